@@ -1,0 +1,1 @@
+"""Bytes to numbers and back: layouts, varints, checksums, compression."""

@@ -1,0 +1,1 @@
+"""Sorted files of fixed-size entries that say where things are in a segment."""

@@ -1,0 +1,1 @@
+"""Records and record batches of magic 0, 1 and 2."""

@@ -1,0 +1,70 @@
+"""One row per batch: what a pass over the headers of a run of batches fills in.
+
+Shared by the compiled kernel and its Python twin. Positions are absolute in the file. For magic 0 and 1 a
+row is one message of the outer set: `base_offset` and `last_offset` are both the offset its header states
+(of a compressed wrapper: of its last inner message), `record_count` is -1 and both timestamps are the
+message's own (-1 for magic 0).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+BATCH_DTYPE = np.dtype(
+    [
+        ("position", "i8"),
+        ("base_offset", "i8"),
+        ("last_offset", "i8"),
+        ("base_timestamp", "i8"),
+        ("max_timestamp", "i8"),
+        ("producer_id", "i8"),
+        ("size", "i4"),  # bytes on disk, the 12 of offset and length included
+        ("leader_epoch", "i4"),
+        ("base_sequence", "i4"),
+        ("record_count", "i4"),
+        ("crc", "u4"),
+        ("attributes", "i2"),
+        ("producer_epoch", "i2"),
+        ("magic", "i1"),
+        ("crc_ok", "u1"),
+        ("pad", "u2"),
+        ("pad2", "u4"),
+    ],
+    align=True,
+)
+"""80 bytes a row; the kernel overlays a C struct with the fields in this order."""
+
+
+class Stop(IntEnum):
+    """Why a walk over batches ended."""
+
+    TABLE_FULL = 0
+    NEED_MORE = 1
+    LENGTH_TOO_SMALL = 2
+    UNKNOWN_MAGIC = 3
+    TOO_LARGE = 4
+
+
+class Problem(IntEnum):
+    """What keeps a batch of the right checksum from being decoded, in whole or in part."""
+
+    UNKNOWN_CODEC = 1
+    CODEC_MISSING = 2
+    DECOMPRESSION = 3
+    LIMIT = 4
+    INVALID_RECORD = 5
+    RECORD_COUNT = 6
+    LEFTOVER_BYTES = 7
+    INVALID_HEADER = 8  # last offset delta below zero, count below zero
+
+
+class BatchProblem(NamedTuple):
+    """A batch that did not decode whole: `row` in the table, the record it stopped at, and why."""
+
+    row: int
+    code: Problem
+    record_index: int
+    detail: str

@@ -1,0 +1,78 @@
+"""Numbers have units: the names of what is counted, and the values that pairs and triples travel in.
+
+An Offset counts records, a Position counts bytes in a file and is always absolute, a Slot counts index
+entries, a Timestamp counts milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+Offset: TypeAlias = int
+Position: TypeAlias = int
+Slot: TypeAlias = int
+Timestamp: TypeAlias = int
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_PARTITION_LEADER_EPOCH = -1
+MAX_INT32 = 2**31 - 1
+MAX_INT64 = 2**63 - 1
+
+
+class TopicPartition(NamedTuple):
+    """A topic's partition; as text it is its folder's name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetPosition(NamedTuple):
+    """An offset index entry: the batch at `position` ends at `offset`."""
+
+    offset: Offset
+    position: Position
+
+
+class TimestampOffset(NamedTuple):
+    """A timestamp and the offset of the record that has it."""
+
+    timestamp: Timestamp
+    offset: Offset
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch lies: its first and last offset, its byte position and its size in bytes."""
+
+    base_offset: Offset
+    last_offset: Offset
+    position: Position
+    size: int
+
+
+class FoundTimestamp(NamedTuple):
+    """The answer to a look-up by time."""
+
+    timestamp: Timestamp
+    offset: Offset
+    leader_epoch: int
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the first offset written in it."""
+
+    epoch: int
+    start_offset: Offset
+
+
+class LogOffsetMetadata(NamedTuple):
+    """An offset with the segment that holds it and the byte position there; both -1 when not known yet."""
+
+    offset: Offset
+    segment_base_offset: Offset = -1
+    position: Position = -1

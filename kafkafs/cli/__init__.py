@@ -1,0 +1,1 @@
+"""Arguments, printing, exit status."""

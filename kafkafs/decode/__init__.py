@@ -1,0 +1,1 @@
+"""Bytes to what a person or a job can use."""

@@ -1,0 +1,1 @@
+"""The pyfuse3 adapter of the tree."""

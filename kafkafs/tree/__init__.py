@@ -1,0 +1,1 @@
+"""The virtual tree: what every path means, free of FUSE."""
