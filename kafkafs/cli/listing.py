@@ -1,0 +1,100 @@
+"""`kafkafs ls`: the tree without a mount."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from kafkafs.cli.arguments import clean_path, one_source_argument, open_tree, values_option
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.node import Directory, Kind, Link, Node
+
+TYPE_BITS = {
+    Kind.DIRECTORY: stat.S_IFDIR,
+    Kind.FILE: stat.S_IFREG,
+    Kind.LINK: stat.S_IFLNK,
+}
+
+
+@click.command()
+@one_source_argument
+@click.argument("path", default="", required=False)
+@click.option("-l", "long", is_flag=True, help="Mode, size, time of the newest record, name.")
+@click.option("-d", "directory", is_flag=True, help="The path itself, not what is in it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@values_option
+def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, values: str) -> None:
+    """List a path of the tree that a mount of SOURCE would show.
+
+    \b
+    kafkafs ls /var/lib/kafka/data
+    kafkafs ls -l /var/lib/kafka/data orders-0/records
+    kafkafs ls --json /var/lib/kafka/data orders-0/time
+
+    With -l, a size with a ~ before it is an estimate: the text is counted when it is first read.
+    """
+    with open_tree(source, values) as tree:
+        node = tree.resolve(clean_path(path))
+        if isinstance(node, Directory) and not directory:
+            for entry in node.entries(0):
+                try:
+                    child = node.lookup(entry.name) if long or as_json else None
+                except NotFound:  # went away between listing and look-up
+                    continue
+                show(entry.name, child, entry.kind, long=long, as_json=as_json)
+        else:
+            show(path or "/", node, node.attrs().kind, long=long, as_json=as_json)
+
+
+def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool) -> None:
+    """Print one entry."""
+    if as_json and node is not None:
+        click.echo(json.dumps(facts(name, node), ensure_ascii=False))
+        return
+    text = printable(name) + ("/" if kind is Kind.DIRECTORY and name != "/" else "")
+    if isinstance(node, Link):
+        text += f" -> {printable(node.target)}"
+    if long and node is not None:
+        attrs = node.attrs()
+        size = f"{'' if attrs.exact else '~'}{attrs.size}"
+        text = (
+            f"{stat.filemode(TYPE_BITS[attrs.kind] | attrs.mode)} {size:>14} "
+            f"{moment(attrs.mtime_ns)} {text}"
+        )
+    click.echo(text)
+
+
+def facts(name: str, node: Node) -> dict[str, Any]:
+    """An entry as JSON."""
+    attrs = node.attrs()
+    found: dict[str, Any] = {
+        "name": name,
+        "type": attrs.kind.name.lower(),
+        "size": attrs.size,
+        "sizeIsExact": attrs.exact,
+        "mtime": moment(attrs.mtime_ns),
+        "inode": attrs.inode,
+    }
+    if isinstance(node, Link):
+        found["target"] = node.target
+    xattrs = {key: value.decode("utf-8", "replace") for key, value in node.xattrs().items()}
+    return {**found, "xattrs": xattrs} if xattrs else found
+
+
+def moment(nanoseconds: int) -> str:
+    """A time as RFC 3339; times past the calendar show as its last second."""
+    seconds = min(nanoseconds // 10**9, 253_402_300_799)
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def printable(name: str) -> str:
+    """A name with everything escaped that could drive a terminal."""
+    return "".join(
+        c if c.isprintable() else c.encode("utf-8", "surrogateescape").decode("latin-1").encode(
+            "unicode_escape").decode("ascii")  # fmt: skip
+        for c in name
+    )

@@ -1,0 +1,163 @@
+"""`kafkafs offsets`: what GetOffsetShell answers, without a broker."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+import click
+
+from engine.log.partition_log import LogView, PartitionLog
+from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.tree.path_names import parse_instant
+
+SPECS = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+}
+"""GetOffsetShell's names and the ListOffsets codes they stand for."""
+
+INTERNAL_TOPICS = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+
+
+class PartitionRange(NamedTuple):
+    """One item of --topic-partitions: a topic pattern and a half-open range of partitions."""
+
+    topic: re.Pattern[str]
+    first: int
+    end: int | None
+
+    def takes(self, log: PartitionLog) -> bool:
+        """Whether the log is one that the item names."""
+        topic, partition = log.topic_partition
+        in_range = self.first <= partition and (self.end is None or partition < self.end)
+        return in_range and self.topic.fullmatch(topic) is not None
+
+
+ITEM = re.compile(r"([^:,]*)(?::(?:([0-9]+)|([0-9]*)-([0-9]*))?)?")
+
+
+def parse_topic_partitions(text: str) -> list[PartitionRange]:
+    """GetOffsetShell's list of `topic:partition`, `topic:low-high` (high exclusive), `:partition`.
+
+    Raises:
+        click.BadParameter: an item of another form.
+    """
+    items = []
+    for part in text.split(","):
+        match = ITEM.fullmatch(part)
+        if match is None:
+            raise click.BadParameter(
+                f"{part!r} is not TOPIC, TOPIC:PARTITION or TOPIC:LOW-HIGH",
+                param_hint="--topic-partitions",
+            )
+        topic, one, low, high = match.groups()
+        try:
+            pattern = re.compile(topic or ".*")
+        except re.error as error:
+            raise click.BadParameter(
+                f"{topic!r} is not a regular expression: {error}", param_hint="--topic-partitions"
+            ) from error
+        if one is not None:
+            items.append(PartitionRange(pattern, int(one), int(one) + 1))
+        else:
+            items.append(PartitionRange(pattern, int(low or 0), int(high) if high else None))
+    return items
+
+
+def parse_time(text: str) -> int:
+    """A ListOffsets timestamp: a name, -1 to -5, epoch milliseconds or RFC 3339.
+
+    Raises:
+        click.BadParameter: none of these.
+    """
+    if text in SPECS:
+        return SPECS[text]
+    if text in {str(code) for code in SPECS.values()}:
+        return int(text)
+    instant = parse_instant(text)
+    if instant is None:
+        raise click.BadParameter(
+            f"{text!r} is not one of {', '.join(SPECS)}, -1 to -5, epoch milliseconds, "
+            "or an instant such as 2024-01-01T10:30:00Z",
+            param_hint="--time",
+        )
+    return instant
+
+
+def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
+    """What ListOffsets answers for a timestamp or one of its codes; None: no such offset."""
+    if time == SPECS["latest"]:
+        return view.last_stable_offset if committed else view.log_end_offset
+    if time in (SPECS["earliest"], SPECS["earliest-local"]):
+        return view.log_start_offset
+    if time == SPECS["max-timestamp"]:
+        largest = view.max_timestamp()
+        return None if largest is None else largest.offset
+    if time == SPECS["latest-tiered"]:
+        return None
+    found = view.offset_for_time(time)
+    if found is None or (committed and found.offset >= view.last_stable_offset):
+        return None
+    return found.offset
+
+
+@click.command()
+@source_argument
+@click.option("--time", "time_text", default="latest", metavar="TIME", show_default=True,
+              help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
+              "-1 to -5, or an instant: the first record at or after it.")  # fmt: skip
+@click.option("--topic-partitions", metavar="LIST",
+              help="TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; "
+              "TOPIC is a regular expression.")  # fmt: skip
+@click.option("--topic", metavar="REGEX", help="Only topics that match as a whole.")
+@click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
+@click.option("--committed", is_flag=True,
+              help="As read_committed: latest is the last stable offset.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def offsets(
+    sources: tuple[str, ...],
+    time_text: str,
+    topic_partitions: str | None,
+    topic: str | None,
+    exclude_internal_topics: bool,
+    committed: bool,
+    as_json: bool,
+) -> None:
+    """Print topic:partition:offset for each partition, as GetOffsetShell does from a broker.
+
+    \b
+    kafkafs offsets /var/lib/kafka/data
+    kafkafs offsets /var/lib/kafka/data --time earliest --topic-partitions 'orders:0-2'
+    kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
+
+    A partition with no offset at or after the instant is left out.
+    """
+    time = parse_time(time_text)
+    ranges = parse_topic_partitions(topic_partitions or topic or "")
+    with open_log_source(sources) as source:
+        logs = [log for log in source.partitions().values() if log.is_log]
+        for log in sorted(logs, key=lambda log: (log.topic_partition, log.name)):
+            if exclude_internal_topics and log.topic_partition.topic in INTERNAL_TOPICS:
+                continue
+            if not any(item.takes(log) for item in ranges):
+                continue
+            offset = offset_for(log.view(), time, committed=committed)
+            if offset is not None:
+                print_offset(log, offset, as_json=as_json)
+
+
+def print_offset(log: PartitionLog, offset: int, *, as_json: bool) -> None:
+    """One line for one partition."""
+    topic, partition = log.topic_partition
+    if as_json:
+        fact = {"topic": topic, "partition": partition, "offset": offset, "folder": log.name}
+        click.echo(json.dumps(fact, ensure_ascii=False))
+    else:
+        click.echo(f"{topic}:{partition}:{offset}")

@@ -1,0 +1,183 @@
+"""`kafkafs grep`: records whose key, value or headers match."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import click
+
+from engine import kernel
+from engine.log.scan import Damage
+from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
+from kafkafs.cli.progress import Progress
+from kafkafs.decode.error_line import error_line
+from kafkafs.decode.search import ALL_FIELDS, Match, Query, search
+from kafkafs.tree.selection import Selection, select
+
+Item = Match | Damage | int
+"""What a worker hands over: matches, a damaged place, or a count of bytes that were read."""
+
+
+@click.command()
+@click.argument("pattern")
+@one_source_argument
+@click.argument("path", default="", required=False)
+@click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="PATTERN is text, no regular expression.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Letters of either case match.")
+@click.option("-c", "--count", "only_count", is_flag=True, help="Print the number of matching records only.")
+@click.option("-m", "--max-count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit status tells.")
+@click.option("--field", "fields", multiple=True, type=click.Choice(sorted(ALL_FIELDS)),
+              help="Look here only; may be given more than once.")  # fmt: skip
+@click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log.")
+@click.option("--json", "as_json", is_flag=True, help="With -c, the count as JSON; damage as JSON lines.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
+              help="Threads; the number of cores when not given.")  # fmt: skip
+@values_option
+def grep(  # noqa: PLR0913
+    pattern: str,
+    source: str,
+    path: str,
+    fixed: bool,
+    ignore_case: bool,
+    only_count: bool,
+    max_count: int | None,
+    quiet: bool,
+    fields: tuple[str, ...],
+    committed: bool,
+    as_json: bool,
+    jobs: int | None,
+    values: str,
+) -> None:
+    """Print the record lines whose key, value or headers match PATTERN.
+
+    \b
+    kafkafs grep refund /var/lib/kafka/data
+    kafkafs grep -F '"id":4711' /var/lib/kafka/data orders-0
+    kafkafs grep -i timeout /var/lib/kafka/data orders-0/time/2024-01-01T10
+    kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0/offset/1000..2000
+
+    PATH is a partition, or in it records, committed, one of their files, offset/RANGE or
+    time/PERIOD; or time/PERIOD for all partitions. PATTERN is a Python regular expression on the
+    stored bytes. Damaged places are reported on standard error and skipped.
+    """
+    try:
+        query = Query.compile(
+            pattern, fixed=fixed, ignore_case=ignore_case, fields=frozenset(fields) or ALL_FIELDS
+        )
+    except re.error as error:
+        raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
+    with open_log_source((source,)) as logs, Progress("searched", quiet=quiet) as progress:
+        selections = select(logs, clean_path(path), committed=committed)
+        total = 0
+        for item in results(selections, query, values, jobs or os.cpu_count() or 1):
+            if isinstance(item, int):
+                progress.advance(item)
+            elif isinstance(item, Damage):
+                report(item, as_json=as_json)
+            else:
+                text, count = cut(item, None if max_count is None else max_count - total)
+                total += count
+                if not (only_count or quiet):
+                    sys.stdout.buffer.write(text)
+                if quiet or (max_count is not None and total >= max_count):
+                    break
+    sys.stdout.buffer.flush()
+    if only_count and not quiet:
+        click.echo(f'{{"count":{total}}}' if as_json else total)
+    sys.exit(0 if total else 1)
+
+
+def cut(match: Match, most: int | None) -> tuple[bytes, int]:
+    """The first lines of a match."""
+    if most is None or match.count <= most:
+        return match
+    lines = match.text.split(b"\n", most)
+    return b"\n".join(lines[:most]) + b"\n", most
+
+
+def report(damage: Damage, *, as_json: bool) -> None:
+    """One damaged place on standard error."""
+    if as_json:
+        sys.stderr.buffer.write(error_line(damage))
+        sys.stderr.flush()
+    else:
+        where = f"{damage.path}: byte {damage.position}"
+        click.echo(f"kafkafs: {where}: {damage.reason} ({damage.length} bytes)", err=True)
+
+
+def results(selections: list[Selection], query: Query, values: str, jobs: int) -> Iterator[Item]:
+    """What the selections hold, in their order; `jobs` of them are searched at a time.
+
+    Each selection has a short queue of its own: a worker that is ahead of the reader waits there, so
+    that memory stays bounded however much matches.
+    """
+    stop = threading.Event()
+    with ThreadPoolExecutor(jobs) as pool:
+        queues: list[queue.Queue[Item | BaseException | None]] = []
+
+        def start(index: int) -> None:
+            own: queue.Queue[Item | BaseException | None] = queue.Queue(maxsize=16)
+            queues.append(own)
+            pool.submit(work, selections[index], query, values, own, stop)
+
+        try:
+            for index in range(len(selections)):
+                while len(queues) < min(index + jobs + 1, len(selections)):
+                    start(len(queues))
+                while (item := queues[index].get()) is not None:
+                    if isinstance(item, BaseException):
+                        raise item
+                    yield item
+        finally:
+            stop.set()
+            for own in queues:
+                while not own.empty():
+                    own.get_nowait()
+
+
+def work(
+    selection: Selection,
+    query: Query,
+    values: str,
+    out: queue.Queue[Item | BaseException | None],
+    stop: threading.Event,
+) -> None:
+    """Search one selection and hand everything over; an exception too."""
+
+    class Stopped(Exception):
+        """The reader wants no more."""
+
+    def put(item: Item | BaseException | None) -> None:
+        while not stop.is_set():
+            try:
+                out.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+        raise Stopped
+
+    topic, partition = selection.view.partition.topic_partition
+    options = kernel.LineOptions(
+        topic, partition, values=values, committed=selection.committed,
+        log_start_offset=selection.view.log_start_offset,
+        from_offset=selection.from_offset, to_offset=selection.to_offset,
+    )  # fmt: skip
+    try:
+        for match in search(
+            selection.view, query, from_offset=selection.from_offset, to_offset=selection.to_offset,
+            options=options, on_damage=put, on_bytes=put,
+        ):  # fmt: skip
+            put(match)
+        put(None)
+    except Stopped:
+        pass
+    except BaseException as error:  # noqa: BLE001 - raised again by the reader
+        if not stop.is_set():
+            put(error)

@@ -1,0 +1,89 @@
+"""Offset ranges of partitions that a path of the tree names, for commands that read records."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.log.log_directory import LogSource
+from engine.log.partition_log import LogView
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.path_names import parse_offset, parse_period, parse_range
+from kafkafs.tree.ranges import offsets_of_period, offsets_of_range
+
+
+class Selection(NamedTuple):
+    """Records [from_offset, to_offset) of a partition's log as it was when selected."""
+
+    view: LogView
+    from_offset: int
+    to_offset: int
+    committed: bool
+
+
+def select(source: LogSource, path: str, *, committed: bool = False) -> list[Selection]:
+    """The records that a path names, a selection for each segment that holds some of them.
+
+    `path` is one of: nothing (all partitions), PARTITION, PARTITION/records or committed (and a file
+    in them), PARTITION/offset/N or RANGE, PARTITION/time/PERIOD, time/PERIOD, time/PERIOD/PARTITION.
+
+    Raises:
+        NotFound: another path, or a partition that is not there.
+    """
+    logs = source.partitions()
+    parts = path.split("/") if path else []
+    if parts and parts[0] == "time":
+        names = parts[2:3] or [name for name, log in logs.items() if log.is_log]
+        rest = parts[:2]
+    else:
+        names = parts[:1] or [name for name, log in logs.items() if log.is_log]
+        rest = parts[1:]
+    found: list[Selection] = []
+    for name in names:
+        if name not in logs:
+            raise NotFound(path)
+        view = logs[name].view()
+        start, end = offset_range(view, rest, path)
+        is_committed = committed or rest[:1] == ["committed"]
+        if is_committed:
+            end = min(end, view.last_stable_offset)
+        found += by_segment(view, start, end, is_committed)
+    return found
+
+
+def offset_range(view: LogView, rest: list[str], path: str) -> tuple[int, int]:
+    """The offsets that the path inside a partition names."""
+    match rest:
+        case [] | ["records"]:
+            return view.first_offset, view.log_end_offset
+        case ["committed"]:
+            return view.log_start_offset, view.log_end_offset
+        case ["records" | "committed", name] if name.endswith(".jsonl"):
+            base = parse_offset(name.removesuffix(".jsonl"))
+            if base is not None and (segment := view.segments.get(base)) is not None:
+                return base, segment_end(view, segment.base_offset)
+        case ["offset", name]:
+            if (one := parse_offset(name)) is not None:
+                return one, one + 1
+            if (some := parse_range(name)) is not None:
+                return offsets_of_range(view, some)
+        case ["time", name, *_]:
+            if (period := parse_period(name)) is not None:
+                return offsets_of_period(view, period)
+    raise NotFound(path)
+
+
+def segment_end(view: LogView, base_offset: int) -> int:
+    """The first offset after a segment: the next segment's base, or the log end."""
+    following = view.segments.higher(base_offset)
+    return view.log_end_offset if following is None else following.base_offset
+
+
+def by_segment(view: LogView, start: int, end: int, committed: bool) -> list[Selection]:
+    """One selection for each segment, so that segments can be read side by side."""
+    found = []
+    for segment in view.segments:
+        low = max(start, segment.base_offset)
+        high = min(end, segment_end(view, segment.base_offset))
+        if low < high:
+            found.append(Selection(view, low, high, committed))
+    return found

@@ -1,0 +1,89 @@
+"""Kafka's own jars of any release, resolved by Maven once into a cache folder, and its tools run from them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+CURRENT = "4.3.1"
+LEGACY = "2.8.2"
+HEAP = "-Xmx1g"
+_QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",)
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>kafkafs</groupId><artifactId>jars-{version}</artifactId><version>0</version>
+<dependencies>{dependencies}</dependencies></project>
+"""
+_DEPENDENCY = (
+    "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>"
+)
+
+
+def missing_tool() -> str | None:
+    """Why no Kafka can be run here, with the command that helps; None when all is there."""
+    gone = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    if gone:
+        return f"{' and '.join(gone)} not found: apt-get install openjdk-17-jdk-headless maven"
+    return None
+
+
+def cache_folder() -> Path:
+    """Where jars and generated data stay between runs: $KAFKAFS_KAFKA_CACHE or below ~/.cache."""
+    stated = os.environ.get("KAFKAFS_KAFKA_CACHE")
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkafs" / "kafka"
+    return Path(stated) if stated else default
+
+
+def release(version: str) -> tuple[int, ...]:
+    """A version as numbers, to compare."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def jars(version: str = CURRENT) -> Path:
+    """The folder with the broker's jars of that version; the first call downloads them (about 100 MB)."""
+    folder = cache_folder() / f"jars-{version}"
+    if folder.is_dir():
+        return folder
+    wanted = [("org.apache.kafka", "kafka_2.13", version), ("org.slf4j", "slf4j-simple", "1.7.36")]
+    if release(version) >= (3, 3):  # the tools left the core jar step by step
+        wanted.append(("org.apache.kafka", "kafka-tools", version))
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as made:
+        pom = Path(made, "pom.xml")
+        found = Path(made, "jars")
+        lines = "".join(_DEPENDENCY.format(*dependency) for dependency in wanted)
+        pom.write_text(_POM.format(version=version, dependencies=lines), encoding="utf-8")
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={found}"]
+        subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], check=True)
+        try:
+            found.rename(folder)
+        except OSError:  # somebody else was faster
+            if not folder.is_dir():
+                raise
+    return folder
+
+
+def java_command(version: str, main: str, *, options: Sequence[str] = (HEAP,)) -> list[str]:
+    """The command line that runs class (or single source file) `main` on that version's jars."""
+    return ["java", *options, *_QUIET, "-cp", f"{jars(version)}/*", main]
+
+
+def run_java(version: str, main: str, *arguments: object) -> str:
+    """Runs a tool to its end: what it printed; CalledProcessError, with stderr in it, if it failed."""
+    command = [*java_command(version, main), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        raise subprocess.CalledProcessError(
+            done.returncode, command, done.stdout, done.stderr.decode(errors="replace")
+        )
+    return done.stdout.decode()
+
+
+def dump_log_segments(version: str, *arguments: object) -> str:
+    """Kafka's DumpLogSegments: what it prints."""
+    moved = release(version) >= (4, 2)
+    package = "org.apache.kafka.tools" if moved else "kafka.tools"
+    return run_java(version, f"{package}.DumpLogSegments", *arguments)
