@@ -1,0 +1,10 @@
+/* All of the compiled kernel's C: checksums, codecs, batches, records, text and lines. No Python in it. */
+#ifndef KFS_KERNEL_H
+#define KFS_KERNEL_H
+
+#include "_checksums.h"
+#include "_codecs.h"
+#include "_batches.h"
+#include "_records.h"
+
+#endif

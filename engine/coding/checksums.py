@@ -1,0 +1,82 @@
+"""Checksums and hashes of Kafka's formats.
+
+CRC-32 covers messages of magic 0 and 1; CRC-32C (Castagnoli) covers batches of magic 2 and producer
+snapshots; xxHash32 covers the headers and blocks of LZ4 frames; murmur2 picks a key's partition.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import crc32c as _castagnoli
+
+from engine.coding.layout import Buffer
+
+_MASK = 0xFFFFFFFF
+_PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
+_LANES = struct.Struct("<4I")
+
+
+def crc32(data: Buffer, value: int = 0) -> int:
+    """The CRC-32 of bytes, unsigned; `value` is the checksum of what came before."""
+    return zlib.crc32(data, value)
+
+
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """The CRC-32C of bytes, unsigned; `value` is the checksum of what came before."""
+    checksum: int = _castagnoli.crc32c(data, value)
+    return checksum
+
+
+def _rotate(value: int, by: int) -> int:
+    value &= _MASK
+    return ((value << by) | (value >> (32 - by))) & _MASK
+
+
+def xxh32(data: Buffer, seed: int = 0) -> int:
+    """The xxHash32 of bytes, unsigned. In Python: meant for frame headers and the rare hashed block."""
+    p1, p2, p3, p4, p5 = _PRIMES
+    size = len(data)
+    whole = size & ~15
+    if whole:
+        a, b, c, d = (
+            (seed + p1 + p2) & _MASK,
+            (seed + p2) & _MASK,
+            seed & _MASK,
+            (seed - p1) & _MASK,
+        )
+        for w, x, y, z in _LANES.iter_unpack(memoryview(data)[:whole]):
+            a = _rotate(a + w * p2, 13) * p1 & _MASK
+            b = _rotate(b + x * p2, 13) * p1 & _MASK
+            c = _rotate(c + y * p2, 13) * p1 & _MASK
+            d = _rotate(d + z * p2, 13) * p1 & _MASK
+        total = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18)
+    else:
+        total = seed + p5
+    total = (total + size) & _MASK
+    words = size & ~3
+    for place in range(whole, words, 4):
+        word = int.from_bytes(data[place : place + 4], "little")
+        total = _rotate(total + word * p3, 17) * p4 & _MASK
+    for byte in data[words:size]:
+        total = _rotate(total + byte * p5, 11) * p1 & _MASK
+    total = (total ^ (total >> 15)) * p2 & _MASK
+    total = (total ^ (total >> 13)) * p3 & _MASK
+    return total ^ (total >> 16)
+
+
+def murmur2(data: Buffer) -> int:
+    """The murmur2 hash that Kafka's partitioner uses, as a Java int."""
+    factor, size = 0x5BD1E995, len(data)
+    hashed = (0x9747B28C ^ size) & _MASK
+    words = size & ~3
+    for place in range(0, words, 4):
+        word = int.from_bytes(data[place : place + 4], "little") * factor & _MASK
+        word = (word ^ (word >> 24)) * factor & _MASK
+        hashed = (hashed * factor & _MASK) ^ word
+    if size > words:
+        hashed = (hashed ^ int.from_bytes(data[words:size], "little")) * factor & _MASK
+    hashed = (hashed ^ (hashed >> 13)) * factor & _MASK
+    hashed ^= hashed >> 15
+    return hashed - 0x100000000 if hashed & 0x80000000 else hashed

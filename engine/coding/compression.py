@@ -1,0 +1,200 @@
+"""The codecs of record batches, each way: gzip, snappy, LZ4, zstd.
+
+Decompression trusts nothing that the bytes claim: it grows its output as bytes come out and stops at a
+limit, so a claimed size costs nothing. Where a codec's reader in Kafka is lenient, this one is too: gzip
+may have several members and ignores bytes behind the last, snappy comes in xerial's frames or as one bare
+block, LZ4 frames of magic 0 have a wrong header checksum.
+
+This is the reference and the fallback; bulk reading calls the codecs' C libraries in the kernel.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from types import ModuleType
+from typing import Protocol
+
+from engine.coding import codec_libraries as libraries, lz4_frame, snappy_frame
+from engine.coding.layout import Buffer
+from engine.errors import DecompressionError, LimitExceededError, UnsupportedCodecError
+
+MAX_PARTS = 1024
+"""Gzip members or zstd frames in a batch; writers make one, and each costs a call."""
+
+_GZIP_HEAD = b"\x1f\x8b\x08"
+_GZIP_WBITS = 31
+_ZSTD_WINDOW = 2**27
+"""The largest window that zstd decoders take by default, and Kafka's writers at their highest level."""
+_ZSTD_PIECE = 1024
+"""Input fed at once: zstd's decoder has no bound on the output of a call, and 4 bytes make 128 KiB."""
+
+
+class CompressionType(IntEnum):
+    """The codec of a batch, as its attributes number it."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class Inflating(Protocol):
+    """What zlib and isal call a decompression object."""
+
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: Buffer, max_length: int) -> bytes:
+        """What comes out of this input, at most that much."""
+
+
+def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int = 2) -> bytes:
+    """What was compressed.
+
+    Args:
+        codec: how the data is compressed; NONE gives it back.
+        data: the compressed part of a batch.
+        limit: the most bytes that may come out.
+        magic: the batch's; 0 lets LZ4 frames with a wrong header checksum through.
+
+    Raises:
+        DecompressionError: the data is damaged; `partial` has what came out before the damage.
+        LimitExceededError: more than `limit` bytes would come out.
+        UnsupportedCodecError: the codec's package is not installed.
+    """
+    if codec is CompressionType.NONE:
+        if len(data) > limit:
+            raise too_large(limit)
+        return bytes(data)
+    if codec is CompressionType.GZIP:
+        return _decompress_gzip(data, limit)
+    if codec is CompressionType.ZSTD:
+        return _decompress_zstd(data, limit)
+    out = bytearray()
+    try:
+        if codec is CompressionType.SNAPPY:
+            snappy_frame.decompress(data, out, limit)
+        else:
+            lz4_frame.decompress(data, out, limit, check_header=magic > 0)
+    except (lz4_frame.FrameError, snappy_frame.FrameError) as error:
+        raise DecompressionError(str(error), partial=bytes(out)) from None
+    except OverflowError:
+        raise too_large(limit) from None
+    except ModuleNotFoundError as error:
+        raise _missing(codec, "cramjam") from error
+    return bytes(out)
+
+
+def compress(
+    codec: CompressionType, data: Buffer, *, magic: int = 2, level: int | None = None
+) -> bytes:
+    """Compressed as Kafka's own writers do it; the level is the codec's own, None for Kafka's default."""
+    if codec is CompressionType.NONE:
+        return bytes(data)
+    if codec is CompressionType.GZIP:
+        return zlib.compress(data, -1 if level is None else level, _GZIP_WBITS)
+    if codec is CompressionType.ZSTD:
+        if libraries.zstandard is None:
+            raise _missing(codec, "zstandard")
+        # Kafka's writer streams, so its frames never state their content's size.
+        writer = libraries.zstandard.ZstdCompressor(3 if level is None else level).compressobj()
+        made: bytes = writer.compress(data) + writer.flush()
+        return made
+    try:
+        if codec is CompressionType.SNAPPY:
+            return snappy_frame.compress(data)
+        return lz4_frame.compress(data, level=level, broken_header_checksum=magic == 0)
+    except ModuleNotFoundError as error:
+        raise _missing(codec, "cramjam") from error
+
+
+def too_large(limit: int) -> LimitExceededError:
+    """The error for a batch that inflates to more than a limit."""
+    return LimitExceededError(
+        f"the batch inflates to more than {limit} bytes", limit="inflated_bytes"
+    )
+
+
+def _missing(codec: CompressionType, package: str) -> UnsupportedCodecError:
+    return UnsupportedCodecError(
+        f"{codec.name.lower()} needs the package {package}: pip install {package}"
+    )
+
+
+def _decompress_gzip(data: Buffer, limit: int) -> bytes:
+    try:
+        return _inflate_members(libraries.inflater, data, limit, len(data))
+    except (zlib.error, libraries.inflater.error) as error:
+        piece = max(16, len(data) // 65536)
+        partial = _salvage(lambda: _inflate_members(zlib, data, limit, piece))
+        raise DecompressionError(f"gzip: {error}", partial=partial) from None
+
+
+def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) -> bytes:
+    """All members, fed `piece` bytes at a time; what came out before an error is in its `partial`."""
+    out = bytearray()
+    view = memoryview(data)
+    position = 0
+    for _ in range(MAX_PARTS):
+        member = library.decompressobj(_GZIP_WBITS)
+        position = _inflate_member(member, view, position, piece, out, limit)
+        if not member.eof:
+            raise DecompressionError("gzip: ends inside a member", partial=bytes(out))
+        # As in Java, what does not look like another member is not read.
+        if len(view) - position < 18 or view[position : position + 3] != _GZIP_HEAD:
+            return bytes(out)
+    raise DecompressionError(f"gzip: more than {MAX_PARTS} members", partial=bytes(out))
+
+
+def _inflate_member(
+    member: Inflating, view: memoryview, position: int, piece: int, out: bytearray, limit: int
+) -> int:
+    """Feed one member until its end or the data's; the position behind what it took."""
+    while not member.eof and position < len(view):
+        taken = view[position : position + piece]
+        try:
+            out += member.decompress(taken, limit - len(out) + 1)
+        except Exception as error:
+            error.partial = bytes(out)  # type: ignore[attr-defined]
+            raise
+        if len(out) > limit:
+            raise too_large(limit)
+        position += len(taken) - len(member.unused_data)
+    return position
+
+
+def _salvage(inflate: Callable[[], bytes]) -> bytes:
+    """What comes out before the damage; decoding in small pieces loses no more than the piece that has it."""
+    try:
+        return inflate()
+    except (zlib.error, DecompressionError) as error:
+        partial: bytes = getattr(error, "partial", b"")
+        return partial
+
+
+def _decompress_zstd(data: Buffer, limit: int) -> bytes:
+    if libraries.zstandard is None:
+        raise _missing(CompressionType.ZSTD, "zstandard")
+    library = libraries.zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    out = bytearray()
+    view = memoryview(data)
+    position = 0
+    for _ in range(MAX_PARTS):
+        if position == len(view):
+            return bytes(out)
+        frame = library.decompressobj()
+        while not frame.eof and position < len(view):
+            taken = view[position : position + _ZSTD_PIECE]
+            try:
+                out += frame.decompress(taken)
+            except libraries.zstandard.ZstdError as error:
+                raise DecompressionError(f"zstd: {error}", partial=bytes(out)) from None
+            if len(out) > limit:
+                raise too_large(limit)
+            position += len(taken) - len(frame.unused_data)
+        if not frame.eof:
+            raise DecompressionError("zstd: ends inside a frame", partial=bytes(out))
+    raise DecompressionError(f"zstd: more than {MAX_PARTS} frames", partial=bytes(out))

@@ -1,0 +1,60 @@
+"""Single numbers of a fixed width, read at a position: what Kafka's ByteUtils has for them.
+
+Each reader raises struct.error when the buffer ends before the number does.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from engine.coding.layout import Buffer
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_UINT16 = struct.Struct(">H")
+_UINT32 = struct.Struct(">I")
+_UINT32_LE = struct.Struct("<I")
+_FLOAT64 = struct.Struct(">d")
+
+
+def read_int16(buffer: Buffer, position: int = 0) -> int:
+    """A signed 16-bit big-endian number."""
+    value: int = _INT16.unpack_from(buffer, position)[0]
+    return value
+
+
+def read_int32(buffer: Buffer, position: int = 0) -> int:
+    """A signed 32-bit big-endian number."""
+    value: int = _INT32.unpack_from(buffer, position)[0]
+    return value
+
+
+def read_int64(buffer: Buffer, position: int = 0) -> int:
+    """A signed 64-bit big-endian number."""
+    value: int = _INT64.unpack_from(buffer, position)[0]
+    return value
+
+
+def read_uint16(buffer: Buffer, position: int = 0) -> int:
+    """An unsigned 16-bit big-endian number."""
+    value: int = _UINT16.unpack_from(buffer, position)[0]
+    return value
+
+
+def read_uint32(buffer: Buffer, position: int = 0) -> int:
+    """An unsigned 32-bit big-endian number."""
+    value: int = _UINT32.unpack_from(buffer, position)[0]
+    return value
+
+
+def read_uint32_le(buffer: Buffer, position: int = 0) -> int:
+    """An unsigned 32-bit little-endian number, as LZ4 frames have them."""
+    value: int = _UINT32_LE.unpack_from(buffer, position)[0]
+    return value
+
+
+def read_float64(buffer: Buffer, position: int = 0) -> float:
+    """An IEEE 754 double, big-endian."""
+    value: float = _FLOAT64.unpack_from(buffer, position)[0]
+    return value

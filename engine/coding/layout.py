@@ -1,0 +1,72 @@
+"""Fixed structures: declared once as named tuples, packed and unpacked by the standard struct module.
+
+All of Kafka's fixed structures are big-endian and unpadded. A field's width is the struct letter in its
+annotation; its place follows from the fields before it, so a byte position is never written by hand.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
+
+Int8: TypeAlias = Annotated[int, "b"]
+Int16: TypeAlias = Annotated[int, "h"]
+Int32: TypeAlias = Annotated[int, "i"]
+Int64: TypeAlias = Annotated[int, "q"]
+UInt32: TypeAlias = Annotated[int, "I"]
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+T = TypeVar("T", bound=NamedTuple)
+
+
+class Layout(Generic[T]):
+    """The byte layout of a named tuple whose fields are annotated with widths.
+
+    >>> class Entry(NamedTuple):
+    ...     relative_offset: Int32
+    ...     position: Int32
+    >>> ENTRY = Layout(Entry)
+    >>> ENTRY.size, ENTRY.position_of("position")
+    (8, 4)
+    >>> ENTRY.unpack(bytes([0, 0, 0, 33, 0, 0, 16, 62]))
+    Entry(relative_offset=33, position=4158)
+    """
+
+    __slots__ = ("_letters", "_make", "_positions", "_struct", "size")
+
+    def __init__(self, shape: type[T]) -> None:
+        hints = get_type_hints(shape, include_extras=True)
+        self._letters: dict[str, str] = {
+            name: hints[name].__metadata__[0] for name in shape._fields
+        }
+        self._struct = struct.Struct(">" + "".join(self._letters.values()))
+        self._make: Any = shape._make
+        self._positions: dict[str, int] = {}
+        place = 0
+        for name, letter in self._letters.items():
+            self._positions[name] = place
+            place += struct.calcsize(">" + letter)
+        self.size = self._struct.size
+        """Bytes that the structure takes."""
+
+    def position_of(self, field: str) -> int:
+        """Where a field starts, in bytes from the start of the structure."""
+        return self._positions[field]
+
+    def field_struct(self, field: str) -> struct.Struct:
+        """A struct that reads or writes one field alone."""
+        return struct.Struct(">" + self._letters[field])
+
+    def unpack(self, buffer: Buffer, position: int = 0) -> T:
+        """The structure at a position; struct.error when the buffer ends before it does."""
+        made: T = self._make(self._struct.unpack_from(buffer, position))
+        return made
+
+    def pack(self, value: T) -> bytes:
+        """The bytes of a structure; struct.error when a value does not fit its field."""
+        return self._struct.pack(*value)
+
+    def iter_unpack(self, buffer: Buffer) -> Iterator[T]:
+        """The structures of a buffer that holds nothing else; its size must be a multiple of ours."""
+        return map(self._make, self._struct.iter_unpack(buffer))

@@ -1,0 +1,280 @@
+"""The names of a log directory's files and folders: build every name, parse every name.
+
+Kafka's own parser takes what only looks like a name (``0.log``, ``+5.log``, digits of other scripts); here
+a name is one that Kafka writes: exactly 20 ASCII digits, no more than a 64-bit offset. Names are text as
+os.fsdecode gives it. See LogFileUtils, LocalLog, Topic and Snapshots in Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+from engine.errors import InvalidNameError
+from engine.units import MAX_INT32, MAX_INT64, Offset, TopicPartition
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+QUORUM_STATE = "quorum-state"
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+REMOTE_INDEX_CACHE_FOLDER = "remote-log-index-cache"
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+MAX_TOPIC_LENGTH = 249
+_MAX_FOLDER_LENGTH = 255
+
+
+class FileKind(Enum):
+    """What a file of a log directory is; the value is its name, or what follows its offset."""
+
+    LOG = ".log"
+    OFFSET_INDEX = ".index"
+    TIME_INDEX = ".timeindex"
+    TRANSACTION_INDEX = ".txnindex"
+    PRODUCER_SNAPSHOT = ".snapshot"
+    KRAFT_CHECKPOINT = ".checkpoint"
+    LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+    PARTITION_METADATA = "partition.metadata"
+    META_PROPERTIES = "meta.properties"
+    OFFSET_CHECKPOINT = "offset-checkpoint"
+    CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+    LOCK = ".lock"
+    QUORUM_STATE = "quorum-state"
+    BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+
+
+class FileState(Enum):
+    """Whether a file is part of the log, or on its way in or out; the value is the suffix."""
+
+    LIVE = ""
+    DELETED = ".deleted"
+    CLEANED = ".cleaned"
+    SWAP = ".swap"
+    PARTIAL = ".part"
+    TEMPORARY = ".tmp"
+
+
+class FileName(NamedTuple):
+    """A parsed file name.
+
+    Attributes:
+        kind, state: what the file is and whether it counts.
+        base_offset: the offset in the name (a snapshot's or checkpoint's end offset), None for fixed names.
+        epoch: of a KRaft checkpoint, else None.
+    """
+
+    kind: FileKind
+    base_offset: Offset | None = None
+    state: FileState = FileState.LIVE
+    epoch: int | None = None
+
+
+class FolderState(Enum):
+    """Whether a partition folder is the log, or stands apart; the value is the suffix."""
+
+    LOG = ""
+    DELETE = "-delete"
+    FUTURE = "-future"
+    STRAY = "-stray"
+
+
+class FolderName(NamedTuple):
+    """A parsed folder name; `unique_id` is what tells apart folders that are not the log."""
+
+    topic_partition: TopicPartition
+    state: FolderState = FolderState.LOG
+    unique_id: str | None = None
+
+
+_FIXED = {
+    LEADER_EPOCH_CHECKPOINT: FileKind.LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA: FileKind.PARTITION_METADATA,
+    META_PROPERTIES: FileKind.META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT: FileKind.OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT: FileKind.OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT: FileKind.OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT: FileKind.OFFSET_CHECKPOINT,
+    CLEAN_SHUTDOWN: FileKind.CLEAN_SHUTDOWN,
+    LOCK: FileKind.LOCK,
+    QUORUM_STATE: FileKind.QUORUM_STATE,
+    BOOTSTRAP_CHECKPOINT: FileKind.BOOTSTRAP_CHECKPOINT,
+}
+_NAMED: dict[str, FileName] = {
+    **{name: FileName(kind) for name, kind in _FIXED.items()},
+    **{
+        f"{name}.tmp": FileName(kind, state=FileState.TEMPORARY)
+        for name, kind in _FIXED.items()
+        if kind is not FileKind.LOCK
+    },
+}
+_SEGMENT_STATES = (FileState.LIVE, FileState.DELETED, FileState.CLEANED, FileState.SWAP)
+_STATES = {
+    FileKind.LOG: _SEGMENT_STATES,
+    FileKind.OFFSET_INDEX: _SEGMENT_STATES,
+    FileKind.TIME_INDEX: _SEGMENT_STATES,
+    FileKind.TRANSACTION_INDEX: _SEGMENT_STATES,
+    FileKind.PRODUCER_SNAPSHOT: (FileState.LIVE, FileState.DELETED),
+}
+_KINDS = {
+    kind.value + state.value: (kind, state) for kind, states in _STATES.items() for state in states
+}
+_SEGMENT = re.compile(r"([0-9]{20})(\.[a-z.]+)")
+_KRAFT = re.compile(
+    r"([0-9]{20})-([0-9]{10})(?:\.checkpoint(\.deleted)?|-[^/]*\.checkpoint(\.part))"
+)
+_FOLDER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
+_MARKED_FOLDER = re.compile(
+    r"(\S+)-(0|[1-9][0-9]{0,9})\.([^\s.]+)(-delete|-future|-stray)", re.ASCII
+)
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def parse_file_name(name: str) -> FileName | None:
+    """What the file is, None for a name that Kafka does not write."""
+    match = _SEGMENT.fullmatch(name)
+    if match is None:
+        return _NAMED.get(name) or _parse_kraft_name(name)
+    found = _KINDS.get(match[2])
+    if found is None:
+        return None
+    offset = int(match[1])
+    return FileName(found[0], offset, found[1]) if offset <= MAX_INT64 else None
+
+
+def _parse_kraft_name(name: str) -> FileName | None:
+    match = _KRAFT.fullmatch(name)
+    if match is None:
+        return None
+    offset, epoch = int(match[1]), int(match[2])
+    if offset > MAX_INT64 or epoch > MAX_INT32:
+        return None
+    state = FileState(match[3] or match[4] or "")
+    return FileName(FileKind.KRAFT_CHECKPOINT, offset, state, epoch)
+
+
+def log_file_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
+    """Name of a segment's records.
+
+    >>> log_file_name(35)
+    '00000000000000000035.log'
+    """
+    return _offset_name(base_offset, FileKind.LOG, state)
+
+
+def offset_index_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
+    """Name of a segment's offset index."""
+    return _offset_name(base_offset, FileKind.OFFSET_INDEX, state)
+
+
+def time_index_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
+    """Name of a segment's time index."""
+    return _offset_name(base_offset, FileKind.TIME_INDEX, state)
+
+
+def transaction_index_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
+    """Name of a segment's index of aborted transactions."""
+    return _offset_name(base_offset, FileKind.TRANSACTION_INDEX, state)
+
+
+def producer_snapshot_name(offset: Offset, state: FileState = FileState.LIVE) -> str:
+    """Name of the producer state as it was just before `offset`."""
+    return _offset_name(offset, FileKind.PRODUCER_SNAPSHOT, state)
+
+
+def kraft_checkpoint_name(end_offset: Offset, epoch: int, state: FileState = FileState.LIVE) -> str:
+    """Name of a KRaft snapshot of all records before `end_offset`."""
+    if not 0 <= epoch <= MAX_INT32:
+        raise ValueError(f"no epoch: {epoch}")
+    digits = _offset_digits(end_offset)
+    return f"{digits}-{epoch:010d}{FileKind.KRAFT_CHECKPOINT.value}{state.value}"
+
+
+def _offset_name(offset: Offset, kind: FileKind, state: FileState) -> str:
+    return f"{_offset_digits(offset)}{kind.value}{state.value}"
+
+
+def _offset_digits(offset: Offset) -> str:
+    if not 0 <= offset <= MAX_INT64:
+        raise ValueError(f"no offset: {offset}")
+    return f"{offset:020d}"
+
+
+def parse_folder_name(name: str) -> FolderName:
+    """Which partition a folder holds. Raises InvalidNameError for what Kafka does not write.
+
+    The topic is whatever stands before the last dash, valid or not: a folder of a topic that no client may
+    create can still be read.
+    """
+    marked = name.endswith(("-delete", "-future", "-stray"))
+    match = (_MARKED_FOLDER if marked else _FOLDER).fullmatch(name)
+    if match is None or int(match[2]) > MAX_INT32:
+        raise InvalidNameError(
+            f"{name!a} is not the name of a partition's folder:"
+            " topic-partition, or topic-partition.id-delete, -future, -stray"
+        )
+    partition = TopicPartition(match[1], int(match[2]))
+    if not marked:
+        return FolderName(partition)
+    return FolderName(partition, FolderState(match[4]), match[3])
+
+
+def folder_name(
+    topic_partition: TopicPartition,
+    state: FolderState = FolderState.LOG,
+    unique_id: str | None = None,
+) -> str:
+    """The folder of a partition; a topic's end is cut where -delete or -stray would pass 255 characters."""
+    topic, partition = topic_partition
+    if state is FolderState.LOG:
+        return f"{topic}-{partition}"
+    if not unique_id:
+        raise ValueError("a folder that is not the log needs an id")
+    suffix = f"-{partition}.{unique_id}{state.value}"
+    if state is not FolderState.FUTURE:
+        topic = topic[: max(_MAX_FOLDER_LENGTH - len(suffix), 0)]
+    return topic + suffix
+
+
+def has_only_topic_characters(topic: str) -> bool:
+    """Whether all characters are ASCII letters, digits, '.', '_' and '-'."""
+    return not topic or _TOPIC.fullmatch(topic) is not None
+
+
+def validate_topic(name: str) -> None:
+    """Raises InvalidNameError for a topic that Kafka does not let anybody create."""
+    if not name:
+        reason = "it is empty"
+    elif name in (".", ".."):
+        reason = f"{name!r} is not allowed"
+    elif len(name) > MAX_TOPIC_LENGTH:
+        reason = f"it has {len(name)} characters, {MAX_TOPIC_LENGTH} are allowed"
+    elif not has_only_topic_characters(name):
+        reason = (
+            f"{name!a} holds other characters than ASCII letters, digits, '.', '_' and '-'"
+        )
+    else:
+        return
+    raise InvalidNameError(f"no topic name: {reason}")
+
+
+def has_collision_characters(topic: str) -> bool:
+    """Whether the topic's metric names can collide with another's: '.' and '_' are the same there."""
+    return "." in topic or "_" in topic
+
+
+def unify_collision_characters(topic: str) -> str:
+    """The topic as its metrics name it."""
+    return topic.replace(".", "_")
+
+
+def has_collision(first: str, second: str) -> bool:
+    """Whether two topics have the same metric names."""
+    return unify_collision_characters(first) == unify_collision_characters(second)

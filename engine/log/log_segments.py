@@ -1,0 +1,150 @@
+"""The segments of a log by base offset: Kafka's names for looking around in them.
+
+A skip list underneath, so readers need no lock while the log's one owner rolls and deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from engine.log.skip_list import SkipList
+from engine.units import Offset
+
+
+class Segment(Protocol):
+    """What a segment has to offer to stand among others."""
+
+    @property
+    def base_offset(self) -> Offset:
+        """The first offset that may be in it, which is also its name."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its records file."""
+
+    def close(self) -> None:
+        """Let go of its files."""
+
+
+S = TypeVar("S", bound=Segment)
+
+
+class LogSegments(Generic[S]):
+    """A log's segments, ordered by base offset; the last one is the active one."""
+
+    __slots__ = ("_segments",)
+
+    def __init__(self, segments: Iterable[S] = ()) -> None:
+        self._segments: SkipList[S] = SkipList(
+            (segment.base_offset, segment) for segment in segments
+        )
+
+    def add(self, segment: S) -> S | None:
+        """Put a segment; the one of the same base offset that it replaced."""
+        return self._segments.insert(segment.base_offset, segment)
+
+    def remove(self, base_offset: Offset) -> S | None:
+        """Take the segment of this base offset out, if it is there."""
+        return self._segments.remove(base_offset)
+
+    def clear(self) -> None:
+        """Take all segments out."""
+        self._segments.clear()
+
+    def close(self) -> None:
+        """Close every segment; they stay in the collection."""
+        for segment in self:
+            segment.close()
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __contains__(self, base_offset: Offset) -> bool:
+        return base_offset in self._segments
+
+    def __iter__(self) -> Iterator[S]:
+        return self._segments.values()
+
+    def get(self, base_offset: Offset) -> S | None:
+        """The segment of exactly this base offset."""
+        return self._segments.get(base_offset)
+
+    @property
+    def base_offsets(self) -> list[Offset]:
+        """All base offsets, ascending."""
+        return list(self._segments)
+
+    def values(self, start: Offset, stop: Offset) -> Iterator[S]:
+        """Segments that may hold offsets of [start, stop): from the floor of `start` on.
+
+        Raises:
+            ValueError: `start` lies above `stop`.
+        """
+        if start > stop:
+            raise ValueError(f"segments from offset {start}, which is above the limit {stop}")
+        if start == stop:
+            return iter(())
+        floor = self._segments.floor(start)
+        first = None if floor is None else floor[0]
+        return (segment for _, segment in self._segments.between(first, stop))
+
+    def non_active_from(self, start: Offset) -> Iterator[S]:
+        """Segments from the floor of `start` on, without the active one."""
+        active = self.active_segment.base_offset
+        return iter(()) if start > active else self.values(start, active)
+
+    def higher_segments(self, base_offset: Offset) -> Iterator[S]:
+        """Segments with a larger base offset."""
+        return (segment for _, segment in self._segments.between(base_offset + 1, None))
+
+    def floor(self, offset: Offset) -> S | None:
+        """The segment with the largest base offset at or below this offset."""
+        return _value(self._segments.floor(offset))
+
+    def lower(self, offset: Offset) -> S | None:
+        """The segment with the largest base offset below this offset."""
+        return _value(self._segments.lower(offset))
+
+    def ceiling(self, offset: Offset) -> S | None:
+        """The segment with the smallest base offset at or above this offset."""
+        return _value(self._segments.ceiling(offset))
+
+    def higher(self, offset: Offset) -> S | None:
+        """The segment with the smallest base offset above this offset."""
+        return _value(self._segments.higher(offset))
+
+    @property
+    def first(self) -> S | None:
+        """The oldest segment."""
+        return _value(self._segments.first())
+
+    @property
+    def last(self) -> S | None:
+        """The newest segment."""
+        return _value(self._segments.last())
+
+    @property
+    def active_segment(self) -> S:
+        """The newest segment, the one that a broker appends to.
+
+        Raises:
+            LookupError: there is no segment.
+        """
+        last = self._segments.last()
+        if last is None:
+            raise LookupError("a log without segments has no active one")
+        return last[1]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all records files."""
+        return sum(segment.size for segment in self)
+
+    def filter(self, wanted: Callable[[S], bool]) -> list[S]:
+        """The segments that pass a test, in order."""
+        return [segment for segment in self if wanted(segment)]
+
+
+def _value(entry: tuple[int, S] | None) -> S | None:
+    return None if entry is None else entry[1]

@@ -1,0 +1,64 @@
+"""The attribute bits of a batch (magic 2) or a message (magic 0, 1): codec, timestamp type, flags.
+
+Kafka looks at the low 8 of the 16 bits only; in magic 0 and 1 bits 4 to 7 mean nothing, in magic 0 bit 3
+neither.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from engine.coding.compression import CompressionType
+
+COMPRESSION_MASK = 0x07
+TIMESTAMP_TYPE_MASK = 0x08
+TRANSACTIONAL_MASK = 0x10
+CONTROL_MASK = 0x20
+DELETE_HORIZON_MASK = 0x40
+
+
+class TimestampType(IntEnum):
+    """What a record's timestamp says; magic 0 has none."""
+
+    NO_TIMESTAMP_TYPE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+    @property
+    def label(self) -> str:
+        """Kafka's name for it, as its tools print it."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    TimestampType.NO_TIMESTAMP_TYPE: "NoTimestampType",
+    TimestampType.CREATE_TIME: "CreateTime",
+    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
+}
+
+
+def timestamp_type_of(attributes: int) -> TimestampType:
+    """The timestamp type that attributes of magic 1 or 2 state."""
+    if attributes & TIMESTAMP_TYPE_MASK:
+        return TimestampType.LOG_APPEND_TIME
+    return TimestampType.CREATE_TIME
+
+
+def compute_attributes(
+    compression: CompressionType = CompressionType.NONE,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    *,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon: bool = False,
+) -> int:
+    """The bits that state all this. ValueError when there is no timestamp type: magic 2 needs one."""
+    if timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
+        raise ValueError("attributes of magic 1 and 2 need a timestamp type")
+    return (
+        int(compression)
+        | (TIMESTAMP_TYPE_MASK if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL_MASK if transactional else 0)
+        | (CONTROL_MASK if control else 0)
+        | (DELETE_HORIZON_MASK if delete_horizon else 0)
+    )

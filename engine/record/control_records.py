@@ -1,0 +1,301 @@
+"""Control records: the markers that end transactions and the notes of a KRaft quorum.
+
+A control batch's records have a key of two int16, version and type, and a value by type: of an end marker
+an int16 version and the transaction coordinator's int32 epoch; of the quorum's records a message of Kafka's
+protocol in its flexible encoding (compact arrays and strings, tagged fields).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from engine.coding.fixed_width import read_int16, read_int32, read_int64, read_uint16
+from engine.coding.varint import read_unsigned_varint
+from engine.errors import InvalidRecordError
+from engine.record.record import Record
+
+CURRENT_KEY_VERSION = 0
+KEY_SIZE = 4
+END_MARKER_VALUE_SIZE = 6
+
+KRAFT_VERSION_CURRENT_VERSION = 0
+LEADER_CHANGE_CURRENT_VERSION = 1
+SNAPSHOT_FOOTER_CURRENT_VERSION = 0
+SNAPSHOT_HEADER_CURRENT_VERSION = 0
+KRAFT_VOTERS_CURRENT_VERSION = 0
+
+
+class ControlRecordType(IntEnum):
+    """What a control record says; UNKNOWN is any type that is not in this list."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+    UNKNOWN = -1
+
+    def record_key(self) -> bytes:
+        """The key of a record of this type. ValueError for UNKNOWN."""
+        if self is ControlRecordType.UNKNOWN:
+            raise ValueError("an unknown control record type has no key")
+        return ControlKey(CURRENT_KEY_VERSION, self, self.value).pack()
+
+
+_TYPES = {kind.value: kind for kind in ControlRecordType if kind is not ControlRecordType.UNKNOWN}
+
+
+class ControlKey(NamedTuple):
+    """A control record's key; `type_id` is the number that stands in it."""
+
+    version: int
+    type: ControlRecordType
+    type_id: int
+
+    def pack(self) -> bytes:
+        """The key's bytes."""
+        return self.version.to_bytes(2, "big", signed=True) + self.type_id.to_bytes(
+            2, "big", signed=True
+        )
+
+
+class EndTransactionMarker(NamedTuple):
+    """The end of a producer's transaction: how it ended and the epoch of the coordinator that ended it."""
+
+    type: ControlRecordType
+    coordinator_epoch: int
+    version: int = 0
+
+    def value(self) -> bytes:
+        """The value of its record."""
+        return self.version.to_bytes(2, "big", signed=True) + self.coordinator_epoch.to_bytes(
+            4, "big", signed=True
+        )
+
+
+def parse_control_key(key: bytes | None) -> ControlKey:
+    """A control record's key; a version that is not known yet reads as the first.
+
+    Raises:
+        InvalidRecordError: the key is null, shorter than 4 bytes or of a negative version.
+    """
+    if key is None or len(key) < KEY_SIZE:
+        found = "null" if key is None else f"{len(key)} bytes"
+        raise InvalidRecordError(
+            "the key of a control record is too short", expected="at least 4 bytes", found=found
+        )
+    version, type_id = read_int16(key), read_int16(key, 2)
+    if version < 0:
+        raise InvalidRecordError(
+            "the key of a control record has a negative version", found=version
+        )
+    return ControlKey(version, _TYPES.get(type_id, ControlRecordType.UNKNOWN), type_id)
+
+
+def parse_end_marker(kind: ControlRecordType, value: bytes | None) -> EndTransactionMarker:
+    """The value of an end marker; a version that is not known yet reads as the first.
+
+    Raises:
+        ValueError: the type is neither COMMIT nor ABORT.
+        InvalidRecordError: the value is null, shorter than 6 bytes or of a negative version.
+    """
+    if kind not in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+        raise ValueError(f"{kind.name} does not end a transaction")
+    if value is None or len(value) < END_MARKER_VALUE_SIZE:
+        found = "null" if value is None else f"{len(value)} bytes"
+        raise InvalidRecordError(
+            "the value of an end marker is too short", expected="at least 6 bytes", found=found
+        )
+    version = read_int16(value)
+    if version < 0:
+        raise InvalidRecordError("the value of an end marker has a negative version", found=version)
+    return EndTransactionMarker(kind, read_int32(value, 2), version)
+
+
+def end_marker_of(record: Record) -> EndTransactionMarker:
+    """The end marker that a control record is; raises what its key and its value raise."""
+    return parse_end_marker(parse_control_key(record.key).type, record.value)
+
+
+class _Message:
+    """A message of Kafka's protocol, flexible encoding, read from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def number(self, read: Callable[[bytes, int], int], size: int) -> int:
+        value = read(self.data, self.position)
+        self.position += size
+        return value
+
+    def int16(self) -> int:
+        return self.number(read_int16, 2)
+
+    def int32(self) -> int:
+        return self.number(read_int32, 4)
+
+    def int64(self) -> int:
+        return self.number(read_int64, 8)
+
+    def uint16(self) -> int:
+        return self.number(read_uint16, 2)
+
+    def varint(self) -> int:
+        value, self.position = read_unsigned_varint(self.data, self.position)
+        return value
+
+    def count(self) -> int:
+        """The length of an array or string that may not be null, checked against what is left."""
+        count = self.varint() - 1
+        if not 0 <= count <= len(self.data) - self.position:
+            raise ValueError(f"a length of {count}")
+        return count
+
+    def bytes(self, size: int) -> bytes:
+        value = self.data[self.position : self.position + size]
+        if len(value) < size:
+            raise IndexError(size)
+        self.position += size
+        return value
+
+    def string(self) -> str:
+        return self.bytes(self.count()).decode()
+
+    def uuid(self) -> str:
+        return base64.urlsafe_b64encode(self.bytes(16)).rstrip(b"=").decode()
+
+    def tags(self) -> None:
+        """Pass over the tagged fields; none is known."""
+        for _ in range(self.varint()):
+            self.varint()
+            self.bytes(self.varint())
+
+    def array(self, item: Callable[[_Message], dict[str, Any]]) -> list[dict[str, Any]]:
+        return [item(self) for _ in range(self.count())]
+
+
+def _leader_change(message: _Message) -> dict[str, Any]:
+    version = message.int16()
+
+    def voter(message: _Message) -> dict[str, Any]:
+        found: dict[str, Any] = {"voterId": message.int32()}
+        if version >= 1:
+            found["voterDirectoryId"] = message.uuid()
+        message.tags()
+        return found
+
+    return {
+        "version": version,
+        "leaderId": message.int32(),
+        "voters": message.array(voter),
+        "grantingVoters": message.array(voter),
+    }
+
+
+def _snapshot_header(message: _Message) -> dict[str, Any]:
+    return {"version": message.int16(), "lastContainedLogTimestamp": message.int64()}
+
+
+def _snapshot_footer(message: _Message) -> dict[str, Any]:
+    return {"version": message.int16()}
+
+
+def _kraft_version(message: _Message) -> dict[str, Any]:
+    return {"version": message.int16(), "kRaftVersion": message.int16()}
+
+
+def _endpoint(message: _Message) -> dict[str, Any]:
+    found = {"name": message.string(), "host": message.string(), "port": message.uint16()}
+    message.tags()
+    return found
+
+
+def _voter(message: _Message) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "voterId": message.int32(),
+        "voterDirectoryId": message.uuid(),
+        "endpoints": message.array(_endpoint),
+    }
+    found["kRaftVersionFeature"] = {
+        "minSupportedVersion": message.int16(),
+        "maxSupportedVersion": message.int16(),
+    }
+    message.tags()  # of the feature
+    message.tags()
+    return found
+
+
+def _kraft_voters(message: _Message) -> dict[str, Any]:
+    return {"version": message.int16(), "voters": message.array(_voter)}
+
+
+_QUORUM_RECORDS: dict[ControlRecordType, Callable[[_Message], dict[str, Any]]] = {
+    ControlRecordType.LEADER_CHANGE: _leader_change,
+    ControlRecordType.SNAPSHOT_HEADER: _snapshot_header,
+    ControlRecordType.SNAPSHOT_FOOTER: _snapshot_footer,
+    ControlRecordType.KRAFT_VERSION: _kraft_version,
+    ControlRecordType.KRAFT_VOTERS: _kraft_voters,
+}
+
+
+def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[str, Any]:
+    """The value of one of the quorum's records, with the field names of Kafka's own JSON.
+
+    Raises:
+        ValueError: the type is not one of the quorum's.
+        InvalidRecordError: the value is null or is not such a message.
+    """
+    read = _QUORUM_RECORDS.get(kind)
+    if read is None:
+        raise ValueError(f"{kind.name} is not a record of a quorum")
+    if value is None:
+        raise InvalidRecordError(f"a {kind.name} record has a null value")
+    message = _Message(value)
+    try:
+        found = read(message)
+        message.tags()
+    except Exception as error:
+        raise InvalidRecordError(f"the value of a {kind.name} record does not parse") from error
+    return found
+
+
+def quorum_record_of(kind: ControlRecordType, record: Record) -> dict[str, Any]:
+    """The value of a record that must be of this type. ValueError when its key says another."""
+    found = parse_control_key(record.key)
+    if found.type is not kind:
+        raise ValueError(f"expected a {kind.name} record, found {_name(found)}")
+    return parse_quorum_record(kind, record.value)
+
+
+def describe_control(record: Record) -> dict[str, Any]:
+    """What a control record says, for JSON: its type and its fields.
+
+    Never raises for what the bytes are: a type that is not known is "UNKNOWN(99)", and a key or value that
+    does not parse adds "error".
+    """
+    try:
+        key = parse_control_key(record.key)
+    except InvalidRecordError as error:
+        return {"type": "INVALID", "error": str(error)}
+    shown: dict[str, Any] = {"type": _name(key)}
+    if key.type is ControlRecordType.UNKNOWN:
+        return shown
+    try:
+        if key.type in _QUORUM_RECORDS:
+            return shown | parse_quorum_record(key.type, record.value)
+        marker = parse_end_marker(key.type, record.value)
+    except InvalidRecordError as error:
+        return shown | {"error": str(error)}
+    return shown | {"version": marker.version, "coordinatorEpoch": marker.coordinator_epoch}
+
+
+def _name(key: ControlKey) -> str:
+    if key.type is ControlRecordType.UNKNOWN:
+        return f"UNKNOWN({key.type_id})"
+    return key.type.name

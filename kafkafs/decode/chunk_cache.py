@@ -1,0 +1,96 @@
+"""One cache for decoded text, shared by all streams and bounded in bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+
+class _Pending:
+    """A chunk that some thread is making."""
+
+    __slots__ = ("done", "text")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.text: bytes | None = None
+
+
+class ChunkCache:
+    """Chunks of text by key, the least recently used thrown out first; safe from several threads.
+
+    Two threads that want the same missing chunk make it once. A chunk larger than the whole cache is
+    handed over and not kept.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self.hits = 0
+        self.misses = 0
+        self._chunks: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._pending: dict[Hashable, _Pending] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def peek(self, key: Hashable) -> bytes | None:
+        """The chunk if it is there; counts as a use."""
+        with self._lock:
+            text = self._chunks.get(key)
+            if text is not None:
+                self.hits += 1
+                self._chunks.move_to_end(key)
+            return text
+
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether the chunk is there or being made."""
+        return key in self._chunks or key in self._pending
+
+    def get(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """The chunk, made by `make` where missing; what `make` raises comes out here."""
+        while True:
+            with self._lock:
+                text = self._chunks.get(key)
+                if text is not None:
+                    self.hits += 1
+                    self._chunks.move_to_end(key)
+                    return text
+                pending = self._pending.get(key)
+                if pending is None:
+                    mine = self._pending[key] = _Pending()
+                    self.misses += 1
+                    break
+            pending.done.wait()
+            if pending.text is not None:
+                return pending.text
+            # The other thread failed: try ourselves, and get the error first hand.
+        try:
+            mine.text = make()
+            self._keep(key, mine.text)
+        finally:
+            with self._lock:
+                del self._pending[key]
+            mine.done.set()
+        return mine.text
+
+    def _keep(self, key: Hashable, text: bytes) -> None:
+        size = len(text)
+        if size > self.max_bytes:
+            return
+        with self._lock:
+            old = self._chunks.pop(key, None)
+            self.bytes += size - (len(old) if old is not None else 0)
+            self._chunks[key] = text
+            while self.bytes > self.max_bytes:
+                _, dropped = self._chunks.popitem(last=False)
+                self.bytes -= len(dropped)
+
+    def drop(self, key: Hashable) -> None:
+        """Forget a chunk."""
+        with self._lock:
+            text = self._chunks.pop(key, None)
+            if text is not None:
+                self.bytes -= len(text)

@@ -1,0 +1,98 @@
+"""Damage as one JSON line, at the place in a decoded stream where records are missing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.record.batch_table import BatchProblem, Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.log.scan import Damage
+
+QUIET_KINDS = frozenset({"zero_tail"})
+"""Kinds that are a normal state of a file: the unwritten end of a preallocated one."""
+
+
+def plain_json(facts: Any) -> bytes:
+    """Compact JSON in ASCII, so that no name and no reason from a disk can drive a terminal."""
+    text = json.dumps(facts, separators=(",", ":"), default=str)
+    return text.replace("\x7f", "\\u007f").encode("ascii")
+
+
+def shown_path(path: str | None) -> str | None:
+    """A source file's path as the tree's user knows it: its folder and its name."""
+    if path is None:
+        return None
+    short = "/".join(path.split("/")[-2:])
+    return short.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def damage_facts(damage: Damage) -> dict[str, Any]:
+    """A damaged place of a file as JSON facts."""
+    return {
+        "file": shown_path(damage.path),
+        "position": damage.position,
+        "length": damage.length,
+        "reason": damage.reason,
+        "kind": damage.kind,
+        "expected": _number_or_text(damage.expected),
+        "found": _number_or_text(damage.found),
+        "firstOffset": damage.first_offset,
+        "lastOffset": damage.last_offset,
+    }
+
+
+def error_line(damage: Damage) -> bytes:
+    """The line that stands for bytes that gave no records."""
+    return plain_json({"error": damage_facts(damage)}) + b"\n"
+
+
+def problem_facts(problem: BatchProblem, row: np.void, path: str) -> dict[str, Any]:
+    """A batch of the right checksum that did not decode whole, as JSON facts.
+
+    The offsets are those that may be lost: from the record where decoding stopped to the batch's last.
+    """
+    first: int | None = int(row["base_offset"])
+    last: int | None = int(row["last_offset"])
+    if problem.code is Problem.LEFTOVER_BYTES:
+        first = last = None
+    elif problem.record_index > 0 and row["record_count"] == last - first + 1:  # type: ignore[operator]
+        first += problem.record_index  # type: ignore[operator]
+    return {
+        "file": shown_path(path),
+        "position": int(row["position"]),
+        "length": int(row["size"]),
+        "reason": problem.detail,
+        "kind": Problem(problem.code).name.lower(),
+        "record": problem.record_index,
+        "firstOffset": first,
+        "lastOffset": last,
+    }
+
+
+def problem_line(problem: BatchProblem, row: np.void, path: str) -> bytes:
+    """The line that follows the records of a batch that did not decode whole."""
+    return plain_json({"error": problem_facts(problem, row, path)}) + b"\n"
+
+
+def exception_facts(error: Exception) -> dict[str, Any]:
+    """What an exception of the engine knows, as JSON facts."""
+    if not isinstance(error, DamagedFileError):
+        kind = "codec_missing" if isinstance(error, UnsupportedCodecError) else "unreadable"
+        return {"reason": str(error), "kind": kind}
+    return {
+        "file": shown_path(error.path),
+        "position": error.position,
+        "reason": error.reason,
+        "kind": type(error).__name__,
+        "expected": _number_or_text(error.expected),
+        "found": _number_or_text(error.found),
+    }
+
+
+def _number_or_text(value: object) -> int | str | None:
+    return value if value is None or isinstance(value, int) else str(value)

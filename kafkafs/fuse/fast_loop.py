@@ -1,0 +1,249 @@
+"""A request loop for pyfuse3 that serves runs of requests without going through trio's scheduler.
+
+pyfuse3's own loop passes the /dev/fuse descriptor from task to task through a lock: two scheduler
+passes and five system calls for each request, about 30 µs of which our handlers use one. Here one
+task, the leader, keeps the descriptor for as long as its handlers do not wait. A handler that is
+about to wait calls `hand_over`, which makes a parked task the leader; when it is done, its task parks.
+
+pyfuse3 looks `_wait_fuse_readable` up in its module at each request, which is where we come in: the
+function must return True when a request can be read and False when the task shall end. `install`
+checks what that relies on and says why it cannot be used; then pyfuse3's own loop serves.
+
+Threads: everything here runs on trio's thread. Invariant: at most one task is the leader, and only
+the leader polls or reads the descriptor.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import trio
+
+SLICE_SECONDS = 0.001
+"""The longest run of requests between two visits to trio's scheduler: timers and answers of worker
+threads wait that long."""
+SPIN_SECONDS = 0.0001
+"""How long the leader looks for the next request before it sleeps: the caller's next system call
+comes sooner than a sleep and a wake-up through epoll would take."""
+DEVICE = "/dev/fuse"
+_GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
+
+
+class RequestLoop(Protocol):
+    """What the handlers need of a loop."""
+
+    name: str
+
+    def hand_over(self) -> None:
+        """Called by a handler right before it waits."""
+
+    def stop(self) -> None:
+        """Make all waiting tasks end; requests being served are finished first."""
+
+
+class StockLoop:
+    """pyfuse3's own loop: nothing to hand over, `pyfuse3.terminate` stops it."""
+
+    name = "stock"
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+
+    def hand_over(self) -> None:
+        """Nothing to do: the descriptor was handed on before the handler started."""
+
+    def stop(self) -> None:
+        """Nothing to do."""
+
+
+class _PollDescriptor(ctypes.Structure):
+    _fields_ = (
+        ("fd", ctypes.c_int),
+        ("events", ctypes.c_short),
+        ("revents", ctypes.c_short),
+    )
+
+
+def make_poll(fd: int) -> Callable[[], int]:
+    """A function that tells the descriptor's poll events now; 0 for none.
+
+    It keeps the GIL: `select.poll` gives it away even for a look, and a busy worker thread would keep
+    it for a whole switch interval after each request.
+    """
+    libc_poll = ctypes.PyDLL(None).poll
+    descriptor = _PollDescriptor(fd, select.POLLIN, 0)
+    reference = ctypes.byref(descriptor)
+
+    def poll() -> int:
+        return descriptor.revents if libc_poll(reference, 1, 0) > 0 else 0
+
+    return poll
+
+
+class FastLoop:
+    """The leader and its followers over one descriptor."""
+
+    name = "fast"
+
+    def __init__(
+        self,
+        fd: int,
+        *,
+        slice_seconds: float = SLICE_SECONDS,
+        spin_seconds: float = SPIN_SECONDS,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._fd = fd
+        self._poll = make_poll(fd)
+        self._clock = clock
+        self._slice = slice_seconds
+        self._spin = spin_seconds
+        self._slice_end = 0.0
+        self._leader: trio.lowlevel.Task | None = None
+        self._parked: deque[trio.lowlevel.Task] = deque()
+        self._stopping = False
+
+    async def wait_readable(self) -> bool:
+        """True when the calling task can read a request, which makes it the leader; False at the end."""
+        task = trio.lowlevel.current_task()
+        if self._leader is not task:
+            if self._leader is not None and not self._stopping:
+                await self._park(task)
+            if self._stopping:
+                return False
+            self._leader = task
+        try:
+            return await self._lead()
+        except BaseException:
+            self._leader = None
+            raise
+
+    async def _lead(self) -> bool:
+        poll, clock = self._poll, self._clock
+        # The first look comes before any clock: under load it nearly always finds a request.
+        events = poll()
+        now = clock()
+        if now >= self._slice_end:
+            await trio.lowlevel.checkpoint()
+            now = clock()
+            self._slice_end = now + self._slice
+            events = poll()
+        spin_end = now + self._spin
+        while not self._stopping:
+            if events & _GONE:
+                # Unmounted or aborted. This task goes on to read, gets ENODEV and makes libfuse say so.
+                self.stop()
+                return True
+            if events:
+                return True
+            if clock() < spin_end:
+                events = poll()
+                continue
+            try:
+                await trio.lowlevel.wait_readable(self._fd)
+            except trio.ClosedResourceError:
+                break
+            now = clock()
+            self._slice_end = now + self._slice
+            spin_end = now + self._spin
+            events = poll()
+        self.stop()
+        return False
+
+    async def _park(self, task: trio.lowlevel.Task) -> None:
+        """Sleep until this task is made the leader or the loop stops."""
+        self._parked.append(task)
+
+        def abort(_raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
+            self._parked.remove(task)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def hand_over(self) -> None:
+        """Give the descriptor to a parked task; the caller's handler is about to wait.
+
+        With no task parked, the next one that comes back from a handler leads.
+        """
+        if self._leader is not trio.lowlevel.current_task():
+            return
+        self._leader = None
+        if self._parked and not self._stopping:
+            self._leader = self._parked.popleft()
+            trio.lowlevel.reschedule(self._leader)
+
+    def stop(self) -> None:
+        """Make every waiting task end."""
+        self._stopping = True
+        while self._parked:
+            trio.lowlevel.reschedule(self._parked.popleft())
+
+
+def device_descriptors() -> list[int]:
+    """This process's open descriptors of /dev/fuse."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+        if target == DEVICE:
+            found.append(int(name))
+    return found
+
+
+def install(pyfuse3: Any, *, fd: int | None = None) -> RequestLoop:  # noqa: ANN401
+    """Replace pyfuse3's wait with a FastLoop's, after `pyfuse3.init`; a StockLoop when that cannot work.
+
+    Args:
+        pyfuse3: the module.
+        fd: the session's descriptor; found among the open ones when None.
+    """
+    reason = _obstacle(pyfuse3)
+    if not reason and fd is None:
+        descriptors = device_descriptors()
+        if len(descriptors) == 1:
+            fd = descriptors[0]
+        else:
+            reason = f"{len(descriptors)} descriptors of {DEVICE} are open, not 1"
+    if reason or fd is None:
+        return StockLoop(reason)
+    # On one processor a leader that spins would only keep the caller from running.
+    spin = SPIN_SECONDS if len(os.sched_getaffinity(0)) > 1 else 0.0
+    loop = FastLoop(fd, spin_seconds=spin)
+    pyfuse3._wait_fuse_readable = loop.wait_readable
+    return loop
+
+
+def _obstacle(pyfuse3: Any) -> str:  # noqa: ANN401
+    """Why the fast loop cannot be used here; empty when it can."""
+    wait = getattr(pyfuse3, "_wait_fuse_readable", None)
+    if wait is None or not inspect.iscoroutinefunction(wait):
+        return "this pyfuse3 has no _wait_fuse_readable"
+    try:
+        if inspect.signature(wait).parameters:
+            return "pyfuse3's _wait_fuse_readable takes arguments"
+        return _poll_obstacle()
+    except (ValueError, TypeError, OSError, AttributeError) as error:
+        return f"self-test failed: {error!r}"
+
+
+def _poll_obstacle() -> str:
+    """Try `make_poll` on a pipe: nothing, then a byte, then a closed end."""
+    reader, writer = os.pipe()
+    try:
+        poll = make_poll(reader)
+        empty = poll()
+        os.write(writer, b"x")
+        full = poll()
+    finally:
+        os.close(reader)
+        os.close(writer)
+    return "" if (empty, full) == (0, select.POLLIN) else "poll(2) through ctypes answers wrongly"

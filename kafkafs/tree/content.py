@@ -1,0 +1,74 @@
+"""Contents that need no decoding: bytes in memory, and byte ranges of source files."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from engine.source_files import SourceFile
+from kafkafs.tree.node import Content
+
+
+class BytesContent(Content):
+    """Bytes that are there already."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.identity = hash(data)
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read_now(self, offset: int, size: int) -> bytes:
+        data = self.data
+        if offset == 0 and size >= len(data):
+            return data
+        return data[offset : offset + size]
+
+    read = read_now
+
+
+class _Buffer(threading.local):
+    """A thread's own buffer for reads that may not wait."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(1 << 20))
+
+
+_buffer = _Buffer()
+
+
+class FileContent(Content):
+    """The bytes [start, end) of a source file that stays open; a file cut short since gives short reads."""
+
+    __slots__ = ("_end", "_file", "_start")
+
+    def __init__(self, file: SourceFile, start: int, end: int) -> None:
+        self._file = file
+        self._start = start
+        self._end = end
+        self.identity = hash((file.device, file.inode, start, end, file.stat().st_mtime_ns))
+
+    @property
+    def size(self) -> int:
+        return self._end - self._start
+
+    def read_now(self, offset: int, size: int) -> bytes | None:
+        position = self._start + offset
+        size = min(size, self._end - position)
+        if size <= 0:
+            return b""
+        view = _buffer.view[:size]
+        try:
+            got = os.preadv(self._file.fd, [view], position, os.RWF_NOWAIT)
+        except OSError:  # not in the page cache, or a file system that cannot tell
+            return None
+        return bytes(view) if got == size else None
+
+    def read(self, offset: int, size: int) -> bytes:
+        position = self._start + offset
+        size = min(size, self._end - position)
+        return self._file.read_at(position, size) if size > 0 else b""

@@ -1,0 +1,296 @@
+"""The grammar of the names in the tree: offsets, ranges of offsets, instants and periods.
+
+Pure functions from a name to a value, or to None when the name does not belong to the grammar; nothing
+here knows a log. Only ASCII digits count, and nothing is accepted in part.
+
+In `offset/`:
+
+    35   00000000000000000035      an offset: up to 20 digits, at most 2^63-1
+    A..B   A..   ..B               offsets from A up to, not including, B
+    A+COUNT                        COUNT offsets from A
+    -COUNT   -COUNT..              the last COUNT offsets of the log
+
+In `time/`, an instant (a link to a record) and a period (a folder) never share a name:
+
+    2024-01-01T10:30:00Z           an instant: seconds, any number of decimals, a zone (UTC without one)
+    20240101T103000Z               the same without colons: rsync takes what is before a colon for a host
+    1704105000000                  the same in milliseconds since 1970
+    2024  2024-01  2024-01-01      a year, a month, a day (also 20240101)
+    2024-01-01T10  2024-01-01T10:30   an hour, a minute (also 20240101T10, 20240101T1030)
+    A..B   A..   ..B               from A up to, not including, B, each an instant or a period's beginning
+
+A name of digits alone is a year when it has 4 digits, a day when it has 8, and else milliseconds since
+1970; so 4 or 8 digits never count as milliseconds (write `001000` for second 1), and a wrong date of 8
+digits is no name. A zone is `Z`, `+02:00`, `+0200` or `+02`; behind a date without a time it is `Z` or
+`+02:00` (`2024-01-01+02:00`), and behind the short form of a day also `+0200`: shorter ones would read as
+another month or day.
+
+Records have whole milliseconds, so an instant between two of them is the later one: "the first record at
+or after it" stays the same. A leap second (`23:59:60` in UTC) is the second after it, as in POSIX.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import NamedTuple
+
+from engine.units import MAX_INT64, Offset, Timestamp
+
+_SECOND = 1000
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+_DAY = 24 * _HOUR
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_FIRST_MS = (date(1, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
+_END_MS = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_DAY) * _DAY
+
+
+class OffsetRange(NamedTuple):
+    """Offsets from `start` up to, not including, `end`; None is the log's own bound on that side.
+
+    With `last` not None it is the last `last` offsets of the log instead, and both bounds are None.
+    """
+
+    start: Offset | None
+    end: Offset | None
+    last: int | None = None
+
+    def within(self, log_start: Offset, log_end: Offset) -> tuple[Offset, Offset]:
+        """The range as (start, end) inside [log_start, log_end]; start == end when nothing is left."""
+        start, end = self.start, self.end
+        if self.last is not None:
+            start = log_end - self.last
+        start = log_start if start is None else min(max(start, log_start), log_end)
+        end = log_end if end is None else min(max(end, log_start), log_end)
+        return start, max(start, end)
+
+
+class Period(NamedTuple):
+    """From `start_ms` up to, not including, `end_ms`, in milliseconds since 1970; None is open."""
+
+    start_ms: Timestamp | None
+    end_ms: Timestamp | None
+
+
+_OFFSET = re.compile(r"[0-9]{1,20}")
+_OFFSETS_COUNTED = re.compile(r"([0-9]{1,20})\+([0-9]{1,20})")
+_OFFSETS_LAST = re.compile(r"-([0-9]{1,20})(?:\.\.)?")
+
+
+def parse_offset(name: str) -> Offset | None:
+    """The offset that `name` states; leading zeros are fine."""
+    return _bounded(name) if _OFFSET.fullmatch(name) else None
+
+
+def parse_range(name: str) -> OffsetRange | None:
+    """The range that `name` states: A..B, A.., ..B, A+COUNT, -COUNT or -COUNT.. .
+
+    An empty range is a range; one that goes backwards is not. A+COUNT ends at 2^63-1 at the latest.
+    """
+    if (match := _OFFSETS_LAST.fullmatch(name)) is not None:
+        last = _bounded(match[1])
+        return None if last is None else OffsetRange(None, None, last)
+    if (match := _OFFSETS_COUNTED.fullmatch(name)) is not None:
+        first, count = _bounded(match[1]), _bounded(match[2])
+        if first is None or count is None:
+            return None
+        return OffsetRange(first, min(first + count, MAX_INT64))
+    bounds = _two_sides(name)
+    if bounds is None:
+        return None
+    start, end = (parse_offset(side) if side else None for side in bounds)
+    if (start is None) != (bounds[0] == "") or (end is None) != (bounds[1] == ""):
+        return None
+    if start is not None and end is not None and end < start:
+        return None
+    return OffsetRange(start, end)
+
+
+_ZONE = r"(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+_DATE_ZONE = r"(?P<zone>[Zz]|[+-][0-9]{2}:[0-9]{2})?"
+_SHORT_DATE_ZONE = r"(?P<zone>[Zz]|[+-][0-9]{2}:?[0-9]{2})?"
+_YEAR, _MONTH, _DAY_OF_MONTH = r"(?P<year>[0-9]{4})", r"(?P<month>[0-9]{2})", r"(?P<day>[0-9]{2})"
+_CLOCK, _SHORT_CLOCK = (
+    rf"(?P<hour>[0-9]{{2}})(?:{colon}(?P<minute>[0-9]{{2}}))?" for colon in (":", "")
+)
+_SECONDS, _SHORT_SECONDS = (
+    rf"(?P<hour>[0-9]{{2}}){colon}(?P<minute>[0-9]{{2}}){colon}(?P<second>[0-9]{{2}})"
+    r"(?:\.(?P<fraction>[0-9]+))?"
+    for colon in (":", "")
+)
+_INSTANTS = [
+    re.compile(rf"{_YEAR}-{_MONTH}-{_DAY_OF_MONTH}[Tt]{_SECONDS}{_ZONE}"),
+    re.compile(rf"{_YEAR}{_MONTH}{_DAY_OF_MONTH}[Tt]{_SHORT_SECONDS}{_ZONE}"),
+]
+_DATES = [
+    re.compile(rf"{_YEAR}-{_MONTH}-{_DAY_OF_MONTH}{_DATE_ZONE}"),
+    re.compile(rf"{_YEAR}{_MONTH}{_DAY_OF_MONTH}{_SHORT_DATE_ZONE}"),
+    re.compile(rf"{_YEAR}-{_MONTH}-{_DAY_OF_MONTH}[Tt]{_CLOCK}{_ZONE}"),
+    re.compile(rf"{_YEAR}{_MONTH}{_DAY_OF_MONTH}[Tt]{_SHORT_CLOCK}{_ZONE}"),
+    re.compile(rf"{_YEAR}-{_MONTH}{_DATE_ZONE}"),
+    re.compile(rf"{_YEAR}{_DATE_ZONE}"),
+]
+
+
+def parse_instant(name: str) -> Timestamp | None:
+    """The instant that `name` states, in milliseconds since 1970 rounded up; may be below zero."""
+    if _OFFSET.fullmatch(name):
+        return None if len(name) in (4, 8) else _bounded(name)
+    for pattern in _INSTANTS:
+        if (match := pattern.fullmatch(name)) is not None:
+            return _instant(match.groupdict())
+    return None
+
+
+def parse_period(name: str) -> Period | None:
+    """The period that `name` states: a year, month, day, hour or minute alone, or A..B, A.., ..B.
+
+    An empty period is a period; one that goes backwards is not.
+    """
+    sides = _two_sides(name)
+    if sides is None:
+        return _calendar_period(name)
+    start, end = (_side(side) if side else None for side in sides)
+    if (start is None) != (sides[0] == "") or (end is None) != (sides[1] == ""):
+        return None
+    if start is not None and end is not None and end < start:
+        return None
+    return Period(start, end)
+
+
+def day_name(ms: Timestamp) -> str | None:
+    """The day in UTC that holds an instant, as 2024-01-01; None outside the years 1 to 9999."""
+    if not _FIRST_MS <= ms < _END_MS:
+        return None
+    return date.fromordinal(ms // _DAY + _EPOCH_DAY).isoformat()
+
+
+def instant_name(ms: Timestamp) -> str | None:
+    """The instant's canonical name, 2024-01-01T10:30:00Z, with three decimals where they are not zero.
+
+    After the year 9999 it is the number of milliseconds. None before the year 1. `parse_instant` of the
+    name is `ms` again.
+    """
+    return _instant_name(ms, "-", ":")
+
+
+def short_instant_name(ms: Timestamp) -> str | None:
+    """As `instant_name`, without colons: 20240101T103000Z."""
+    return _instant_name(ms, "", "")
+
+
+def period_name(period: Period) -> str | None:
+    """A name for the period that `parse_period` reads as the same: A..B of names without colons.
+
+    None when both ends are open or one has no name.
+    """
+    start = "" if period.start_ms is None else short_instant_name(period.start_ms)
+    end = "" if period.end_ms is None else short_instant_name(period.end_ms)
+    if start is None or end is None or start == end == "":
+        return None
+    return f"{start}..{end}"
+
+
+def _bounded(digits: str) -> int | None:
+    number = int(digits)
+    return number if number <= MAX_INT64 else None
+
+
+def _two_sides(name: str) -> tuple[str, str] | None:
+    """What stands before and after the two dots; None without them or with nothing on either side."""
+    start, dots, end = name.partition("..")
+    return (start, end) if dots and (start or end) else None
+
+
+def _side(name: str) -> Timestamp | None:
+    """An end of a period: an instant, or the beginning of a calendar period."""
+    instant = parse_instant(name)
+    if instant is not None:
+        return instant
+    period = _calendar_period(name)
+    return None if period is None else period.start_ms
+
+
+def _calendar_period(name: str) -> Period | None:
+    for pattern in _DATES:
+        if (match := pattern.fullmatch(name)) is not None:
+            return _calendar(match.groupdict())
+    return None
+
+
+def _calendar(fields: dict[str, str | None]) -> Period | None:
+    zone = _zone_ms(fields["zone"])
+    days = _days(fields)
+    if zone is None or days is None:
+        return None
+    start = days * _DAY - zone
+    if fields.get("hour") is not None:
+        clock = _clock_ms(fields)
+        if clock is None:
+            return None
+        start += clock
+        return Period(start, start + (_HOUR if fields["minute"] is None else _MINUTE))
+    if fields.get("day") is not None:
+        return Period(start, start + _DAY)
+    return Period(start, _next_days(fields) * _DAY - zone)
+
+
+def _instant(fields: dict[str, str | None]) -> Timestamp | None:
+    zone, days, second = _zone_ms(fields["zone"]), _days(fields), int(fields["second"] or 0)
+    clock = _clock_ms(fields)
+    if zone is None or days is None or clock is None or second > 60:
+        return None
+    minute = days * _DAY + clock - zone
+    if second == 60 and minute % _DAY != _DAY - _MINUTE:
+        return None
+    fraction = fields["fraction"] or ""
+    ms = int(fraction[:3].ljust(3, "0")) + (fraction[3:].strip("0") != "")
+    return minute + second * _SECOND + ms
+
+
+def _days(fields: dict[str, str | None]) -> int | None:
+    """Days since 1970 of the date, whose month and day are 1 when they are not written."""
+    year, month, day = (int(fields.get(name) or 1) for name in ("year", "month", "day"))
+    try:
+        return date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
+
+
+def _next_days(fields: dict[str, str | None]) -> int:
+    """Days since 1970 of the first day after the year or month."""
+    year, month = int(fields["year"] or 0), int(fields.get("month") or 12)
+    if month == 12:
+        return date(year, 12, 31).toordinal() + 1 - _EPOCH_DAY
+    return date(year, month + 1, 1).toordinal() - _EPOCH_DAY
+
+
+def _clock_ms(fields: dict[str, str | None]) -> int | None:
+    hour, minute = int(fields["hour"] or 0), int(fields["minute"] or 0)
+    return hour * _HOUR + minute * _MINUTE if hour < 24 and minute < 60 else None
+
+
+def _zone_ms(zone: str | None) -> int | None:
+    """How far the zone is ahead of UTC."""
+    if zone is None or zone in "Zz":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        return None
+    ahead = hours * _HOUR + minutes * _MINUTE
+    return -ahead if zone[0] == "-" else ahead
+
+
+def _instant_name(ms: Timestamp, dash: str, colon: str) -> str | None:
+    if ms < _FIRST_MS:
+        return None
+    if ms >= _END_MS:
+        return str(ms)
+    day = date.fromordinal(ms // _DAY + _EPOCH_DAY)
+    clock = ms % _DAY
+    text = (
+        f"{day.year:04}{dash}{day.month:02}{dash}{day.day:02}"
+        f"T{clock // _HOUR:02}{colon}{clock // _MINUTE % 60:02}{colon}{clock // _SECOND % 60:02}"
+    )
+    return text + (f".{ms % _SECOND:03}Z" if ms % _SECOND else "Z")

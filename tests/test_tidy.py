@@ -1,0 +1,67 @@
+"""House rules that no linter knows."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted([*ROOT.glob("engine/**/*.py"), *ROOT.glob("kafkafs/**/*.py")])
+VAGUE = {"util", "utils", "helper", "helpers", "common", "base", "core", "misc", "manager", "data", "info"}
+TOP_LEVEL = {
+    "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore", ".ci", "kafkafs", "engine",
+    "tests", "scripts",
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_is_named_after_what_it_holds_and_is_short(path: Path) -> None:
+    assert path.stem not in VAGUE
+    assert len(path.read_text().splitlines()) <= 500
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_function_fits_on_a_screen(path: Path) -> None:
+    long = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+            if lines > 60:
+                long.append(f"{node.name}: {lines} lines")
+    assert long == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_one_module_opens_source_files_and_none_maps_them(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"^\s*(import|from) mmap\b", text, re.MULTILINE)
+    if name_of(path).startswith("engine/") and path.stem != "source_files":
+        assert not re.search(r"(?<![\w.])open\(|os\.open\(|\.read_bytes\(|\.read_text\(", text)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_is_left_to_be_written(path: Path) -> None:
+    assert not re.search(r"\bTODO\b|\bFIXME\b|NotImplementedError|not implemented", path.read_text())
+
+
+def test_the_top_level_holds_only_what_the_design_names() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert {line.split("/")[0] for line in listed.stdout.splitlines()} <= TOP_LEVEL
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    from kafkafs.cli import cli
+
+    for name, command in cli.commands.items():
+        assert f"kafkafs {name}" in (command.help or ""), name
