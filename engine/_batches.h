@@ -185,6 +185,8 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
                 int64_t stated = (int64_t)(int32_t)kfs_be32(p + 8) + KFS_LOG_OVERHEAD;
                 if (stop == KFS_TOO_LARGE && found->position + stated > end) return KFS_LOCATE_NONE;
                 found->stop = stop;
+                found->size = (int32_t)kfs_be32(p + 8);
+                found->magic = (int8_t)p[16];
                 return KFS_LOCATE_BAD_FRAME;
             }
             if (found->position + size > end) return KFS_LOCATE_NONE;

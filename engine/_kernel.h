@@ -6,5 +6,6 @@
 #include "_codecs.h"
 #include "_batches.h"
 #include "_records.h"
+#include "_lines.h"
 
 #endif

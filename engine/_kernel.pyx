@@ -13,6 +13,8 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+import os
+
 import numpy as np
 
 from engine.budgets import DEFAULT_BUDGETS
@@ -36,7 +38,8 @@ cdef extern from "_kernel.h" nogil:
         size_t capacity
 
     ctypedef struct kfs_codec_contexts:
-        pass
+        void *zstd
+        void *deflate
 
     ctypedef struct kfs_problem:
         int reason
@@ -167,5 +170,234 @@ cdef class _Block:
 
 # ---- what one call works with ------------------------------------------------------------------
 
-ctypedef struct worker:
-    kfs_codec_contexts contexts[2]  # the struct's size is unknown here: see _kernel.h
+cdef class _Worker:
+    """Contexts of codecs and scratch memory of one call at a time; idle ones wait in a list."""
+
+    cdef kfs_codec_contexts contexts
+    cdef kfs_bytes arena, records, text
+
+    def __dealloc__(self):
+        kfs_contexts_free(&self.contexts)
+        free(self.arena.data)
+        free(self.records.data)
+        free(self.text.data)
+
+
+cdef list _idle_workers = []
+
+
+cdef _Worker _take_worker():
+    return <_Worker>_idle_workers.pop() if _idle_workers else _Worker.__new__(_Worker)
+
+
+cdef void _trim(kfs_bytes *bytes) noexcept:
+    bytes.size = 0
+    if bytes.capacity > LARGEST_KEPT:
+        free(bytes.data)
+        bytes.data = NULL
+        bytes.capacity = 0
+
+
+cdef void _give_worker(_Worker worker):
+    _trim(&worker.arena)
+    _trim(&worker.records)
+    _trim(&worker.text)
+    if len(_idle_workers) < KEPT_WORKERS:
+        _idle_workers.append(worker)
+
+
+cdef class _Bytes:
+    """A buffer held while its memory is read."""
+
+    cdef Py_buffer view
+    cdef const uint8_t *data
+    cdef size_t size
+
+    def __cinit__(self, source, bint writable=False):
+        PyObject_GetBuffer(source, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+        self.data = <const uint8_t *>self.view.buf
+        self.size = <size_t>self.view.len
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef class _Run:
+    """Rows of a batch table over a buffer, being read."""
+
+    cdef kfs_run run
+    cdef _Bytes buffer, table
+    cdef _Worker worker
+    cdef list problems
+
+    def __cinit__(self, buffer, table, Py_ssize_t first, Py_ssize_t last, int64_t start_position, budgets):
+        self.buffer = _Bytes(buffer)
+        self.table = _Bytes(table)
+        if self.table.size % ROW_SIZE:
+            raise ValueError("the batch table's rows have another size")
+        if not 0 <= first <= last <= <Py_ssize_t>(self.table.size // ROW_SIZE):
+            raise ValueError(f"rows {first} to {last} are not in the batch table")
+        self.run.buf = self.buffer.data
+        self.run.size = self.buffer.size
+        self.run.start_position = start_position
+        self.run.rows = <const kfs_row *>self.table.data
+        self.run.limits.inflated = budgets.inflated_bytes
+        self.run.limits.records = budgets.records_per_batch
+        self.run.limits.headers = budgets.headers_per_record
+        self.problems = []
+        self.worker = _take_worker()
+        self.run.contexts = &self.worker.contexts
+
+    def __dealloc__(self):
+        if self.worker is not None:
+            _give_worker(self.worker)
+
+    cdef int attend(self, int reason, int32_t row, kfs_payload *payload, kfs_problem *problem) except -1:
+        """See to a row that the C code could not finish: note its problem, or inflate it in Python."""
+        cdef size_t before, start
+        cdef int again
+        cdef bytes data
+        if reason == KFS_NO_MEMORY:
+            raise MemoryError
+        if reason == KFS_BAD_TABLE:
+            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+        if reason != KFS_NEEDS_PYTHON:
+            self.problems.append(
+                describe(row, reason, problem.index, problem.stated, problem.found))
+            return 0
+        data = PyBytes_FromStringAndSize(<const char *>payload.data, <Py_ssize_t>payload.size)
+        inflated, trouble = inflate(
+            payload.codec, data, limit=self.run.limits.inflated, magic=self.run.rows[row].magic)
+        self.append(inflated)
+        start = self.run.arena.size - <size_t>len(inflated)
+        before = self.run.records.size
+        with nogil:
+            again = kfs_read_inflated(
+                &self.run, row, start, self.run.arena.size - start, trouble is not None, problem)
+        if again == KFS_NO_MEMORY:
+            raise MemoryError
+        if trouble is not None:
+            decoded = (self.run.records.size - before) // RECORD_SIZE
+            self.problems.append(BatchProblem(row, trouble[0], decoded, trouble[1]))
+        elif again:
+            self.problems.append(
+                describe(row, again, problem.index, problem.stated, problem.found))
+        return 0
+
+    cdef int append(self, bytes inflated) except -1:
+        cdef size_t size = <size_t>len(inflated)
+        if not kfs_reserve(&self.run.arena, size):
+            raise MemoryError
+        memcpy(self.run.arena.data + self.run.arena.size, <const char *>inflated, size)
+        self.run.arena.size += size
+        return 0
+
+
+# ---- batches -----------------------------------------------------------------------------------
+
+def walk(buffer, table, size_t start, int64_t file_position, bint check_crc, *, int64_t largest=LARGEST_BATCH):
+    """Fill `table` with the whole batches from buffer[start] on: (rows, bytes consumed, why it stopped)."""
+    cdef _Bytes source = _Bytes(buffer)
+    cdef _Bytes rows = _Bytes(table, True)
+    cdef size_t filled, consumed
+    cdef int stop
+    if rows.size % ROW_SIZE:
+        raise ValueError("the batch table's rows have another size")
+    if start > source.size:
+        raise ValueError(f"byte {start} is not in the buffer")
+    with nogil:
+        stop = kfs_walk(source.data, source.size, start, file_position, largest, check_crc,
+                        <kfs_row *>rows.data, rows.size // ROW_SIZE, &filled, &consumed)
+    return filled, consumed, stop
+
+
+def find_batch(buffer, size_t start, int64_t file_position, int64_t min_offset, *,
+               int64_t largest=LARGEST_BATCH):
+    """The index of the next batch that proves itself, or -1."""
+    cdef _Bytes source = _Bytes(buffer)
+    cdef int64_t at
+    with nogil:
+        at = kfs_find_batch(source.data, source.size, start, min_offset, largest)
+    return at
+
+
+def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, int64_t largest=LARGEST_BATCH):
+    """Where the first batch from `position` on lies whose last offset is `target` or more."""
+    cdef _Bytes room = _Bytes(scratch, True)
+    cdef kfs_location found
+    cdef int result, error = 0
+    if room.size < 256:
+        raise ValueError("the scratch buffer needs 256 bytes or more")
+    with nogil:
+        result = kfs_locate(fd, position, end, target, largest, <uint8_t *>room.data, room.size, &found)
+        if result == KFS_LOCATE_ERRNO:
+            error = errno
+    if result == KFS_LOCATE_FOUND:
+        return (found.position, found.size, found.base_offset, found.last_offset, found.magic, found.index)
+    if result == KFS_LOCATE_NONE:
+        return None
+    if result == KFS_LOCATE_ERRNO:
+        raise OSError(error, os.strerror(error))
+    raise frame_error(found.stop, found.position, found.size, found.magic)
+
+
+def floor_slot(buffer, int64_t count, size_t entry_size, size_t key_offset_in_entry, bint key_is_i64,
+               int64_t target):
+    """The largest slot whose key is at most `target`, or -1."""
+    cdef _Bytes source = _Bytes(buffer)
+    cdef size_t key_end = key_offset_in_entry + (8 if key_is_i64 else 4)
+    if entry_size == 0 or key_end > entry_size or count > <int64_t>(source.size // entry_size):
+        raise ValueError("the slots do not lie in the buffer")
+    return kfs_floor_slot(source.data, count, entry_size, key_offset_in_entry, key_is_i64, target)
+
+
+# ---- records -----------------------------------------------------------------------------------
+
+def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position,
+           budgets=DEFAULT_BUDGETS, size_t enough=64 << 20):
+    """The records of rows [first_row, last_row) as columns."""
+    cdef _Run state = _Run(buffer, table, first_row, last_row, start_position, budgets)
+    cdef _Block arena = _Block.__new__(_Block)
+    cdef _Block records = _Block.__new__(_Block)
+    cdef int32_t row = <int32_t>first_row, stopped = row
+    cdef kfs_payload payload
+    cdef kfs_problem problem
+    cdef int reason
+    _take_block(&records.bytes)
+    state.run.records = records.bytes
+    state.run.copy = kfs_any_compressed(state.run.rows, row, <int32_t>last_row)
+    if state.run.copy:
+        _take_block(&arena.bytes)
+        state.run.arena = arena.bytes
+    try:
+        while row < last_row and state.run.arena.size + state.run.records.size < enough:
+            with nogil:
+                reason = kfs_decode_rows(
+                    &state.run, row, <int32_t>last_row, enough, &stopped, &payload, &problem)
+            row = stopped
+            if reason:
+                state.attend(reason, row, &payload, &problem)
+                row += 1
+    finally:
+        records.bytes = state.run.records
+        arena.bytes = state.run.arena
+    found = np.frombuffer(records, RECORD_DTYPE) if records.bytes.size else EMPTY
+    return Columns(found, memoryview(arena if state.run.copy else buffer), state.problems, row)
+
+
+# ---- for tests -----------------------------------------------------------------------------------
+
+def checksum(str name, data):
+    """The checksum that the kernel computes: name is "crc32c", "crc32" or "xxh32"."""
+    cdef _Bytes source = _Bytes(data)
+    if name == "crc32c":
+        return kfs_crc32c(source.data, source.size)
+    if name == "crc32":
+        return kfs_crc32(source.data, source.size)
+    return kfs_xxh32(source.data, source.size)
+
+
+def use_libraries(bint use):
+    """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""
+    _idle_workers.clear()
+    kfs_codecs_init(ALL_CODECS if use else 0)

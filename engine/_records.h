@@ -386,6 +386,12 @@ static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload,
     return KFS_OK;
 }
 
+static int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last) {
+    for (int32_t at = first; at < last; at++)
+        if (kfs_codec_of(rows + at) != KFS_CODEC_NONE) return 1;
+    return 0;
+}
+
 /* Decodes rows [first, last) until one needs the caller's attention; sets *row_index to it. Stops early,
  * after a whole row, when arena and records have grown to `enough` bytes. */
 static int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,

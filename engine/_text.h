@@ -552,9 +552,12 @@ value:
         end = kfs_number_end_(src, len, i);
         if (KFS_UNLIKELY(end == 0))
             return KFS_REFUSED;
-        do
-            KFS_PUT_(src[i]);
-        while (++i < end);
+        if (write && end - i <= 16 && len - i >= 16)
+            memcpy(dst + n, src + i, 16);
+        else if (write)
+            memcpy(dst + n, src + i, end - i);
+        n += end - i;
+        i = end;
     } else {
         end = kfs_word_size_(src + i, len - i);
         if (end == 0)
@@ -728,21 +731,26 @@ KFS_INLINE void kfs_put_pair_(unsigned char *dst, uint32_t two_digits)
     memcpy(dst, kfs_digit_pairs_ + 2 * two_digits, 2);
 }
 
+/* Eight digits, leading zeros and all; the four pairs do not wait for each other. */
+KFS_INLINE void kfs_put_eight_(unsigned char *dst, uint32_t x)
+{
+    const uint32_t high = x / 10000, low = x % 10000;
+    kfs_put_pair_(dst, high / 100);
+    kfs_put_pair_(dst + 2, high % 100);
+    kfs_put_pair_(dst + 4, low / 100);
+    kfs_put_pair_(dst + 6, low % 100);
+}
+
 KFS_INLINE unsigned kfs_digits_(uint64_t x)
 {
-    unsigned digits = 1;
-    for (;;) {
-        if (x < 10)
-            return digits;
-        if (x < 100)
-            return digits + 1;
-        if (x < 1000)
-            return digits + 2;
-        if (x < 10000)
-            return digits + 3;
-        x /= 10000;
-        digits += 4;
-    }
+    static const uint64_t powers[20] = {
+        0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
+        1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
+        1000000000000000000, 10000000000000000000u,
+    };
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(x | 1);
+    const unsigned below = bits * 1233 >> 12; /* 1233 / 4096 is log10(2), and a little more */
+    return below + (x >= powers[below]);
 }
 
 /* A number in decimal; at most KFS_I64_BOUND bytes. */
@@ -754,15 +762,21 @@ KFS_INLINE size_t kfs_put_i64(unsigned char *dst, int64_t number)
         return size;
     dst[0] = '-';
     unsigned char *end = dst + size;
-    while (x >= 100) {
-        end -= 2;
-        kfs_put_pair_(end, (uint32_t)(x % 100));
-        x /= 100;
+    while (x >= 100000000) {
+        end -= 8;
+        kfs_put_eight_(end, (uint32_t)(x % 100000000));
+        x /= 100000000;
     }
-    if (x >= 10)
-        kfs_put_pair_(end - 2, (uint32_t)x);
+    uint32_t left = (uint32_t)x;
+    while (left >= 100) {
+        end -= 2;
+        kfs_put_pair_(end, left % 100);
+        left /= 100;
+    }
+    if (left >= 10)
+        kfs_put_pair_(end - 2, left);
     else
-        end[-1] = (unsigned char)('0' + x);
+        end[-1] = (unsigned char)('0' + left);
     return size;
 }
 

@@ -16,7 +16,9 @@ SMALLEST_BATCH = {0: 26, 1: 34, 2: 61}
 def frame_error(stop: int, position: int, length: int, magic: int) -> Exception:
     """The error for a walk that ended at a frame which cannot be a batch's."""
     if stop == Stop.UNKNOWN_MAGIC:
-        return CorruptRecordError("unknown magic", position=position, expected="0, 1 or 2", found=magic)
+        return CorruptRecordError(
+            "unknown magic", position=position, expected="0, 1 or 2", found=magic
+        )
     if stop == Stop.TOO_LARGE:
         return LimitExceededError(
             f"a batch states a length of {length} bytes", limit="batch_bytes", position=position

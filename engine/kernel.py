@@ -1,0 +1,54 @@
+"""The kernel: walking batches, decoding records, writing record lines, searching bytes and slots.
+
+The compiled one where it was built, its pure-Python twin elsewhere; both give the same results. Call its
+functions through the module (`kernel.walk(...)`): `use` exchanges them.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from engine import kernel_python
+from engine.kernel_python import decode, find_batch, floor_slot, locate, walk
+
+try:
+    from engine import _kernel
+except ImportError:  # pragma: no cover
+    _compiled: ModuleType | None = None
+else:
+    _compiled = _kernel
+
+__all__ = ["decode", "find_batch", "floor_slot", "is_compiled", "locate", "name", "use", "walk"]
+
+_FUNCTIONS = ("decode", "find_batch", "floor_slot", "locate", "walk")
+
+name = "python"
+"""Which kernel is in use: "compiled" or "python"."""
+
+
+def is_compiled() -> bool:
+    """Whether the compiled kernel was built for this Python."""
+    return _compiled is not None
+
+
+def use(which: str) -> None:
+    """Take the "compiled" or the "python" kernel from now on; for tests and measurements.
+
+    Raises:
+        ModuleNotFoundError: the compiled one was not built.
+        ValueError: another name.
+    """
+    global name
+    modules = {"compiled": _compiled, "python": kernel_python}
+    if which not in modules:
+        raise ValueError(f"no kernel is called {which!r}")
+    module = modules[which]
+    if module is None:
+        raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
+    for function in _FUNCTIONS:
+        globals()[function] = getattr(module, function)
+    name = which
+
+
+if _compiled is not None:
+    use("compiled")

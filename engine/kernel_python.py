@@ -1,0 +1,415 @@
+"""The kernel in pure Python: the reference for the compiled one, and what is used where that is missing.
+
+Every function here has the signature of its compiled twin and gives the same results, only slower.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.checksums import crc32, crc32c
+from engine.coding.layout import Buffer
+from engine.coding.varint import to_int64
+from engine.record.attributes import COMPRESSION_MASK
+from engine.record.batch_table import BatchProblem, Problem, Stop
+from engine.record.columns import RECORD_DTYPE, Columns, Reason, describe
+from engine.record.decoding import Refusal, Row, read_message, read_message_set, read_payload
+from engine.record.framing import (
+    LOG_OVERHEAD,
+    SMALLEST_BATCH,
+    SMALLEST_LENGTH,
+    UP_TO_MAGIC,
+    frame_error,
+)
+from engine.record.payload import inflate
+from engine.units import Offset, Position, Slot
+
+Table: TypeAlias = npt.NDArray[Any]
+Trouble: TypeAlias = tuple[Problem, str] | None
+Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
+"""File position, size, base offset, last offset, magic, and index in the scratch buffer or -1."""
+
+ENOUGH = 64 << 20
+"""Decoding stops after the batch that brings arena and rows to this many bytes."""
+
+_HEADER_V2 = struct.Struct(">qiibIhiqqqhii")
+_HEADER_LEGACY = struct.Struct(">qiIbB")
+_FRAME = struct.Struct(">qiib")
+_INT64 = struct.Struct(">q")
+_INT32 = struct.Struct(">i")
+_CRC_START = {0: 16, 1: 16, 2: 21}
+_LARGEST = DEFAULT_BUDGETS.batch_bytes
+_ZSTD = 4
+_RECORD_SIZE = RECORD_DTYPE.itemsize
+
+
+# Batches
+
+
+def walk(
+    buffer: Buffer,
+    table: Table,
+    start: int,
+    file_position: Position,
+    check_crc: bool,
+    *,
+    largest: int = _LARGEST,
+) -> tuple[int, int, int]:
+    """Fill `table` with the whole batches from buffer[start] on.
+
+    Args:
+        buffer: bytes of a file.
+        table: rows of BATCH_DTYPE to fill.
+        start: where the first batch starts in the buffer.
+        file_position: where buffer[start] lies in the file.
+        check_crc: fill `crc_ok`, which is 0 else.
+        largest: bytes of the largest batch to take.
+
+    Returns:
+        rows filled, bytes they take, and why the walk ended (a `Stop`).
+    """
+    view = memoryview(buffer)
+    if not 0 <= start <= len(view):
+        raise ValueError(f"byte {start} is not in the buffer")
+    position, row = start, 0
+    while row < len(table):
+        size, stop = _frame(view, position, largest)
+        if stop is not None:
+            return row, position - start, stop
+        table[row] = _row_of(view, position, size, file_position + position - start, check_crc)
+        row += 1
+        position += size
+    return row, position - start, Stop.TABLE_FULL
+
+
+def _frame(view: memoryview, position: int, largest: int) -> tuple[int, Stop | None]:
+    """The size of the batch at a position (0 when unknown), and why it cannot be taken, if so."""
+    left = len(view) - position
+    if left < UP_TO_MAGIC:
+        return 0, Stop.NEED_MORE
+    _, length, _, magic = _FRAME.unpack_from(view, position)
+    if length < SMALLEST_LENGTH:
+        return 0, Stop.LENGTH_TOO_SMALL
+    if magic not in SMALLEST_BATCH:
+        return 0, Stop.UNKNOWN_MAGIC
+    size = length + LOG_OVERHEAD
+    if size < SMALLEST_BATCH[magic]:
+        return 0, Stop.LENGTH_TOO_SMALL
+    if size > largest:
+        return 0, Stop.TOO_LARGE
+    return size, Stop.NEED_MORE if size > left else None
+
+
+def _crc(view: memoryview, position: int, size: int, magic: int) -> int:
+    covered = view[position + _CRC_START[magic] : position + size]
+    return crc32c(covered) if magic == 2 else crc32(covered)
+
+
+def _last_offset(view: memoryview, position: int) -> Offset:
+    base: Offset = _INT64.unpack_from(view, position)[0]
+    if view[position + 16] != 2:
+        return base
+    return to_int64(base + _INT32.unpack_from(view, position + 23)[0])
+
+
+def _row_of(
+    view: memoryview, position: int, size: int, file_position: Position, check_crc: bool
+) -> tuple[int, ...]:
+    """The fields of BATCH_DTYPE in their order."""
+    magic = view[position + 16]
+    producer_id = producer_epoch = base_sequence = count = epoch = -1
+    if magic == 2:
+        fields = _HEADER_V2.unpack_from(view, position)
+        base, _, epoch, _, crc, attributes, _, first, last = fields[:9]
+        producer_id, producer_epoch, base_sequence, count = fields[9:]
+    else:
+        base, _, crc, _, attributes = _HEADER_LEGACY.unpack_from(view, position)
+        first = last = _INT64.unpack_from(view, position + 18)[0] if magic else -1
+    good = int(check_crc and _crc(view, position, size, magic) == crc)
+    last_offset = _last_offset(view, position)
+    return (
+        *(file_position, base, last_offset, first, last, producer_id),
+        *(size, epoch, base_sequence, count, crc, attributes, producer_epoch),
+        *(magic, good, 0, 0),
+    )
+
+
+def find_batch(
+    buffer: Buffer,
+    start: int,
+    file_position: Position,
+    min_offset: Offset,
+    *,
+    largest: int = _LARGEST,
+) -> int:
+    """The index of the next batch that proves itself, from `start` on; -1 when there is none.
+
+    It is whole in the buffer, its header makes sense, its checksum is right and its base offset is
+    `min_offset` or more. `file_position` is where buffer[start] lies in the file.
+    """
+    view = memoryview(buffer)
+    for position in range(start, len(view) - min(SMALLEST_BATCH.values()) + 1):
+        if view[position + 16] > 2 or view[position] > 127:
+            continue
+        size, stop = _frame(view, position, largest)
+        if stop is not None or _INT64.unpack_from(view, position)[0] < min_offset:
+            continue
+        magic = view[position + 16]
+        if magic == 2 and (view[position + 23] | view[position + 57]) > 127:
+            continue  # last offset delta or record count below zero
+        stored = int.from_bytes(view[position + (17 if magic == 2 else 12) :][:4], "big")
+        if _crc(view, position, size, magic) == stored:
+            return position
+    return -1
+
+
+def locate(
+    fd: int,
+    position: Position,
+    end: Position,
+    target: Offset,
+    scratch: bytearray | memoryview,
+    *,
+    largest: int = _LARGEST,
+) -> Location | None:
+    """Where the first batch lies, from `position` on, whose last offset is `target` or more.
+
+    Args:
+        fd: of the records file.
+        position: where a batch starts.
+        end: where the batches end; one that states to reach beyond it is not there.
+        scratch: 256 bytes or more, to read into.
+
+    Returns:
+        file position, size, base offset, last offset, magic, and the index of the batch in `scratch`, or
+        -1 when it is not whole there; None when no batch up to `end` reaches the target.
+
+    Raises:
+        CorruptRecordError: a frame that no batch has.
+        LimitExceededError: a batch above `largest`.
+    """
+    room = memoryview(scratch)
+    if len(room) < 256:
+        raise ValueError("the scratch buffer needs 256 bytes or more")
+    while position < end:
+        header = os.pread(fd, min(61, end - position), position)
+        view = memoryview(header)
+        size, stop = _frame(view, 0, largest)
+        if len(header) < UP_TO_MAGIC:
+            return None
+        _, length, _, magic = _FRAME.unpack_from(header)
+        if stop == Stop.TOO_LARGE and position + length + LOG_OVERHEAD > end:
+            return None
+        if stop is not None and stop != Stop.NEED_MORE:
+            raise frame_error(stop, position, length, magic)
+        if position + size > end:
+            return None
+        last = _last_offset(view, 0)
+        if last >= target:
+            got = os.preadv(fd, [room[:size]], position) if size <= len(room) else 0
+            base = _INT64.unpack_from(header)[0]
+            return position, size, base, last, magic, 0 if got == size else -1
+        position += size
+    return None
+
+
+def floor_slot(
+    buffer: Buffer,
+    count: int,
+    entry_size: int,
+    key_offset_in_entry: int,
+    key_is_i64: bool,
+    target: int,
+) -> Slot:
+    """The largest slot whose key is at most `target`, or -1.
+
+    Args:
+        buffer: `count` entries of `entry_size` bytes, sorted by key.
+        key_offset_in_entry: where the big-endian signed key starts in an entry.
+        key_is_i64: whether the key has 8 bytes; 4 else.
+    """
+    view = memoryview(buffer)
+    key = _INT64 if key_is_i64 else _INT32
+    if entry_size <= 0 or key_offset_in_entry + key.size > entry_size:
+        raise ValueError("the slots do not lie in the buffer")
+    if count > len(view) // entry_size:
+        raise ValueError("the slots do not lie in the buffer")
+
+    def is_below(slot: Slot) -> bool:
+        found: int = key.unpack_from(view, slot * entry_size + key_offset_in_entry)[0]
+        return found <= target
+
+    low, high = -1, count - 1
+    warm = high - 8192 // entry_size
+    if warm > 0:
+        low, high = (warm, high) if is_below(warm) else (low, warm - 1)
+    while low < high:
+        middle = low + (high - low + 1) // 2
+        low, high = (middle, high) if is_below(middle) else (low, middle - 1)
+    return low
+
+
+# Records
+
+
+class _Decoder:
+    """Rows of a batch table on their way to columns."""
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        table: Table,
+        start_position: Position,
+        budgets: Budgets,
+        *,
+        copy: bool,
+    ) -> None:
+        self.view = memoryview(buffer)
+        self.table = table
+        self.start_position = start_position
+        self.budgets = budgets
+        self.copy = copy
+        self.arena = bytearray()
+        self.records: list[Row] = []
+        self.problems: list[BatchProblem] = []
+
+    def decode(self, row: int) -> None:
+        """Append a batch's records; what keeps it from being decoded whole goes to `problems`."""
+        before = len(self.records)
+        try:
+            trouble = self._read(row)
+        except Refusal as refusal:
+            self.problems.append(
+                describe(row, refusal.reason, refusal.index, refusal.stated, refusal.found)
+            )
+        else:
+            if trouble is not None:
+                code, detail = trouble
+                self.problems.append(BatchProblem(row, code, len(self.records) - before, detail))
+
+    def batch_bytes(self, row: int) -> tuple[memoryview, int]:
+        """The bytes of a batch and where they start in the buffer."""
+        batch = self.table[row]
+        at, size, magic = (
+            int(batch["position"]) - self.start_position,
+            int(batch["size"]),
+            int(batch["magic"]),
+        )
+        if at < 0 or size < SMALLEST_BATCH.get(magic, 1 << 31) or at + size > len(self.view):
+            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+        return self.view[at : at + size], at
+
+    def _read(self, row: int) -> Trouble:
+        data, at = self.batch_bytes(row)
+        batch = self.table[row]
+        magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
+        if magic == 2:
+            if not self._check_header(batch, len(data)):
+                return None
+            payload = data[61:]
+        if codec:
+            compressed = payload if magic == 2 else self._wrapped(data, row, codec)
+            return self._read_compressed(row, compressed, codec, magic)
+        if self.copy:
+            at = len(self.arena)
+            self.arena += data
+        if magic == 2:
+            read_payload(batch, row, payload, at + 61, self.budgets, self.records)
+        else:
+            message = data[LOG_OVERHEAD:]
+            offset = int(batch["base_offset"])
+            self.records.append(read_message(message, at + LOG_OVERHEAD, offset, row))
+        return None
+
+    @staticmethod
+    def _check_header(batch: np.void, size: int) -> bool:
+        """Whether there are records to read."""
+        last, base, count = (
+            int(batch["last_offset"]),
+            int(batch["base_offset"]),
+            int(batch["record_count"]),
+        )
+        if last < base:
+            raise Refusal(Reason.LAST_OFFSET, last, base)
+        if count < 0:
+            raise Refusal(Reason.COUNT_NEGATIVE, count)
+        if count == 0 and size > 61:
+            raise Refusal(Reason.LEFTOVER, size - 61)
+        return count > 0
+
+    @staticmethod
+    def _wrapped(data: memoryview, row: int, codec: int) -> memoryview:
+        """The value of a compressed message of magic 0 or 1."""
+        if codec > _ZSTD:
+            raise Refusal(Reason.CODEC_UNKNOWN, codec)
+        if codec == _ZSTD:
+            raise Refusal(Reason.WRAPPER_CODEC, codec)
+        wrapper = read_message(data[LOG_OVERHEAD:], LOG_OVERHEAD, 0, row)
+        start, size = wrapper[3], wrapper[6]
+        if size < 0:
+            raise Refusal(Reason.WRAPPER_NULL)
+        return data[start : start + size]
+
+    def _read_compressed(self, row: int, compressed: memoryview, codec: int, magic: int) -> Trouble:
+        if codec > _ZSTD:
+            raise Refusal(Reason.CODEC_UNKNOWN, codec)
+        limit = self.budgets.inflated_bytes
+        inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)
+        base = len(self.arena)
+        self.arena += inflated
+        payload, batch = memoryview(inflated), self.table[row]
+        try:
+            if magic == 2:
+                read_payload(batch, row, payload, base, self.budgets, self.records)
+            else:
+                read_message_set(
+                    *(batch, row, payload, base, self.budgets, self.records),
+                    partial=trouble is not None,
+                )
+        except Refusal:
+            if trouble is None:
+                raise
+        return trouble
+
+
+def _check_rows(table: Table, first_row: int, last_row: int) -> None:
+    if not 0 <= first_row <= last_row <= len(table):
+        raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
+
+
+def decode(
+    buffer: Buffer,
+    table: Table,
+    first_row: int,
+    last_row: int,
+    *,
+    start_position: Position,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    enough: int = ENOUGH,
+) -> Columns:
+    """The records of rows [first_row, last_row) as columns; the batches' checksums were checked before.
+
+    Args:
+        buffer: bytes of a file; its first is at `start_position` in the file.
+        table: rows of BATCH_DTYPE that lie in the buffer.
+        budgets: bounds for each batch.
+        enough: stop after the batch that brings arena and rows to this many bytes; the columns'
+            `next_row` says where to go on.
+    """
+    _check_rows(table, first_row, last_row)
+    copy = bool((table["attributes"][first_row:last_row] & COMPRESSION_MASK).any())
+    decoder = _Decoder(buffer, table, start_position, budgets, copy=copy)
+    row = first_row
+    while row < last_row and len(decoder.arena) + len(decoder.records) * _RECORD_SIZE < enough:
+        decoder.decode(row)
+        row += 1
+    records = np.array(decoder.records, RECORD_DTYPE)
+    records.flags.writeable = False
+    arena = memoryview(decoder.arena) if copy else decoder.view
+    return Columns(records, arena, decoder.problems, row)

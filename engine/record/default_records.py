@@ -1,0 +1,450 @@
+"""Batches of magic 2, Kafka's format since 0.11.
+
+A header of 61 bytes, then the records, perhaps compressed together. A record is a varint length and, all
+zigzag: attributes (one unused byte), timestamp delta, offset delta, key, value (a length, -1 for null, and
+the bytes), and a count of headers with their keys (never null) and values. The CRC-32C covers everything
+from the attributes on: base offset, length, leader epoch and magic can change without breaking it, which is
+how a broker stamps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.checksums import crc32c
+from engine.coding.compression import CompressionType
+from engine.coding.layout import Buffer, Int8, Int16, Int32, Int64, Layout, UInt32
+from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
+from engine.errors import (
+    CorruptRecordError,
+    DecompressionError,
+    InvalidRecordError,
+    LimitExceededError,
+)
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    TRANSACTIONAL_MASK,
+    TimestampType,
+    timestamp_type_of,
+)
+from engine.record.batch_body import BatchBody, Load
+from engine.record.record import Header, Record
+from engine.units import MAX_INT32, NO_SEQUENCE
+
+MAGIC = 2
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes at the head of a batch.
+
+    >>> HEADER.size, HEADER.position_of("crc"), HEADER.position_of("attributes")
+    (61, 17, 21)
+    """
+
+    base_offset: Int64
+    length: Int32
+    partition_leader_epoch: Int32
+    magic: Int8
+    crc: UInt32
+    attributes: Int16
+    last_offset_delta: Int32
+    base_timestamp: Int64
+    max_timestamp: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    base_sequence: Int32
+    record_count: Int32
+
+
+HEADER = Layout(BatchHeader)
+CRC_COVERS_FROM = HEADER.position_of("attributes")
+
+
+class PartialRecord(NamedTuple):
+    """A record without its key, value and headers: their sizes (-1 for null) and the rest."""
+
+    offset: int
+    timestamp: int
+    sequence: int
+    key_size: int
+    value_size: int
+    size: int
+    index: int
+
+
+class RecordFields(NamedTuple):
+    """Where the parts of an encoded record are in its buffer; sizes are -1 for null."""
+
+    timestamp_delta: int
+    offset_delta: int
+    key_position: int
+    key_size: int
+    value_position: int
+    value_size: int
+    header_count: int
+    headers_position: int
+    size: int
+    """Of the record without its length prefix."""
+    end: int
+    """Where the next record starts."""
+
+
+T = TypeVar("T")
+Make = Callable[[memoryview, RecordFields, int], T]
+
+
+def increment_sequence(sequence: int, by: int) -> int:
+    """A producer's sequence number some records on; after 2^31-1 comes 0."""
+    if sequence > to_int32(MAX_INT32 - by):
+        return to_int32(by - (MAX_INT32 - sequence) - 1)
+    return to_int32(sequence + by)
+
+
+def decrement_sequence(sequence: int, by: int) -> int:
+    """A producer's sequence number some records back; before 0 comes 2^31-1."""
+    if sequence < by:
+        return to_int32(MAX_INT32 - (by - sequence) + 1)
+    return sequence - by
+
+
+class DefaultRecordBatch(BatchBody):
+    """A batch of magic 2 over the bytes that hold it; see `RecordBatch` for what it offers.
+
+    Never copies the buffer; every call of `records` starts afresh. Threads may share it.
+    """
+
+    __slots__ = ("header",)
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        position: int = 0,
+        file_position: int = 0,
+        path: str | None = None,
+        load: Load | None = None,
+    ) -> None:
+        super().__init__(buffer, position, file_position, path, load)
+        self.header: BatchHeader = HEADER.unpack(self._view)
+
+    def __repr__(self) -> str:
+        header = self.header
+        return (
+            f"<batch of magic {header.magic} at {self.file_position}: "
+            f"offsets {self.base_offset} to {self.last_offset}, {header.record_count} records>"
+        )
+
+    @property
+    def magic(self) -> int:
+        """The version of the format."""
+        return self.header.magic
+
+    @property
+    def crc(self) -> int:
+        """The checksum that the header states."""
+        return self.header.crc
+
+    @property
+    def computed_crc(self) -> int:
+        """The CRC-32C of what it covers."""
+        return crc32c(self.raw[CRC_COVERS_FROM:])
+
+    @property
+    def attributes(self) -> int:
+        """The attribute bits, all 16."""
+        return self.header.attributes
+
+    @property
+    def codec_id(self) -> int:
+        """The number of the codec, which need not be one that exists."""
+        return self.header.attributes & COMPRESSION_MASK
+
+    @property
+    def compression(self) -> CompressionType:
+        """The codec. InvalidRecordError when its number is unknown."""
+        return self.codec(self.header.attributes)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """What its timestamps say."""
+        return timestamp_type_of(self.header.attributes)
+
+    @property
+    def base_offset(self) -> int:
+        """The first offset; compaction may have taken the record that had it."""
+        return self.header.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset, inclusive; compaction may have taken the record that had it."""
+        return to_int64(self.header.base_offset + self.header.last_offset_delta)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last."""
+        return self.last_offset + 1
+
+    @property
+    def base_timestamp(self) -> int:
+        """What timestamp deltas count from: the first record's timestamp, or the delete horizon."""
+        return self.header.base_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp; under LOG_APPEND_TIME that of all records."""
+        return self.header.max_timestamp
+
+    @property
+    def record_count(self) -> int:
+        """How many records the header states."""
+        return self.header.record_count
+
+    @property
+    def producer_id(self) -> int:
+        """The idempotent or transactional producer, or -1."""
+        return self.header.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """The producer's epoch, or -1."""
+        return self.header.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        """The producer's number for the first record, or -1."""
+        return self.header.base_sequence
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's number for the last record, or -1."""
+        if self.header.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return increment_sequence(self.header.base_sequence, self.header.last_offset_delta)
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the leader that wrote it, or -1."""
+        return self.header.partition_leader_epoch
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether there is a codec at all."""
+        return self.codec_id != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is part of a transaction."""
+        return bool(self.header.attributes & TRANSACTIONAL_MASK)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its records are control records."""
+        return bool(self.header.attributes & CONTROL_MASK)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When its tombstones may go, if the log cleaner has said."""
+        if self.header.attributes & DELETE_HORIZON_MASK:
+            return self.header.base_timestamp
+        return None
+
+    def ensure_valid(self) -> None:
+        """Check the size and the checksum. CorruptRecordError."""
+        if self.size < HEADER.size:
+            raise CorruptRecordError(
+                "the batch is smaller than its header",
+                path=self.path,
+                position=self.file_position,
+                expected=f"at least {HEADER.size} bytes",
+                found=self.size,
+            )
+        found = self.computed_crc
+        if found != self.crc:
+            raise CorruptRecordError(
+                "the checksum of the batch is wrong",
+                path=self.path,
+                position=self.file_position,
+                expected=self.crc,
+                found=found,
+            )
+
+    def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
+        """Its records, in order; see `RecordBatch.records`."""
+        base_offset, leader_epoch = self.header.base_offset, self.header.partition_leader_epoch
+        timestamp_type = self.timestamp_type
+
+        def make(view: memoryview, fields: RecordFields, index: int) -> Record:
+            headers = read_headers(view, fields, budgets.headers_per_record)
+            return Record(
+                to_int64(base_offset + fields.offset_delta),
+                self._timestamp(fields.timestamp_delta),
+                timestamp_type,
+                _bytes_at(view, fields.key_position, fields.key_size),
+                _bytes_at(view, fields.value_position, fields.value_size),
+                headers,
+                self._sequence(fields.offset_delta),
+                leader_epoch,
+                fields.size,
+                index,
+            )
+
+        return self._walk(make, budgets)
+
+    def records_without_values(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[PartialRecord]:
+        """Its records with the sizes of their keys and values only; errors as for `records`."""
+
+        def make(view: memoryview, fields: RecordFields, index: int) -> PartialRecord:
+            read_headers(view, fields, budgets.headers_per_record)
+            return PartialRecord(
+                to_int64(self.header.base_offset + fields.offset_delta),
+                self._timestamp(fields.timestamp_delta),
+                self._sequence(fields.offset_delta),
+                fields.key_size,
+                fields.value_size,
+                fields.size,
+                index,
+            )
+
+        return self._walk(make, budgets)
+
+    def _timestamp(self, delta: int) -> int:
+        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            return self.header.max_timestamp
+        return to_int64(self.header.base_timestamp + delta)
+
+    def _sequence(self, offset_delta: int) -> int:
+        if self.header.base_sequence < 0:
+            return NO_SEQUENCE
+        return increment_sequence(self.header.base_sequence, offset_delta)
+
+    def _walk(self, make: Make[T], budgets: Budgets) -> Iterator[T]:
+        """What `make` makes of each record, then the error that ended it, if any did."""
+        count = self.header.record_count
+        if count < 0 or self.header.last_offset_delta < 0:
+            what = "record count" if count < 0 else "last offset delta"
+            raise self.invalid(f"the {what} is negative")
+        if count == 0:
+            return
+        view, damage = self._inflated(budgets)
+        position = index = 0
+        try:
+            while index < count:
+                if index == budgets.records_per_batch:
+                    raise LimitExceededError(
+                        f"the batch has more than {index} records", limit="records_per_batch"
+                    )
+                if position == len(view):
+                    raise InvalidRecordError("the batch has fewer records than it states")
+                fields = read_record(view, position)
+                made = make(view, fields, index)
+                position = fields.end
+                yield made
+                index += 1
+            if position < len(view):
+                raise InvalidRecordError("bytes are left after the last record of the batch")
+        except (InvalidRecordError, LimitExceededError) as error:
+            if damage is not None:
+                raise damage from None
+            if isinstance(error, InvalidRecordError):
+                error.index = index
+            raise self.at(error) from None
+        if damage is not None:
+            raise damage
+
+    def _inflated(self, budgets: Budgets) -> tuple[memoryview, DecompressionError | None]:
+        """The records' bytes, and what kept them from being complete."""
+        self.check_size(budgets)
+        section = self.raw[HEADER.size :]
+        try:
+            return memoryview(self.inflate(self.compression, section, budgets, MAGIC)), None
+        except DecompressionError as error:
+            return memoryview(error.partial), error
+
+
+def read_record(view: memoryview, position: int) -> RecordFields:
+    """Take one encoded record apart, without its headers.
+
+    Raises:
+        InvalidRecordError: the record does not lie within the buffer, or a part not within the record.
+    """
+    try:
+        size, start = read_varint(view, position)
+        if not 0 <= size <= len(view) - start:
+            raise InvalidRecordError(
+                "a record does not fit its batch",
+                expected=f"0 to {len(view) - start} bytes",
+                found=size,
+            )
+        end = start + size
+        timestamp_delta, at = read_varlong(view, start + 1)
+        offset_delta, at = read_varint(view, at)
+        key_size, key_position = read_varint(view, at)
+        value_size, value_position = read_varint(view, key_position + max(0, key_size))
+        count, at = read_varint(view, value_position + max(0, value_size))
+    except (IndexError, ValueError):
+        raise InvalidRecordError("a record's structure is broken") from None
+    if at > end:
+        raise InvalidRecordError("the fields of a record are longer than the record")
+    if not 0 <= count <= end - at:
+        raise InvalidRecordError(
+            "a record's number of headers is impossible",
+            expected=f"0 to {end - at}",
+            found=count,
+        )
+    if count == 0 and at != end:
+        raise InvalidRecordError(
+            "a record is longer than its fields", expected=size, found=at - start
+        )
+    return RecordFields(
+        timestamp_delta,
+        offset_delta,
+        key_position,
+        max(-1, key_size),
+        value_position,
+        max(-1, value_size),
+        count,
+        at,
+        size,
+        end,
+    )
+
+
+def read_headers(view: memoryview, fields: RecordFields, most: int) -> tuple[Header, ...]:
+    """The headers of a record that was taken apart.
+
+    Raises:
+        InvalidRecordError: a key is null, or the headers do not end where the record does.
+        LimitExceededError: there are more than `most`.
+    """
+    if fields.header_count == 0:
+        return ()
+    if fields.header_count > most:
+        raise LimitExceededError(
+            f"a record has {fields.header_count} headers", limit="headers_per_record"
+        )
+    headers: list[Header] = []
+    position, end = fields.headers_position, fields.end
+    view = view[:end]
+    try:
+        for _ in range(fields.header_count):
+            key_size, position = read_varint(view, position)
+            if key_size < 0:
+                raise InvalidRecordError("the key of a header is null", found=key_size)
+            key = _bytes_at(view, position, key_size)
+            value_size, position = read_varint(view, position + key_size)
+            headers.append(Header(key or b"", _bytes_at(view, position, value_size)))
+            position += max(0, value_size)
+    except (IndexError, ValueError):
+        raise InvalidRecordError("the headers of a record are broken") from None
+    if position != end:
+        raise InvalidRecordError(
+            "the headers of a record do not end where it does", expected=end, found=position
+        )
+    return tuple(headers)
+
+
+def _bytes_at(view: memoryview, position: int, size: int) -> bytes | None:
+    return None if size < 0 else bytes(view[position : position + size])

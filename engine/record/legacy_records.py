@@ -1,0 +1,388 @@
+"""Messages of magic 0 and 1, Kafka's formats before 0.11, one by one or wrapped.
+
+A message is an offset, a size and the body: CRC-32 of the rest, magic, attributes, in magic 1 a timestamp,
+key and value (an int32 length, -1 for null, and the bytes). A message whose attributes name a codec is a
+wrapper: its value is a compressed run of messages. Inner offsets of magic 0 are absolute; in a wrapper of
+magic 1 they count from the wrapper's first message, and the wrapper's own offset is that of its last one (0
+from some librdkafka: then they are absolute). A wrapper of magic 1 with log append time gives that to all.
+
+Logs may have wrappers whose inner messages are of the other magic (KAFKA-4298); the wrapper's magic decides
+about the offsets, the message's own about its layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.checksums import crc32
+from engine.coding.compression import CompressionType
+from engine.coding.fixed_width import read_int32
+from engine.coding.layout import Buffer, Int8, Int32, Int64, Layout, UInt32
+from engine.coding.varint import to_int64
+from engine.errors import (
+    CorruptRecordError,
+    DecompressionError,
+    InvalidRecordError,
+    LimitExceededError,
+)
+from engine.record.attributes import COMPRESSION_MASK, TimestampType, timestamp_type_of
+from engine.record.batch_body import LOG_OVERHEAD, BatchBody, Load
+from engine.record.record import Record
+from engine.units import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
+
+
+class MessageHeader0(NamedTuple):
+    """The head of a message of magic 0, up to its key's size."""
+
+    offset: Int64
+    size: Int32
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+
+
+class MessageHeader1(NamedTuple):
+    """The head of a message of magic 1, up to its key's size."""
+
+    offset: Int64
+    size: Int32
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+    timestamp: Int64
+
+
+HEADERS = (Layout(MessageHeader0), Layout(MessageHeader1))
+CRC_COVERS_FROM = HEADERS[0].position_of("magic")
+SMALLEST_BODY = HEADERS[0].size + 8 - LOG_OVERHEAD
+"""A message of magic 0 with a null key and a null value, without offset and size."""
+
+
+class LegacyRecordBatch(BatchBody):
+    """A message of magic 0 or 1 with what it wraps; see `RecordBatch` for what it offers.
+
+    Never copies the buffer; every call of `records` starts afresh. Threads may share it.
+    """
+
+    __slots__ = ("_base_offset", "header", "timestamp")
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        position: int = 0,
+        file_position: int = 0,
+        path: str | None = None,
+        load: Load | None = None,
+    ) -> None:
+        super().__init__(buffer, position, file_position, path, load)
+        self.header: MessageHeader0 = HEADERS[0].unpack(self._view)
+        if self.header.magic not in (0, 1):
+            raise CorruptRecordError(
+                "the magic of a message is unknown",
+                path=path,
+                position=file_position,
+                expected="0 or 1",
+                found=self.header.magic,
+            )
+        self.timestamp = NO_TIMESTAMP
+        """The message's own; -1 for magic 0."""
+        if self.header.magic == 1:
+            self.timestamp = HEADERS[1].unpack(self._view).timestamp
+        self._base_offset: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<message of magic {self.magic} at {self.file_position}: offset {self.last_offset}>"
+
+    @property
+    def magic(self) -> int:
+        """The version of the format."""
+        return self.header.magic
+
+    @property
+    def crc(self) -> int:
+        """The checksum that the header states."""
+        return self.header.crc
+
+    @property
+    def computed_crc(self) -> int:
+        """The CRC-32 of what it covers."""
+        return crc32(self.raw[CRC_COVERS_FROM:])
+
+    @property
+    def attributes(self) -> int:
+        """The attribute bits."""
+        return self.header.attributes
+
+    @property
+    def codec_id(self) -> int:
+        """The number of the codec, which need not be one that exists."""
+        return self.header.attributes & COMPRESSION_MASK
+
+    @property
+    def compression(self) -> CompressionType:
+        """The codec. InvalidRecordError when its number is unknown."""
+        return self.codec(self.header.attributes)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """What its timestamp says; magic 0 has none."""
+        if self.header.magic == 0:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        return timestamp_type_of(self.header.attributes)
+
+    @property
+    def base_offset(self) -> int:
+        """The first record's offset. A wrapper is decoded for it, once; raises what `records` raises."""
+        if self._base_offset is None:
+            self._base_offset = (
+                next(self.records()).offset if self.is_compressed else self.last_offset
+            )
+        return self._base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The offset that the header states."""
+        return self.header.offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last."""
+        return self.header.offset + 1
+
+    @property
+    def max_timestamp(self) -> int:
+        """The message's own timestamp; -1 for magic 0."""
+        return self.timestamp
+
+    @property
+    def record_count(self) -> None:
+        """None: only decoding tells."""
+        return
+
+    @property
+    def producer_id(self) -> int:
+        """There is none: -1."""
+        return NO_PRODUCER_ID
+
+    @property
+    def producer_epoch(self) -> int:
+        """There is none: -1."""
+        return NO_PRODUCER_EPOCH
+
+    @property
+    def base_sequence(self) -> int:
+        """There is none: -1."""
+        return NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        """There is none: -1."""
+        return NO_SEQUENCE
+
+    @property
+    def leader_epoch(self) -> int:
+        """There is none: -1."""
+        return NO_PARTITION_LEADER_EPOCH
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is a wrapper."""
+        return self.codec_id != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        """These formats know no transactions."""
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        """These formats know no control records."""
+        return False
+
+    @property
+    def delete_horizon_ms(self) -> None:
+        """These formats know no delete horizon."""
+        return
+
+    def ensure_valid(self) -> None:
+        """Check the size and the checksum. CorruptRecordError."""
+        if self.size - LOG_OVERHEAD < SMALLEST_BODY:
+            raise CorruptRecordError(
+                "the message is too small for a checksum, sizes and flags",
+                path=self.path,
+                position=self.file_position,
+                expected=f"at least {SMALLEST_BODY} bytes",
+                found=self.size - LOG_OVERHEAD,
+            )
+        found = self.computed_crc
+        if found != self.crc:
+            raise CorruptRecordError(
+                "the checksum of the message is wrong",
+                path=self.path,
+                position=self.file_position,
+                expected=self.crc,
+                found=found,
+            )
+
+    def key(self) -> bytes | None:
+        """The message's own key. InvalidRecordError when it does not lie within the message."""
+        return self._key_and_value()[0]
+
+    def value(self) -> bytes | None:
+        """The message's own value: of a wrapper, the compressed run. InvalidRecordError as for the key."""
+        return self._key_and_value()[1]
+
+    def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
+        """Itself, or the messages that it wraps; see `RecordBatch.records`."""
+        self.check_size(budgets)
+        if self.is_compressed:
+            yield from self._unwrap(budgets)
+        else:
+            yield self._record(self.last_offset, self.timestamp, self.timestamp_type, 0)
+
+    def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
+        message = self.raw
+        key, position = _sized(message, HEADERS[self.magic].size)
+        value, _ = _sized(message, position)
+        return key, value
+
+    def _record(self, offset: int, timestamp: int, kind: TimestampType, index: int) -> Record:
+        try:
+            key, value = self._key_and_value()
+        except InvalidRecordError as error:
+            error.index = index
+            raise self.at(error) from None
+        return Record(
+            offset, timestamp, kind, key, value, size=self.size - LOG_OVERHEAD, index=index
+        )
+
+    def _unwrap(self, budgets: Budgets) -> Iterator[Record]:
+        codec = self.compression
+        if codec is CompressionType.ZSTD:
+            raise self.invalid("a wrapper cannot be compressed with zstd")
+        try:
+            value = self.value()
+        except InvalidRecordError as error:
+            raise self.at(error) from None
+        if value is None:
+            raise self.invalid("a wrapper has a null value")
+        damage: DecompressionError | None = None
+        try:
+            inflated = self.inflate(codec, value, budgets, self.magic)
+        except DecompressionError as error:
+            # Offsets of magic 1 count back from the last inner message, which is lost.
+            if self.magic == 1 and self.last_offset != 0:
+                raise
+            inflated, damage = error.partial, error
+        yield from self._inner_records(memoryview(inflated), budgets, damage)
+        if damage is not None:
+            raise damage
+
+    def _inner_records(
+        self, run: memoryview, budgets: Budgets, damage: DecompressionError | None
+    ) -> Iterator[Record]:
+        last = self._check_run(run, budgets)
+        if last is None:
+            if damage is None:
+                raise self.invalid("a wrapper has no messages inside")
+            return
+        base = self._base_of(last)
+        position = 0
+        for index in range(budgets.records_per_batch):
+            inner = inner_message(run, position)
+            if inner is None:
+                return
+            position += inner.size
+            inner.file_position, inner.path = self.file_position, self.path
+            if inner.is_compressed:
+                raise self.invalid("a message inside a wrapper is compressed itself", index)
+            offset = to_int64(base + inner.last_offset)
+            yield inner._record(offset, *self._timestamp_of(inner), index)
+        raise self.at(
+            LimitExceededError(
+                f"the wrapper has more than {budgets.records_per_batch} messages",
+                limit="records_per_batch",
+            )
+        )
+
+    def _check_run(self, run: memoryview, budgets: Budgets) -> int | None:
+        """Walk over the messages inside; the offset of the last, None when there is none.
+
+        As in Kafka, a run is only read when all of its messages frame up, and one that is cut off at the
+        end does not count.
+        """
+        position, last, index = 0, None, 0
+        while index <= budgets.records_per_batch:
+            try:
+                inner = inner_message(run, position)
+            except (CorruptRecordError, InvalidRecordError) as error:
+                raise self.invalid(error.reason, index, found=error.found) from None
+            if inner is None:
+                break
+            last = inner.last_offset
+            position += inner.size
+            index += 1
+        return last
+
+    def _base_of(self, last: int) -> int:
+        """What to add to the offsets inside."""
+        if self.magic == 0 or self.last_offset == 0:
+            return 0
+        if self.last_offset < last:
+            raise self.invalid(
+                "the offset of a wrapper is less than that of its last message",
+                expected=f"0, or at least {last}",
+                found=self.last_offset,
+            )
+        return self.last_offset - last
+
+    def _timestamp_of(self, inner: LegacyRecordBatch) -> tuple[int, TimestampType]:
+        """The timestamp that a message inside has, and its type."""
+        if inner.magic == 0:
+            return NO_TIMESTAMP, TimestampType.NO_TIMESTAMP_TYPE
+        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            return self.timestamp, self.timestamp_type
+        return inner.timestamp, self.timestamp_type
+
+
+def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
+    """The message at a position of a decompressed run; None at its end, or where the last is cut off.
+
+    Raises:
+        CorruptRecordError: its size is too small or its magic is not 0 or 1.
+    """
+    if len(run) - position < LOG_OVERHEAD:
+        return None
+    size = read_int32(run, position + 8)
+    if size < SMALLEST_BODY:
+        raise CorruptRecordError("a message inside a wrapper is too small", found=size)
+    if size > len(run) - position - LOG_OVERHEAD:
+        return None
+    if run[position + 16] == 1 and size < HEADERS[1].size + 8 - LOG_OVERHEAD:
+        raise CorruptRecordError("a message inside a wrapper is too small", found=size)
+    return LegacyRecordBatch(run[position : position + LOG_OVERHEAD + size])
+
+
+def _sized(message: memoryview, position: int) -> tuple[bytes | None, int]:
+    """The bytes behind an int32 length, None for a negative one, and the position behind them."""
+    start = position + 4
+    if start > len(message):
+        raise InvalidRecordError("a message ends inside its sizes")
+    size = read_int32(message, position)
+    if size < 0:
+        return None, start
+    if size > len(message) - start:
+        raise InvalidRecordError(
+            "the key or value of a message is longer than the message",
+            expected=f"at most {len(message) - start}",
+            found=size,
+        )
+    return bytes(message[start : start + size]), start + size

@@ -1,0 +1,83 @@
+"""Batches in a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.layout import Buffer
+from engine.record.log_input_stream import BufferLogInputStream, iterate
+from engine.record.record import Record
+from engine.record.record_batch import RecordBatch, batch_size
+
+
+class MemoryRecords:
+    """A run of batches in a buffer, which is neither copied nor changed.
+
+    Args:
+        buffer: starts with a batch.
+        file_position: where it starts in its file; positions below are absolute in the file.
+        path: the file, for errors.
+    """
+
+    __slots__ = ("buffer", "path", "start")
+
+    def __init__(self, buffer: Buffer, *, file_position: int = 0, path: str | None = None) -> None:
+        self.buffer = memoryview(buffer)
+        self.start = file_position
+        self.path = path
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MemoryRecords):
+            return NotImplemented
+        return self.buffer == other.buffer
+
+    def __hash__(self) -> int:
+        return hash(bytes(self.buffer))
+
+    @property
+    def size(self) -> int:
+        """Bytes, whether they make whole batches or not."""
+        return len(self.buffer)
+
+    @property
+    def end(self) -> int:
+        """The position behind the last byte."""
+        return self.start + len(self.buffer)
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """The batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
+        return iterate(BufferLogInputStream(self.buffer, file_position=self.start, path=self.path))
+
+    def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
+        """The records of all batches."""
+        for batch in self.batches():
+            yield from batch.records(budgets)
+
+    @property
+    def valid_bytes(self) -> int:
+        """How many bytes whole batches take."""
+        return sum(batch.size for batch in self.batches())
+
+    def next_batch_size(self) -> int | None:
+        """The size of the first batch, whole or not; None when not even its magic is there.
+
+        Raises:
+            CorruptRecordError: its length or its magic cannot be.
+        """
+        return batch_size(self.buffer, 0, file_position=self.start, path=self.path)
+
+    def slice(self, position: int, size: int) -> MemoryRecords:
+        """The part from an absolute position on, as long as the buffer reaches.
+
+        Raises:
+            ValueError: the position is outside the buffer, or the size is negative.
+        """
+        if not self.start <= position <= self.end:
+            raise ValueError(f"position {position} is not within {self.start} to {self.end}")
+        if size < 0:
+            raise ValueError(f"the size {size} is negative")
+        offset = position - self.start
+        return MemoryRecords(
+            self.buffer[offset : offset + size], file_position=position, path=self.path
+        )

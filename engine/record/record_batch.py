@@ -1,0 +1,218 @@
+"""The batch at a position of a buffer, whatever its magic, and what all batches have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.compression import CompressionType
+from engine.coding.fixed_width import read_int32
+from engine.coding.layout import Buffer
+from engine.errors import CorruptRecordError
+from engine.record import default_records, legacy_records
+from engine.record.attributes import TimestampType
+from engine.record.batch_body import LOG_OVERHEAD, Load
+from engine.record.record import Record
+
+HEADER_UP_TO_MAGIC = 17
+"""Bytes that say how long a batch is and how to read it; the place of the magic is the same in all."""
+MAGIC_POSITION = 16
+MINIMUM_LENGTH = {
+    0: legacy_records.HEADERS[0].size + 8 - LOG_OVERHEAD,
+    1: legacy_records.HEADERS[1].size + 8 - LOG_OVERHEAD,
+    2: default_records.HEADER.size - LOG_OVERHEAD,
+}
+"""The smallest length field of each magic: a header, and in magic 0 and 1 two sizes of nothing."""
+
+
+@runtime_checkable
+class RecordBatch(Protocol):
+    """A batch of records as it lies in a log: magic 2, or a message of magic 0 or 1 with what it wraps.
+
+    Nothing is decoded until it is asked for, and nothing is checked but by `ensure_valid` and `records`.
+    """
+
+    path: str | None
+    file_position: int
+
+    @property
+    def magic(self) -> int:
+        """The version of the format: 0, 1 or 2."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file, offset and length fields included."""
+
+    @property
+    def crc(self) -> int:
+        """The checksum that the header states."""
+
+    @property
+    def computed_crc(self) -> int:
+        """The checksum of the bytes that it covers."""
+
+    @property
+    def attributes(self) -> int:
+        """The attribute bits."""
+
+    @property
+    def codec_id(self) -> int:
+        """The number of the codec, which need not be one that exists."""
+
+    @property
+    def compression(self) -> CompressionType:
+        """The codec. InvalidRecordError when its number is unknown."""
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """What its timestamps say."""
+
+    @property
+    def base_offset(self) -> int:
+        """The first offset. Of a compressed message of magic 0 or 1 that takes decoding it, and may raise."""
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset, inclusive."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp, as the header states it; -1 for magic 0."""
+
+    @property
+    def record_count(self) -> int | None:
+        """How many records the header states; None for magic 0 and 1."""
+
+    @property
+    def producer_id(self) -> int:
+        """The idempotent or transactional producer, or -1."""
+
+    @property
+    def producer_epoch(self) -> int:
+        """The producer's epoch, or -1."""
+
+    @property
+    def base_sequence(self) -> int:
+        """The producer's number for the first record, or -1."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's number for the last record, or -1."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the leader that wrote it, or -1."""
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether there is a codec at all."""
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is part of a transaction."""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its records are control records."""
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When its tombstones may go, if the log cleaner has said."""
+
+    @property
+    def raw(self) -> memoryview:
+        """The whole batch as it lies in the file."""
+
+    def ensure_valid(self) -> None:
+        """Check the size and the checksum. CorruptRecordError."""
+
+    def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
+        """Its records, in order.
+
+        Those before a damage come first, then the error: InvalidRecordError, DecompressionError,
+        LimitExceededError or UnsupportedCodecError.
+        """
+
+
+def batch_size(
+    buffer: Buffer,
+    position: int,
+    *,
+    file_position: int = 0,
+    path: str | None = None,
+    largest: int | None = None,
+) -> int | None:
+    """The size of the batch that starts at a position, from its first bytes.
+
+    Args:
+        buffer: holds the batch's header from `position` on, as far as there is one.
+        position: in the buffer.
+        file_position, path: where that is, for errors.
+        largest: the largest length field that is allowed.
+
+    Returns:
+        Bytes with the offset and length fields; None when the buffer ends before the magic.
+
+    Raises:
+        CorruptRecordError: the length is below the minimum or above `largest`, or the magic is unknown.
+    """
+    if len(buffer) - position < LOG_OVERHEAD:
+        return None
+    length = read_int32(buffer, position + 8)
+    magic = buffer[position + MAGIC_POSITION] if len(buffer) - position > MAGIC_POSITION else None
+    minimum = MINIMUM_LENGTH[0] if magic is None else MINIMUM_LENGTH.get(magic, MINIMUM_LENGTH[0])
+    if length < minimum:
+        reason, expected = "the length of a batch is too small", f"at least {minimum}"
+    elif largest is not None and length > largest:
+        reason, expected = "the length of a batch is too large", f"at most {largest}"
+    elif magic is None:
+        return None
+    elif magic not in MINIMUM_LENGTH:
+        raise CorruptRecordError(
+            "the magic of a batch is unknown",
+            path=path,
+            position=file_position,
+            expected="0, 1 or 2",
+            found=magic if magic < 128 else magic - 256,
+        )
+    else:
+        return LOG_OVERHEAD + length
+    raise CorruptRecordError(
+        reason, path=path, position=file_position, expected=expected, found=length
+    )
+
+
+def batch_at(
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    file_position: int = 0,
+    path: str | None = None,
+    largest: int | None = None,
+) -> RecordBatch | None:
+    """The batch that starts at a position of a buffer; None when the buffer ends before it does.
+
+    `file_position` is where the batch starts in its file. Raises as `batch_size` does.
+    """
+    size = batch_size(buffer, position, file_position=file_position, path=path, largest=largest)
+    if size is None or size > len(buffer) - position:
+        return None
+    view = memoryview(buffer)[position : position + size]
+    return make_batch(view, file_position=file_position, path=path)
+
+
+def make_batch(
+    head: Buffer, *, file_position: int, path: str | None, load: Load | None = None
+) -> RecordBatch:
+    """A batch over its bytes, or over its first bytes with a way to load them all."""
+    kind = (
+        default_records.DefaultRecordBatch
+        if head[MAGIC_POSITION] == default_records.MAGIC
+        else legacy_records.LegacyRecordBatch
+    )
+    return kind(head, file_position=file_position, path=path, load=load)
