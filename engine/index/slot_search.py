@@ -6,15 +6,14 @@ none: an index is a hint, and whoever uses the entry proves it against the log.
 
 from __future__ import annotations
 
-import struct
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from engine.units import Slot
+from engine import kernel
+from engine.coding.fixed_width import read_int32, read_int64
+from engine.coding.layout import Buffer, Layout
+from engine.units import MAX_INT64, Slot
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
-
-_INT32 = struct.Struct(">i").unpack_from
-_INT64 = struct.Struct(">q").unpack_from
+_MIN_INT64 = -MAX_INT64 - 1
 
 
 class Column(NamedTuple):
@@ -24,25 +23,26 @@ class Column(NamedTuple):
     position: int
     is_int64: bool
 
+    @classmethod
+    def of(cls, layout: Layout[Any], field: str) -> Column:
+        """The column of a field of a layout."""
+        return cls(layout.size, layout.position_of(field), layout.field_struct(field).size == 8)
+
     def value_at(self, buffer: Buffer, position: int) -> int:
         """The number of the entry that starts at `position`."""
-        unpack = _INT64 if self.is_int64 else _INT32
-        value: int = unpack(buffer, position + self.position)[0]
-        return value
+        read = read_int64 if self.is_int64 else read_int32
+        return read(buffer, position + self.position)
 
 
 def floor_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
     """The largest of the first `count` slots whose number is at most `target`; -1 when there is none."""
+    if target > MAX_INT64:
+        return count - 1
+    if target < _MIN_INT64:
+        return -1
     entry_size, position, is_int64 = column
-    unpack = _INT64 if is_int64 else _INT32
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if unpack(buffer, middle * entry_size + position)[0] <= target:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
+    slot: int = kernel.floor_slot(buffer, count, entry_size, position, is_int64, target)
+    return slot
 
 
 def ceiling_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:

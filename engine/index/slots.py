@@ -13,13 +13,12 @@ below it, the first keys of the pages are bisected, then one page.
 from __future__ import annotations
 
 import itertools
-import os
-import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from engine.index.slot_search import Buffer, Column, floor_slot
+from engine.coding.layout import Buffer
+from engine.index.slot_search import Column, floor_slot
 from engine.source_files import SourceFile
 from engine.units import Slot
 
@@ -28,17 +27,15 @@ _CACHED_PAGES = 2048  # 16 MiB for all indexes together
 _LOOK_AHEAD = 64
 _READ_PAGES = 8
 _ATTEMPTS = 3
+_TRUSTED_SECONDS = 0.05
 
 SlotSource: TypeAlias = Buffer | SourceFile | Callable[[], SourceFile]
 """An index's bytes; or its file; or what opens its file, so that no descriptor is held between look-ups."""
 
+Found: TypeAlias = tuple[Slot, Buffer, int]
+"""An entry's slot, and the bytes that were searched with the entry's position in them."""
 
-class Found(NamedTuple):
-    """An entry that a search found, in the very bytes that were searched."""
-
-    slot: Slot
-    buffer: Buffer
-    position: int
+Answer = TypeVar("Answer")
 
 
 class Slots(Protocol):
@@ -93,11 +90,11 @@ class BytesSlots:
         return self._count
 
     def at(self, slot: Slot) -> Found | None:
-        """An entry, None at or past the logical end."""
-        return self._found(slot) if 0 <= slot < self._count else None
+        """See Slots."""
+        return (slot, self._data, slot * self._entry_size) if 0 <= slot < self._count else None
 
     def last(self) -> Found | None:
-        """The last entry, None when there is none."""
+        """See Slots."""
         return self.at(self._count - 1)
 
     def floor(self, column: Column, target: int) -> Found | None:
@@ -113,55 +110,72 @@ class BytesSlots:
         if self._count:
             yield self._data[: self._count * self._entry_size]
 
-    def _found(self, slot: Slot) -> Found:
-        return Found(slot, self._data, slot * self._entry_size)
-
 
 class _PageCache:
-    """Pages of all indexes, the least recently used go first."""
+    """Pages of all indexes in two generations: the older one goes when the younger one is full.
+
+    Two threads at once may lose a page or keep one twice, never mix pages up: a lock would cost more.
+    """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._pages: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._lock = threading.Lock()
+        self._half = limit // 2
+        self._young: dict[tuple[int, int], bytes] = {}
+        self._old: dict[tuple[int, int], bytes] = {}
 
     def get(self, key: tuple[int, int]) -> bytes | None:
-        with self._lock:
-            page = self._pages.get(key)
+        page = self._young.get(key)
+        if page is None:
+            page = self._old.get(key)
             if page is not None:
-                self._pages.move_to_end(key)
-            return page
+                self.put(key, page)
+        return page
 
     def put(self, key: tuple[int, int], page: bytes) -> None:
-        with self._lock:
-            self._pages[key] = page
-            if len(self._pages) > self._limit:
-                self._pages.popitem(last=False)
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, {}
+        self._young[key] = page
 
 
 _PAGES = _PageCache(_CACHED_PAGES)
 _serials = itertools.count()
 
 
-class _ShrunkError(Exception):
-    """The file became shorter between two reads of one look-up."""
+class _ChangedError(Exception):
+    """The file became shorter or another one in the middle of a look-up."""
 
 
 class _State:
     """What is known of a file for as long as its identity, size and mtime stay."""
 
-    __slots__ = ("count", "fences", "is_padded", "key", "serial")
+    __slots__ = ("count", "fences", "first", "is_padded", "key", "serial", "until", "warm_key")
 
-    def __init__(self, key: tuple[int, int, int, int], count: int, is_padded: bool) -> None:
+    def __init__(
+        self, key: tuple[int, int, int, int], count: int, page_entries: int, is_padded: bool
+    ) -> None:
         self.key = key
-        self.serial = next(_serials)
         self.count = count
+        self.first = max(count - page_entries, 0)
         self.is_padded = is_padded
+        self.serial = next(_serials)
+        self.warm_key = (self.serial, -1)
         self.fences: dict[Column, list[int | None]] = {}
+        self.until = 0.0
+
+
+class _End(NamedTuple):
+    """The warm end of the file: `warm` holds the entries from slot `first` up to `count`."""
+
+    entries: int
+    first: Slot
+    warm: bytes
 
 
 class FileSlots:
-    """Entries of a source file that may grow, shrink or be replaced at any moment; safe from threads."""
+    """Entries of a source file that may grow, shrink or be replaced at any moment; safe from threads.
+
+    `floor` and `ceiling` ask for the file's size and mtime 20 times a second at most: what they find is a
+    hint anyway. All else asks each time.
+    """
 
     __slots__ = ("_entry_size", "_open", "_page_entries", "_state")
 
@@ -177,53 +191,202 @@ class FileSlots:
         return self._open().size()
 
     def __len__(self) -> int:
-        return self._attempt(lambda file, state: self._end(file, state)[0]) or 0
+        return self._retry(lambda: self._end(self._asked()).entries, 0)
 
     def at(self, slot: Slot) -> Found | None:
         """See Slots."""
-
-        def entry(file: SourceFile, state: _State) -> Found | None:
-            count, first, warm = self._end(file, state)
-            if not 0 <= slot < count:
-                return None
-            if slot >= first:
-                return Found(slot, warm, (slot - first) * self._entry_size)
-            return self._in_page(file, state, slot)
-
-        return self._attempt(entry)
+        return self._retry(lambda: self._at(self._asked(), slot), None)
 
     def last(self) -> Found | None:
         """See Slots."""
-
-        def entry(file: SourceFile, state: _State) -> Found | None:
-            count, first, warm = self._end(file, state)
-            return Found(count - 1, warm, (count - 1 - first) * self._entry_size) if count else None
-
-        return self._attempt(entry)
+        return self._retry(self._last, None)
 
     def floor(self, column: Column, target: int) -> Found | None:
         """See Slots."""
-        return self._attempt(lambda file, state: self._floor(file, state, column, target))
+        state = self._state
+        if state is not None and not state.is_padded and time.monotonic() < state.until:
+            warm = _PAGES.get(state.warm_key)
+            if warm is not None:
+                index = floor_slot(warm, state.count - state.first, column, target)
+                if index >= 0:
+                    return state.first + index, warm, index * self._entry_size
+                try:
+                    return self._cold_floor(state, column, target, state.first)
+                except _ChangedError:
+                    self._state = None
+        return self._retry(lambda: self._floor(self._trusted(), column, target), None)
 
     def ceiling(self, column: Column, target: int) -> Found | None:
         """See Slots."""
         below = self.floor(column, target - 1)
-        return self.at(below.slot + 1 if below else 0)
+        slot = 0 if below is None else below[0] + 1
+        return self._retry(lambda: self._at(self._trusted(), slot), None)
 
     def chunks(self) -> Iterator[bytes]:
         """See Slots; what is appended meanwhile is not seen."""
         left = len(self)
         file, position = self._open(), 0
         while left > 0:
-            wanted = min(left, self._page_entries * _READ_PAGES) * self._entry_size
-            data = file.read_at(position, wanted)
-            data = data[: len(data) - len(data) % self._entry_size]
-            if data:
-                yield data
-            if len(data) < wanted:
+            entries = min(left, self._page_entries * _READ_PAGES)
+            data = file.read_at(position, entries * self._entry_size)
+            whole = len(data) // self._entry_size
+            if whole:
+                yield data[: whole * self._entry_size]
+            if whole < entries:
                 return
-            position += wanted
-            left -= wanted // self._entry_size
+            position += entries * self._entry_size
+            left -= entries
 
-    def _attempt(self, look_up: Callable[[SourceFile, _State], Found | None | int]) -> Found | None:
-        raise NotImplementedError
+    def _retry(self, look_up: Callable[[], Answer], nothing: Answer) -> Answer:
+        """A look-up on one state of the file; a file that changes again and again has no entries."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return look_up()
+            except _ChangedError:
+                self._state = None
+        return nothing
+
+    def _at(self, state: _State, slot: Slot) -> Found | None:
+        count, first, warm = self._end(state)
+        if not 0 <= slot < count:
+            return None
+        if slot >= first:
+            return slot, warm, (slot - first) * self._entry_size
+        page, index = divmod(slot, self._page_entries)
+        return slot, self._page(state, page), index * self._entry_size
+
+    def _last(self) -> Found | None:
+        count, first, warm = self._end(self._asked())
+        return (count - 1, warm, (count - 1 - first) * self._entry_size) if count else None
+
+    def _floor(self, state: _State, column: Column, target: int) -> Found | None:
+        count, first, warm = self._end(state)
+        index = floor_slot(warm, count - first, column, target)
+        if index >= 0:
+            return first + index, warm, index * self._entry_size
+        return self._cold_floor(state, column, target, first)
+
+    def _cold_floor(self, state: _State, column: Column, target: int, end: Slot) -> Found | None:
+        """The floor among the slots before the warm end."""
+        number = self._floor_page(state, column, target, end) if end else -1
+        if number < 0:
+            return None
+        page = self._page(state, number)
+        index = floor_slot(page, self._page_entries, column, target)
+        if index < 0:
+            return None
+        return number * self._page_entries + index, page, index * self._entry_size
+
+    def _floor_page(self, state: _State, column: Column, target: int, end: Slot) -> int:
+        """The last page before slot `end` whose first number is at most `target`, -1 for none."""
+        low, high = 0, -(-end // self._page_entries)
+        fences = state.fences.get(column)
+        if fences is None or len(fences) < high:
+            fences = state.fences[column] = [None] * high
+        while low < high:
+            middle = (low + high) >> 1
+            first = fences[middle]
+            if first is None:
+                entry = self._read(state, middle * self._page_entries, 1)
+                first = fences[middle] = column.value_at(entry, 0)
+            if first <= target:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def _page(self, state: _State, page: int) -> bytes:
+        """A page below the warm end, which is why it is full."""
+        key = (state.serial, page)
+        data = _PAGES.get(key)
+        if data is None:
+            data = self._read(state, page * self._page_entries, self._page_entries)
+            _PAGES.put(key, data)
+        return data
+
+    def _end(self, state: _State) -> _End:
+        if state.is_padded:
+            return self._padded_end(state)
+        warm = _PAGES.get(state.warm_key)
+        if warm is None:
+            warm = self._read(state, state.first, state.count - state.first)
+            _PAGES.put(state.warm_key, warm)
+        return _End(state.count, state.first, warm)
+
+    def _padded_end(self, state: _State) -> _End:
+        """The warm end read anew, since entries may have been added into the padding."""
+        entry_size = self._entry_size
+        file = self._same_file(state)
+        while True:
+            count = state.count
+            first = max(count - self._page_entries, 0)
+            data = file.read_at(first * entry_size, (count - first + _LOOK_AHEAD) * entry_size)
+            known = (count - first) * entry_size
+            if len(data) < known:
+                raise _ChangedError
+            more = data[known:].rstrip(b"\0")
+            if not more:
+                return _End(count, first, data)
+            added = min(-(-len(more) // entry_size), (len(data) - known) // entry_size)
+            if added < _LOOK_AHEAD:
+                state.count = count + added
+                return _End(count + added, first, data)
+            state.count = self._logical_end(file, file.size() // entry_size, count + added)
+
+    def _trusted(self) -> _State:
+        """What was known a moment ago."""
+        state = self._state
+        return state if state is not None and time.monotonic() < state.until else self._asked()
+
+    def _asked(self) -> _State:
+        """What the file says now."""
+        file = self._open()
+        status = file.stat()
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        state = self._state
+        if state is None or state.key != key:
+            self._state = state = self._new_state(file, key)
+        state.until = time.monotonic() + _TRUSTED_SECONDS
+        return state
+
+    def _new_state(self, file: SourceFile, key: tuple[int, int, int, int]) -> _State:
+        slots = key[2] // self._entry_size
+        if not slots or not self._is_zero(file, slots):
+            return _State(key, slots, self._page_entries, is_padded=False)
+        before = self._state
+        hint = before.count if before is not None and before.key[:2] == key[:2] else 0
+        count = self._logical_end(file, slots, hint)
+        return _State(key, count, self._page_entries, is_padded=True)
+
+    def _logical_end(self, file: SourceFile, slots: int, hint: int) -> int:
+        """How many of `slots` entries come before the padding; found fast when it is near `hint`."""
+        low = hint if 0 < hint <= slots and not self._is_zero(file, hint) else 0
+        step = _LOOK_AHEAD
+        while low + step <= slots and not self._is_zero(file, low + step):
+            low += step
+            step *= 2
+        high = min(low + step, slots + 1)
+        while low + 1 < high:
+            middle = (low + high) >> 1
+            if self._is_zero(file, middle):
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def _is_zero(self, file: SourceFile, count: int) -> bool:
+        """Whether the last of the first `count` entries is all zeros, or not there any more."""
+        return not any(file.read_at((count - 1) * self._entry_size, self._entry_size))
+
+    def _same_file(self, state: _State) -> SourceFile:
+        file = self._open()
+        if (file.device, file.inode) != state.key[:2]:
+            raise _ChangedError
+        return file
+
+    def _read(self, state: _State, first: Slot, count: int) -> bytes:
+        wanted = count * self._entry_size
+        data = self._same_file(state).read_at(first * self._entry_size, wanted)
+        if len(data) < wanted:
+            raise _ChangedError
+        return data

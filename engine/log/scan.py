@@ -2,50 +2,28 @@
 
 A batch is good when it is whole, its checksum is right and its offsets make sense. After damage the next
 good batch is found by its frame, where the damaged one still has a frame that leads to it, or else by
-searching byte by byte for a batch that proves itself. A good batch inside a damaged one's stated length
-counts: a wrong length must not hide what follows it.
-
-The search looks at stretches of up to 16 MiB at a time, so a batch larger than 8 MiB that follows damage
-without a frame leading to it is not found.
+searching byte by byte. A good batch inside a damaged one's stated length counts: a wrong length must not
+hide what follows it.
 """
 
 from __future__ import annotations
 
-import os
-import struct
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.log.resync import HEAD, HEADER_SIZES, OVERHEAD, Frame, ReadableFile, Resync
 from engine.record.batch_table import BATCH_DTYPE, Stop
-from engine.units import MAX_INT32, Offset, Position
+from engine.units import Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
 
 CHUNK = 1 * MiB
 _ROWS = 4096
-_HEADER = 61
-_FRAME = struct.Struct(">qiib")  # base offset, length, leader epoch or CRC, magic
-_OVERHEAD = 12
-_SMALLEST_SEARCH = 256 * 1024
-_LARGEST_SEARCH = 16 * MiB
-_MOST_HOPS = 1000
-_ZEROS = bytes(64 * 1024)
-
-
-class ReadableFile(Protocol):
-    """What a scan needs of a file."""
-
-    @property
-    def path(self) -> str:
-        """The file's name for reports."""
-
-    def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
 
 
 class BatchRun(NamedTuple):
@@ -72,8 +50,13 @@ class BatchRun(NamedTuple):
         return int(self.table["last_offset"][-1]) + 1
 
     @property
+    def position(self) -> Position:
+        """Where the first batch starts in the file."""
+        return int(self.table["position"][0])
+
+    @property
     def end_position(self) -> Position:
-        """Where the last batch ends."""
+        """Where the last batch ends in the file."""
         return int(self.table["position"][-1]) + int(self.table["size"][-1])
 
 
@@ -82,12 +65,12 @@ class Damage(NamedTuple):
 
     Attributes:
         path, position, length: where.
-        kind: "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets" (skipped);
-            "torn_tail", "zero_tail" (nothing good follows up to the end); "offset_order" (not skipped: the
-            batch at `position` is good but its offset is not above the one before it).
+        kind: skipped are "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets",
+            "zeros"; nothing good follows "torn_tail" and "zero_tail"; "offset_order" is not skipped: the
+            batch at `position` is good, but its offset is not above the one before it.
         reason: one sentence.
         expected, found: where a value is not the one it should be.
-        first_offset, last_offset: which offsets can be lost, as far as that is known.
+        first_offset, last_offset: which offsets it can have cost, as far as that is known.
         skipped: whether the bytes are left out of the runs.
     """
 
@@ -101,15 +84,6 @@ class Damage(NamedTuple):
     first_offset: Offset | None = None
     last_offset: Offset | None = None
     skipped: bool = True
-
-
-class _Frame(NamedTuple):
-    """What the header at a position says; `size` is 0 when it leads nowhere."""
-
-    size: int
-    kind: str
-    reason: str
-    row: Any = None
 
 
 def scan(
@@ -135,10 +109,9 @@ def scan(
         next_offset: the smallest offset that may come, None if any.
         budgets: `batch_bytes` bounds what is taken for a batch.
         chunk: bytes read at a time; a larger batch is read whole.
-        resync: look for good batches after damage; else the first damage that is skipped ends the scan.
+        resync: look for good batches after damage; else the first that is skipped ends the scan.
     """
-    found = _Scan(file, end, path or file.path, next_offset, budgets, chunk)
-    for item in found.items(start):
+    for item in _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start):
         yield item
         if not resync and isinstance(item, Damage) and item.skipped:
             return
@@ -155,17 +128,19 @@ class _Scan:
         expected: Offset | None,
         budgets: Budgets,
         chunk: int,
+        resync: bool,
     ) -> None:
         self.file = file
         self.end = end
         self.path = path
         self.expected = expected
-        self.largest = budgets.batch_bytes
-        self.chunk = chunk
-        self._scratch = np.empty(_ROWS, BATCH_DTYPE)
-        self._barren = False  # nothing good follows up to the end
+        self.budgets = budgets
+        self.chunk = max(chunk, HEADER_SIZES[-1])
+        self.resync = resync
+        self.damage: Resync | None = None
+        self.scratch = np.empty(_ROWS, BATCH_DTYPE)
 
-    def items(self, position: Position) -> Iterator[BatchRun | Damage]:
+    def run(self, position: Position) -> Iterator[BatchRun | Damage]:
         """All of it from a position on."""
         wanted = self.chunk
         while position < self.end:
@@ -175,26 +150,133 @@ class _Scan:
                 self.end = position + len(buffer)
                 if not buffer:
                     return
-            consumed, stop = yield from self._runs_of(buffer, position)
-            position += consumed
-            wanted = self.chunk
-            if stop is None:
-                continue
+            stopped, stop = yield from self._runs_of(buffer, position)
             if stop == Stop.NEED_MORE:
-                needed = self._needed(buffer, consumed)
-                if position + needed <= self.end:
-                    wanted = max(needed, self.chunk)
+                needed = _stated_size(buffer, stopped - position)
+                if stopped + needed <= self.end:
+                    position, wanted = stopped, max(needed, self.chunk)
                     continue
-            position = yield from self._pass_damage(position)
-
-    def _needed(self, buffer: bytes, index: int) -> int:
-        """How many bytes the batch at an index of the buffer asks for."""
-        if len(buffer) - index < _FRAME.size:
-            return _FRAME.size if index else _FRAME.size + 1
-        length: int = _FRAME.unpack_from(buffer, index)[1]
-        return max(length + _OVERHEAD, _HEADER)
+            position, wanted = stopped, self.chunk
+            if stop != Stop.TABLE_FULL and position < self.end:
+                position = yield from self._pass_damage(position)
 
     def _runs_of(
         self, buffer: bytes, position: Position
-    ) -> Iterator[BatchRun | Damage | tuple[int, int | None]]:
-        raise AssertionError  # replaced below
+    ) -> Generator[BatchRun | Damage, None, tuple[Position, int]]:
+        """The buffer's good batches; where in the file that ended, and why (TABLE_FULL: go on there)."""
+        index = 0
+        while True:
+            rows, consumed, stop = kernel.walk(
+                buffer, self.scratch, index, position + index, True, largest=self.budgets.batch_bytes
+            )
+            if rows:
+                table = self.scratch[:rows].copy()
+                bad = yield from self._good_rows(buffer, position, table)
+                if bad is not None:
+                    return (yield from self._pass_bad_batch(table[bad])), Stop.TABLE_FULL
+            index += consumed
+            if stop != Stop.TABLE_FULL:
+                return position + index, stop
+
+    def _good_rows(
+        self, buffer: bytes, position: Position, table: Table
+    ) -> Generator[BatchRun | Damage, None, int | None]:
+        """The rows up to the first that is not good, whose number is given back."""
+        base, last = table["base_offset"], table["last_offset"]
+        good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base)
+        bad = None if good.all() else int(np.argmin(good))
+        count = len(table) if bad is None else bad
+        back = np.flatnonzero(base[1:count] <= last[: max(count - 1, 0)]) + 1
+        first = 0
+        for stop in [*back.tolist(), count] if count else ():
+            if self.expected is not None and base[first] < self.expected:
+                yield self._out_of_order(table[first])
+            self.expected = int(last[stop - 1]) + 1
+            yield BatchRun(buffer, position, table[first:stop])
+            first = stop
+        return bad
+
+    def _out_of_order(self, row: Any) -> Damage:
+        return Damage(
+            self.path,
+            int(row["position"]),
+            int(row["size"]),
+            "offset_order",
+            "the batch's offset is not above the one before it",
+            expected=self.expected,
+            found=int(row["base_offset"]),
+            first_offset=int(row["base_offset"]),
+            last_offset=int(row["last_offset"]),
+            skipped=False,
+        )
+
+    def _pass_bad_batch(self, row: Any) -> Generator[Damage, None, Position]:
+        """Go past a batch that is whole but not good; where to go on."""
+        position, size = int(row["position"]), int(row["size"])
+        if not row["crc_ok"]:
+            return (yield from self._pass_damage(position))
+        found = int(row["base_offset"])
+        reason = "a batch whose offsets are no offsets"
+        yield Damage(self.path, position, size, "bad_offsets", reason, found=found)
+        return position + size
+
+    def _pass_damage(self, position: Position) -> Generator[Damage, None, Position]:
+        """Go past what is no good batch; where to go on: at one that is good, or at the end."""
+        if self.damage is None:
+            self.damage = Resync(self.file, self.end, self.budgets)
+        damage, min_offset = self.damage, max(self.expected or 0, 0)
+        frame = damage.frame(position)
+        following = None
+        if self.resync:
+            data = damage.first_data(position) if frame.kind == "zeros" else position
+            if data < self.end:
+                # A batch's first bytes may be zeros: a small offset, the high bytes of its length.
+                start = max(position + 1, data - OVERHEAD)
+                following = damage.next_good(position, frame, start, min_offset)
+        if following is None and frame.kind in ("torn_tail", "zeros"):
+            yield self._tail(position, frame)
+            return self.end
+        until = self.end if following is None else following
+        next_base = None if following is None else damage.base_offset(following)
+        while position < until:
+            frame = damage.frame(position)
+            if not frame.kind:
+                return position
+            whole = frame.size > 0 and position + frame.size <= until
+            size = frame.size if whole else until - position
+            yield self._lost(position, size, frame, next_base)
+            position += size
+        return until
+
+    def _tail(self, position: Position, frame: Frame) -> Damage:
+        """Nothing good follows, and nothing says that there was a whole batch."""
+        length = self.end - position
+        kind, reason = frame.kind, frame.reason
+        if kind == "zeros":
+            kind, reason = "zero_tail", "zeros up to the end of the file"
+        return Damage(
+            self.path, position, length, kind, reason, found=frame.found, first_offset=self.expected
+        )
+
+    def _lost(self, position: Position, size: int, frame: Frame, next_base: Offset | None) -> Damage:
+        """The damage of one batch, or of the whole stretch where no frame leads on."""
+        if next_base is None and frame.kind in ("torn_tail", "zeros"):
+            return self._tail(position, frame)
+        kind, reason = frame.kind, frame.reason
+        if kind == "torn_tail":
+            kind, reason = "bad_length", "a batch that states more bytes than the file has"
+        expected, first, last = None, self.expected, None if next_base is None else next_base - 1
+        if frame.row is not None:
+            expected = int(frame.row["crc"])
+            stated = int(frame.row["base_offset"]), int(frame.row["last_offset"])
+            if (first or 0) <= stated[0] <= stated[1] and (last is None or stated[1] <= last):
+                first, last = stated
+        return Damage(self.path, position, size, kind, reason, expected, frame.found, first, last)
+
+
+def _stated_size(buffer: bytes, index: int) -> int:
+    """How many bytes the batch at an index of the buffer asks for; a header's when that is not there."""
+    if len(buffer) - index < HEAD.size:
+        return HEAD.size
+    length: int = HEAD.unpack_from(buffer, index)[1]
+    return length + OVERHEAD

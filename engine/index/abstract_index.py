@@ -1,0 +1,123 @@
+"""What all indexes of a segment share: entries of one size that belong to a base offset."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Generic, Self, TypeVar, overload
+
+from engine.coding.layout import Buffer
+from engine.errors import CorruptIndexError
+from engine.index.slots import Found, Slots, SlotSource, slots_of
+from engine.source_files import SourceFile
+from engine.units import Offset, Slot
+
+Entry = TypeVar("Entry")
+
+
+class AbstractIndex(Sequence[Entry], Generic[Entry]):
+    """A sequence of entries, read where they lie.
+
+    Args:
+        source: the index's bytes, its open file, or what opens its file for each look-up.
+        base_offset: the segment's, to which entries are relative.
+        path: for error messages, when the source is not a file.
+
+    A look-up in a file raises OSError (also FileNotFoundError from what opens it) and, once the index is
+    closed, ValueError. Entries are hints: prove them against the log.
+    """
+
+    entry_size: int
+
+    def __init__(self, source: SlotSource, base_offset: Offset, *, path: str | None = None) -> None:
+        self.base_offset = base_offset
+        self.path = source.path if isinstance(source, SourceFile) else path
+        self._open_slots: Slots | None = slots_of(source, self.entry_size)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r}, base_offset={self.base_offset})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._open_slots is None
+
+    def close(self) -> None:
+        """Let go of the source; look-ups raise ValueError from now on."""
+        self._open_slots = None
+
+    @property
+    def byte_size(self) -> int:
+        """The file's length now, zero padding included."""
+        return self._slots.byte_size
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def entry_at(self, slot: Slot) -> Entry:
+        """The entry in a slot. Raises IndexError for a slot that the index does not have."""
+        found = self._slots.at(slot)
+        if found is None:
+            raise IndexError(f"no slot {slot} in {self!r}")
+        return self._entry(found)
+
+    @overload
+    def __getitem__(self, slot: int) -> Entry: ...
+    @overload
+    def __getitem__(self, slot: slice) -> list[Entry]: ...
+    def __getitem__(self, slot: int | slice) -> Entry | list[Entry]:
+        if isinstance(slot, slice):
+            return [self.entry_at(each) for each in range(*slot.indices(len(self)))]
+        return self.entry_at(slot if slot >= 0 else len(self) + slot)
+
+    def __iter__(self) -> Iterator[Entry]:
+        for chunk in self._slots.chunks():
+            for position in range(0, len(chunk), self.entry_size):
+                yield self._parse(chunk, position)
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises CorruptIndexError when the index contradicts itself, as far as a quick look can tell."""
+
+    @abstractmethod
+    def _parse(self, buffer: Buffer, position: int) -> Entry:
+        """The entry whose bytes start at `position`."""
+
+    @property
+    def _slots(self) -> Slots:
+        slots = self._open_slots
+        if slots is None:
+            raise ValueError(f"{self!r} is closed")
+        return slots
+
+    def _entry(self, found: Found) -> Entry:
+        return self._parse(found[1], found[2])
+
+    def _check_length(self) -> None:
+        size = self.byte_size
+        if size % self.entry_size:
+            raise self._corrupt(
+                "the index does not hold whole entries",
+                expected=f"a multiple of {self.entry_size} bytes",
+                found=f"{size} bytes",
+            )
+
+    def _corrupt(
+        self, reason: str, slot: Slot | None = None, expected: object = None, found: object = None
+    ) -> CorruptIndexError:
+        position = None if slot is None else slot * self.entry_size
+        return CorruptIndexError(
+            reason, path=self.path, position=position, expected=expected, found=found
+        )

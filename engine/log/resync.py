@@ -1,0 +1,189 @@
+"""What stands where a good batch should be, and where the next good one starts.
+
+Two ways lead past damage: the frame of the damaged batch, when what it points to proves itself; and a
+search byte by byte, in stretches of up to 16 MiB that overlap by half, so that a batch of up to 8 MiB is
+found wherever it starts. A batch proves itself by its frame and its checksum.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import Budgets, MiB
+from engine.coding.checksums import crc32, crc32c
+from engine.record.batch_table import BATCH_DTYPE
+from engine.units import MAX_INT32, Offset, Position
+
+HEAD = struct.Struct(">qiib")
+"""Base offset, length, leader epoch or checksum, magic: what all magics begin with."""
+OVERHEAD = 12
+"""Bytes of offset and length, which the length does not count."""
+HEADER_SIZES = (26, 34, 61)
+"""The smallest batch of each magic."""
+SMALLEST_LENGTH = 14
+
+_SMALLEST_SEARCH = 256 * 1024
+_LARGEST_SEARCH = 16 * MiB
+_MOST_HOPS = 1000
+_READ_ZEROS = 1 * MiB
+
+
+class ReadableFile(Protocol):
+    """What a scan needs of a file."""
+
+    @property
+    def path(self) -> str:
+        """The file's name for reports."""
+
+    def read_at(self, position: Position, size: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only where the file ends."""
+
+
+class Frame(NamedTuple):
+    """What the header at a position says.
+
+    Attributes:
+        kind, reason: what is wrong with the batch; "" when nothing is.
+        size: bytes of the batch; 0 when its frame leads nowhere.
+        row: of BATCH_DTYPE, when the batch is whole.
+        found: the value that is wrong, if it is one.
+    """
+
+    kind: str
+    reason: str
+    size: int = 0
+    row: Any = None
+    found: int | None = None
+
+
+class Resync:
+    """Looks around in the damaged parts of one file up to `end`."""
+
+    __slots__ = ("_barren", "budgets", "end", "file")
+
+    def __init__(self, file: ReadableFile, end: Position, budgets: Budgets) -> None:
+        self.file = file
+        self.end = end
+        self.budgets = budgets
+        self._barren = False  # a search up to the end found nothing
+
+    def frame(self, position: Position) -> Frame:
+        """Judge the header at a position, and the batch behind it if it is whole."""
+        head = self.file.read_at(position, min(HEADER_SIZES[-1], self.end - position))
+        if len(head) < HEAD.size:
+            return Frame("torn_tail", "the file ends inside a batch's header")
+        _, length, _, magic = HEAD.unpack_from(head)
+        size = length + OVERHEAD
+        if not any(head):
+            return Frame("zeros", "zeros where a batch should be")
+        if length < SMALLEST_LENGTH:
+            return Frame("bad_length", "no batch is as short as this one states", found=length)
+        if not 0 <= magic < len(HEADER_SIZES):
+            return Frame("unknown_magic", "a batch of a format that is not known", found=magic)
+        if size < HEADER_SIZES[magic]:
+            return Frame("bad_length", "a batch shorter than its own header", found=length)
+        if position + size > self.end:
+            return Frame("torn_tail", "the file ends inside a batch", found=length)
+        if size > self.budgets.batch_bytes:
+            return Frame("batch_too_large", "a batch above the limit", size, found=length)
+        return self._whole(position, size)
+
+    def _whole(self, position: Position, size: int) -> Frame:
+        data = self.file.read_at(position, size)
+        table = np.zeros(1, BATCH_DTYPE)
+        rows, _, _ = kernel.walk(data, table, 0, position, True, largest=self.budgets.batch_bytes)
+        if not rows:
+            return Frame("torn_tail", "the file ends inside a batch")
+        if table["crc_ok"][0]:
+            return Frame("", "", size, table[0])
+        found = crc32c(data[21:]) if data[16] == 2 else crc32(data[16:])
+        return Frame("crc_mismatch", "the batch's checksum is wrong", size, table[0], found)
+
+    def base_offset(self, position: Position) -> Offset:
+        """The base offset that the header at a position states."""
+        return int.from_bytes(self.file.read_at(position, 8), "big", signed=True)
+
+    def first_data(self, position: Position) -> Position:
+        """Where the first byte that is not zero lies, the end if there is none; holes are not read."""
+        while position < self.end:
+            position = min(self._behind_hole(position), self.end)
+            data = self.file.read_at(position, min(_READ_ZEROS, self.end - position))
+            if not data:
+                return self.end
+            rest = data.lstrip(b"\0")
+            if rest:
+                return position + len(data) - len(rest)
+            position += len(data)
+        return self.end
+
+    def _behind_hole(self, position: Position) -> Position:
+        fd = getattr(self.file, "fd", -1)
+        if fd < 0:
+            return position
+        try:
+            return os.lseek(fd, position, os.SEEK_DATA)
+        except OSError as error:
+            return self.end if error.errno == errno.ENXIO else position
+
+    def next_good(
+        self, position: Position, frame: Frame, search_from: Position, min_offset: Offset
+    ) -> Position | None:
+        """Where the next good batch after a damaged one starts, None if there is none.
+
+        Args:
+            position, frame: of the damaged one.
+            search_from: where a batch may start at the earliest, when it is found by searching.
+            min_offset: a batch found by searching starts at this offset or later.
+        """
+        framed = self._follow(position + frame.size) if frame.size else None
+        limit = self.end if framed is None else framed
+        inner = self._search(search_from, limit, min_offset)
+        return framed if inner is None else inner
+
+    def _follow(self, position: Position) -> Position | None:
+        """The first good batch on the chain of frames from here on."""
+        for _ in range(_MOST_HOPS):
+            if position >= self.end:
+                return None
+            frame = self.frame(position)
+            if not frame.kind:
+                return position
+            if not frame.size:
+                return None
+            position += frame.size
+        return None
+
+    def _search(self, start: Position, limit: Position, min_offset: Offset) -> Position | None:
+        if self._barren:
+            return None
+        window = _SMALLEST_SEARCH
+        while start < limit:
+            data = self.file.read_at(start, min(window, self.end - start))
+            index = self._find(data, start, min_offset)
+            if index >= 0:
+                return start + index if start + index < limit else None
+            if start + len(data) >= self.end or len(data) < 2:
+                self._barren = True
+                return None
+            start += len(data) // 2
+            window = min(window * 4, _LARGEST_SEARCH)
+        return None
+
+    def _find(self, data: bytes, position: Position, min_offset: Offset) -> int:
+        """A good batch that is not absurdly far ahead: a log spans 2^31 offsets a segment."""
+        index = -1
+        while True:
+            index = kernel.find_batch(
+                data, index + 1, position + index + 1, min_offset, largest=self.budgets.batch_bytes
+            )
+            if index < 0:
+                return index
+            base = int.from_bytes(data[index : index + 8], "big")
+            if base - min_offset <= MAX_INT32:
+                return index

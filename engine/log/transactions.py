@@ -1,0 +1,286 @@
+"""What became of transactional records: committed, aborted or still open.
+
+A producer's transactional batch is decided by that producer's next end marker at a higher offset: ABORT or
+COMMIT; without one it is open. The markers themselves are read from the log: the index of aborted
+transactions is not needed, and its absence or damage changes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import IntEnum
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, MiB
+from engine.errors import InvalidRecordError
+from engine.log.scan import BatchRun, Damage
+from engine.record.control_records import ControlRecordType, parse_control_key
+from engine.units import Offset, Position
+
+CODEC_MASK, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
+_HEADER = 61
+_TYPE = struct.Struct(">hh")
+_CHUNK = 1 * MiB
+_MOST_MARKERS = 1_000_000
+
+
+class Fate(IntEnum):
+    """Of a batch; the numbers that the kernel writes into record lines."""
+
+    NOT_TRANSACTIONAL = 0
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
+
+
+class OngoingTxn(NamedTuple):
+    """A transaction that has not ended."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: Offset
+
+
+class Event(NamedTuple):
+    """A batch that begins, continues or ends a transaction; `ended` is None for data."""
+
+    row: int
+    producer_id: int
+    producer_epoch: int
+    base_offset: Offset
+    ended: Fate | None
+
+
+def events(run: BatchRun) -> list[Event]:
+    """The transactional batches that hold records, and the end markers, in file order."""
+    table = run.table
+    attributes = table["attributes"]
+    marked = (attributes & (TRANSACTIONAL | CONTROL)) != 0
+    if not marked.any():
+        return []
+    # An empty batch is what compaction left: nothing in it is undecided, and an empty marker's
+    # transaction is gone from the log.
+    marked &= (table["magic"] == 2) & (table["producer_id"] >= 0) & (table["record_count"] > 0)
+    found = []
+    for row in np.flatnonzero(marked).tolist():
+        _, base, _, _, _, producer_id, _, _, _, _, _, flags, epoch, *_ = table[row].item()
+        ended = None
+        if flags & CONTROL:
+            ended = _end_marker(run, row, flags)
+            if ended is None:
+                continue
+        found.append(Event(row, producer_id, epoch, base, ended))
+    return found
+
+
+_ENDS = {ControlRecordType.COMMIT: Fate.COMMITTED, ControlRecordType.ABORT: Fate.ABORTED}
+_ENDS_BY_ID = {int(kind): fate for kind, fate in _ENDS.items()}
+
+
+def _end_marker(run: BatchRun, row: int, flags: int) -> Fate | None:
+    """How a control batch ended its producer's transaction, None when it is another control record."""
+    buffer = run.buffer
+    at = int(run.table["position"][row]) - run.start_position + _HEADER
+    if not flags & CODEC_MASK:
+        # Kafka's own markers: length, attributes, two deltas and the key's size take a byte each.
+        head = buffer[at : at + 9]
+        if len(head) == 9 and max(head[0], head[2], head[3]) < 0x80 and head[4] == 8:
+            version, type_id = _TYPE.unpack_from(head, 5)
+            return _ENDS_BY_ID.get(type_id) if version >= 0 else None
+    columns = kernel.decode(
+        buffer, run.table, row, row + 1, start_position=run.start_position, budgets=DEFAULT_BUDGETS
+    )
+    if not len(columns.offset):
+        return None
+    try:
+        return _ENDS.get(parse_control_key(columns.key(0)).type)
+    except InvalidRecordError:
+        return None
+
+
+class TransactionState:
+    """The open transactions at some offset, carried forward by the batches that follow."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self, ongoing: Iterable[OngoingTxn] = ()) -> None:
+        self._open = {txn.producer_id: txn for txn in ongoing}
+
+    def copy(self) -> TransactionState:
+        """An independent state of the same transactions."""
+        return TransactionState(self._open.values())
+
+    def apply(self, run: BatchRun, until: Offset | None = None) -> None:
+        """Take note of the run's batches, of those that start before `until`."""
+        for event in events(run):
+            if until is not None and event.base_offset >= until:
+                return
+            if event.ended is not None:
+                self._open.pop(event.producer_id, None)
+            elif event.producer_id not in self._open:
+                self._open[event.producer_id] = OngoingTxn(
+                    event.producer_id, event.producer_epoch, event.base_offset
+                )
+
+    @property
+    def ongoing(self) -> tuple[OngoingTxn, ...]:
+        """Open transactions by their first offset."""
+        return tuple(sorted(self._open.values(), key=lambda txn: txn.first_offset))
+
+
+class MarkedSegment(Protocol):
+    """What looking ahead needs of a segment."""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode of its records file."""
+
+    @property
+    def end(self) -> Position:
+        """Where its records end."""
+
+    def scan(
+        self, start: Position, end: Position | None = None, *, chunk: int = MiB
+    ) -> Iterator[BatchRun | Damage]:
+        """Good batches and damage of [start, end)."""
+
+
+class _Chunk(NamedTuple):
+    """The markers between two positions of a file: by producer, offsets ascending."""
+
+    end: Position
+    markers: dict[int, list[tuple[Offset, Fate]]]
+    count: int
+
+
+class MarkerCache:
+    """End markers of the stretches of files that were looked at, bounded; safe from several threads."""
+
+    def __init__(self, most_markers: int = _MOST_MARKERS) -> None:
+        self._most = most_markers
+        self._count = 0
+        self._files: dict[tuple[int, int], tuple[list[Position], dict[Position, _Chunk]]] = {}
+        self._lock = Lock()
+
+    def chunk_at(self, segment: MarkedSegment, position: Position) -> _Chunk:
+        """The markers from a position on, for at most about 1 MiB; `position` starts a batch."""
+        with self._lock:
+            starts, chunks = self._files.get(segment.identity, ([], {}))
+            place = bisect_right(starts, position) - 1
+            if place >= 0 and chunks[starts[place]].end > position:
+                return chunks[starts[place]]
+            limit = starts[place + 1] if place + 1 < len(starts) else segment.end
+        chunk = _read_chunk(segment, position, min(limit, segment.end))
+        if chunk.end < segment.end:
+            self._keep(segment.identity, position, chunk)
+        return chunk
+
+    def _keep(self, identity: tuple[int, int], position: Position, chunk: _Chunk) -> None:
+        with self._lock:
+            starts, chunks = self._files.setdefault(identity, ([], {}))
+            if position not in chunks:
+                starts.insert(bisect_right(starts, position), position)
+                chunks[position] = chunk
+                self._count += chunk.count + 1
+            while self._count > self._most:
+                _, forgotten = self._files.pop(next(iter(self._files)))
+                self._count -= sum(each.count + 1 for each in forgotten.values())
+
+
+def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chunk:
+    markers: dict[int, list[tuple[Offset, Fate]]] = {}
+    count, position = 0, start
+    for item in segment.scan(start, end, chunk=_CHUNK):
+        if isinstance(item, Damage):
+            if item.skipped:
+                position = item.position + item.length
+            continue
+        for event in events(item):
+            if event.ended is not None:
+                markers.setdefault(event.producer_id, []).append((event.base_offset, event.ended))
+                count += 1
+        position = item.end_position
+        if position - start >= _CHUNK // 2:
+            return _Chunk(position, markers, count)
+    return _Chunk(end, markers, count)
+
+
+class FateFinder:
+    """Decides the batches of runs, looking ahead in the log as far as it takes.
+
+    Args:
+        segments_from: the segment that holds an offset and those after it.
+        ongoing: asked when a transaction does not end soon: what is known to be open, so that the rest
+            of the log need not be read for it.
+        cache: of markers.
+    """
+
+    __slots__ = ("_cache", "_ongoing", "_segments_from")
+
+    def __init__(
+        self,
+        segments_from: Callable[[MarkedSegment], Iterator[MarkedSegment]],
+        ongoing: Callable[[], Iterable[OngoingTxn]],
+        cache: MarkerCache,
+    ) -> None:
+        self._segments_from = segments_from
+        self._ongoing = ongoing
+        self._cache = cache
+
+    def fates(self, segment: MarkedSegment, run: BatchRun) -> npt.NDArray[np.uint8] | None:
+        """A Fate per row of the run's table; None when no row is transactional."""
+        found = events(run)
+        if not any(event.ended is None for event in found):
+            return None
+        pending: dict[int, Offset] = {}
+        for event in found:
+            if event.ended is None:
+                pending.setdefault(event.producer_id, event.base_offset)
+            else:
+                pending.pop(event.producer_id, None)
+        decided = self._look_ahead(segment, run.end_position, pending) if pending else {}
+        fates = np.zeros(len(run.table), np.uint8)
+        for event in reversed(found):
+            if event.ended is not None:
+                decided[event.producer_id] = event.ended
+            else:
+                fates[event.row] = decided.get(event.producer_id, Fate.OPEN)
+        return fates
+
+    def _look_ahead(
+        self, segment: MarkedSegment, position: Position, pending: Mapping[int, Offset]
+    ) -> dict[int, Fate]:
+        """How the transactions end that are under way at a position; those that do not are left out."""
+        decided: dict[int, Fate] = {}
+        left = dict(pending)
+        chunks = 0
+        for each in self._segments_from(segment):
+            while left and position < each.end:
+                chunk = self._cache.chunk_at(each, position)
+                for producer_id in [known for known in left if known in chunk.markers]:
+                    ended = _first_above(chunk.markers[producer_id], left[producer_id])
+                    if ended is not None:
+                        decided[producer_id] = ended
+                        del left[producer_id]
+                position = max(chunk.end, position + 1)
+                chunks += 1
+                if chunks == 2:
+                    for txn in self._ongoing():
+                        if txn.first_offset <= left.get(txn.producer_id, -1):
+                            del left[txn.producer_id]
+            if not left:
+                break
+            position = 0
+        return decided
+
+
+def _first_above(markers: list[tuple[Offset, Fate]], offset: Offset) -> Fate | None:
+    place = bisect_right(markers, offset, key=lambda marker: marker[0])
+    return markers[place][1] if place < len(markers) else None
