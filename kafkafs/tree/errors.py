@@ -6,11 +6,9 @@ not installed as an UnsupportedCodecError. No errno is known on this level; the 
 
 from __future__ import annotations
 
-from engine.errors import DamagedFileError, KafkaStorageError
+from kafkafs.decode.failures import Cancelled, ChangedFileError, KafkaFsError
 
-
-class KafkaFsError(KafkaStorageError):
-    """The root of the tree's own errors."""
+__all__ = ["Cancelled", "ChangedFileError", "KafkaFsError", "NotADirectory", "NotFound"]
 
 
 class NotFound(KafkaFsError, LookupError):
@@ -34,11 +32,3 @@ class NotADirectory(KafkaFsError):
 
     def __str__(self) -> str:
         return f"{self.path}: not a folder"
-
-
-class Cancelled(KafkaFsError):
-    """The caller of a long operation said that nobody waits for it any more; what was done is kept."""
-
-
-class ChangedFileError(DamagedFileError):
-    """A file does not hold any more what was read from it before: the log was truncated under a reader."""

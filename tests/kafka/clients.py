@@ -89,6 +89,8 @@ class Reader:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "fetch.message.max.bytes": 9_000_000,
+                "fetch.wait.max.ms": 5,  # other requests wait behind a fetch on the same connection
+                "fetch.queue.backoff.ms": 5,
             }
         )
 
@@ -125,6 +127,7 @@ class Reader:
             if message.error() is None:
                 found.append(_record(message))
             elif message.error().code() == KafkaError._PARTITION_EOF:
+                self._consumer.unassign()
                 return found
             else:
                 raise KafkaException(message.error())

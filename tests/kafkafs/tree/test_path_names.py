@@ -106,7 +106,7 @@ def test_every_short_name_over_the_grammar_s_letters_is_what_the_grammar_says():
 
 
 @given(
-    st.builds(OffsetRange, st.none() | offsets, st.none() | offsets)
+    st.builds(OffsetRange, st.none() | offsets, st.none() | offsets, st.none())
     | st.builds(OffsetRange, st.none(), st.none(), offsets),
     st.integers(0, 60),
     st.integers(0, 60),

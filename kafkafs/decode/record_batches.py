@@ -1,0 +1,341 @@
+"""Single records, fast: the batches that were looked at last, with the lines of their records.
+
+A look-up of one record renders the lines of its whole batch (or of a window of 64 offsets in a large one),
+so a neighbour costs a dict hit. All partitions share one bound on the bytes that are kept. What is kept
+belongs to one view of the log: with a newer view only batches of closed segments that are still the same
+file stay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import Budgets, MiB
+from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
+from engine.log.scan import BatchRun, Damage
+from engine.record.batch_table import BATCH_DTYPE, BatchProblem, Problem
+from engine.units import MAX_INT64, Offset
+from kafkafs.decode.error_line import damage_facts, problem_facts
+
+if TYPE_CHECKING:
+    from engine.log.log_segment import LogSegment
+    from engine.log.partition_log import LogView
+
+WHOLE_RECORDS = 1024
+WHOLE_COMPRESSED = 128 * 1024
+WHOLE_PLAIN = 1 * MiB
+WINDOW = 64
+_MOST_EMPTY_BATCHES = 100_000
+_COMPRESSION = 0x07
+_TRANSACTIONAL = 0x10
+_OPEN = 3
+
+
+class DamagedRecordError(CorruptRecordError):
+    """The record at an offset cannot be given; `damage` is the whole story as JSON facts."""
+
+    def __init__(self, reason: str, damage: dict[str, Any], **facts: Any) -> None:
+        super().__init__(reason, **facts)
+        self.damage = damage
+
+
+class RenderedBatch:
+    """A batch with the lines of some of its records.
+
+    Attributes:
+        segment, buffer, start_position, table, row: where the batch lies: row `row` of `table` over
+            `buffer`.
+        lines: record lines, each with its newline.
+        problem: why the batch did not decode whole.
+    """
+
+    __slots__ = (
+        "_columns", "_numbers", "buffer", "cost", "first", "is_open", "lines", "options", "problem",
+        "row", "segment", "start_position", "table",
+    )  # fmt: skip
+
+    def __init__(
+        self, segment: LogSegment, run: BatchRun, row: int, options: kernel.LineOptions, fate: int
+    ) -> None:
+        self.segment = segment
+        self.buffer = run.buffer
+        self.start_position = run.start_position
+        self.table = run.table
+        self.row = row
+        self.options = options
+        self.is_open = fate == _OPEN
+        fates = None
+        if fate:
+            fates = np.zeros(len(run.table), np.uint8)
+            fates[row] = fate
+        result = kernel.lines(
+            run.buffer, run.table, row, row + 1, start_position=run.start_position,
+            options=options, fates=fates,
+        )  # fmt: skip
+        self.problem: BatchProblem | None = result.problem
+        text = result.text or b""
+        self.lines = text.splitlines(keepends=True)
+        self._numbers: dict[int, int] | None = None
+        self._columns: kernel.Columns | None = None
+        self.first = self.offset_in(self.lines[0]) if self.lines else -1
+        if self.lines and self.offset_in(self.lines[-1]) - self.first != len(self.lines) - 1:
+            self._number_lines()
+        self.cost = len(text) + len(run.buffer) + 150 * len(self.lines) + 1000
+
+    def _number_lines(self) -> None:
+        numbers: dict[int, int] = {}
+        for index, line in enumerate(self.lines):
+            numbers.setdefault(self.offset_in(line), index)  # of records with one offset the first
+        self._numbers = numbers
+
+    def offset_in(self, line: bytes) -> Offset:
+        """The offset that a line states."""
+        start = len(self.options.prefix)
+        return int(line[start : line.index(b",", start)])
+
+    @property
+    def offsets(self) -> range | dict[int, int]:
+        """The offsets that have a line."""
+        if self._numbers is not None:
+            return self._numbers
+        return range(self.first, self.first + len(self.lines))
+
+    def line(self, offset: Offset) -> bytes | None:
+        """The line of the record at an offset."""
+        if self._numbers is None:
+            index = offset - self.first
+            if not 0 <= index < len(self.lines):
+                return None
+            line = self.lines[index]
+            prefix = self.options.prefix
+            if line.startswith(b"%d," % offset, len(prefix)):
+                return line
+            self._number_lines()
+        number = self._numbers.get(offset) if self._numbers is not None else None
+        return None if number is None else self.lines[number]
+
+    def timestamp(self, line: bytes) -> int:
+        """The timestamp that a line states, in ms."""
+        start = line.index(b":", len(self.options.prefix)) + 1
+        return int(line[start : line.index(b",", start)])
+
+    def columns(self) -> kernel.Columns:
+        """All records of the batch as columns, decoded at first use."""
+        columns = self._columns
+        if columns is None:
+            columns = kernel.decode(
+                self.buffer, self.table, self.row, self.row + 1, start_position=self.start_position
+            )
+            if len(columns.arena) <= MiB:
+                self._columns = columns
+        return columns
+
+    def number_of(self, columns: kernel.Columns, offset: Offset) -> int | None:
+        """The row of an offset's record in the columns."""
+        found = np.flatnonzero(columns.offset == offset)
+        return int(found[0]) if len(found) else None
+
+    def header(self, field: str) -> int:
+        """A field of the batch's row."""
+        return int(self.table[field][self.row])
+
+    def raw(self) -> bytes:
+        """The batch as it lies on disk."""
+        start = self.header("position") - self.start_position
+        return bytes(self.buffer[start : start + self.header("size")])
+
+
+class BatchCache:
+    """The bound that all partitions' batches share; the least recently loaded goes first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self.lock = threading.Lock()
+        self._batches: OrderedDict[RenderedBatch, RecordBatches] = OrderedDict()
+
+    def keep(self, batch: RenderedBatch, owner: RecordBatches) -> None:
+        """Count a batch in, and others out. With the lock held."""
+        if batch.cost > self.max_bytes:
+            owner.forget(batch)
+            return
+        self._batches[batch] = owner
+        self.bytes += batch.cost
+        while self.bytes > self.max_bytes:
+            dropped, its_owner = self._batches.popitem(last=False)
+            self.bytes -= dropped.cost
+            its_owner.forget(dropped)
+
+    def drop(self, batch: RenderedBatch) -> None:
+        """Count a batch out. With the lock held."""
+        if self._batches.pop(batch, None) is not None:
+            self.bytes -= batch.cost
+
+
+class RecordBatches:
+    """The records of one partition by offset; safe from several threads."""
+
+    def __init__(self, cache: BatchCache, options: kernel.LineOptions, budgets: Budgets) -> None:
+        self._cache = cache
+        self._options = options
+        self._budgets = budgets
+        self._view: LogView | None = None
+        self._by_offset: dict[int, RenderedBatch] = {}
+
+    def find(self, view: LogView, offset: Offset) -> RenderedBatch | None:
+        """The batch with the line of the record at `offset`; None: the log has no such record.
+
+        Raises:
+            DamagedRecordError: the record is, or may be, in a damaged place.
+            UnsupportedCodecError: its codec is not installed.
+        """
+        if view is not self._view:
+            self._adopt(view)
+        batch = self._by_offset.get(offset)
+        if batch is not None:
+            return batch
+        if not view.log_start_offset <= offset < view.log_end_offset:
+            return None
+        found = self._locate(view, offset)
+        if found is None:
+            return None
+        batch = self._render(view, *found, offset)
+        if batch.line(offset) is not None:
+            self._keep(view, batch)
+            return batch
+        self._refuse_if_lost(batch, offset)
+        return None
+
+    def forget(self, batch: RenderedBatch) -> None:
+        """Let go of a batch. With the cache's lock held."""
+        for offset in batch.offsets:
+            if self._by_offset.get(offset) is batch:
+                del self._by_offset[offset]
+
+    def batch_at(self, view: LogView, offset: Offset) -> tuple[LogSegment, BatchRun, int] | None:
+        """The first good batch whose last offset is `offset` or more."""
+        return self._locate(view, offset)
+
+    def first_at(self, view: LogView, offset: Offset, limit: Offset = MAX_INT64) -> Offset | None:
+        """The offset of the first record at or after `offset` and below `limit`."""
+        for _ in range(_MOST_EMPTY_BATCHES):
+            found = None if offset >= limit else self._locate(view, offset)
+            if found is None:
+                return None
+            segment, run, row = found
+            batch = self._render(view, segment, run, row, offset)
+            for candidate in sorted(batch.offsets):
+                if offset <= candidate < limit:
+                    return candidate
+            offset = max(batch.header("last_offset"), offset) + 1
+        return None
+
+    # -- one batch --------------------------------------------------------------------------------
+
+    def _locate(self, view: LogView, offset: Offset) -> tuple[LogSegment, BatchRun, int] | None:
+        try:
+            location = view.locate(offset)
+            if location is None:
+                return None
+            data = view.batch_bytes(location)
+        except (DamagedFileError, FileNotFoundError):
+            return self._search(view, offset)
+        table = np.empty(1, BATCH_DTYPE)
+        rows, _, _ = kernel.walk(data, table, 0, location.position, True)
+        if rows != 1 or not table["crc_ok"][0]:
+            return self._search(view, offset)
+        return location.segment, BatchRun(data, location.position, table), 0
+
+    def _search(self, view: LogView, offset: Offset) -> tuple[LogSegment, BatchRun, int] | None:
+        """As `_locate`, around damage: the batch, or an error when the offset may lie in the damage."""
+        lost: Damage | None = None
+        for segment, item in view.runs(offset, offset + 1):
+            if isinstance(item, Damage):
+                if item.skipped and _may_hold(item, offset):
+                    lost = item
+                continue
+            ends = np.flatnonzero(item.table["last_offset"] >= offset)
+            if len(ends):
+                row = int(ends[0])
+                is_in = item.table["magic"][row] < 2 or item.table["base_offset"][row] <= offset
+                if is_in or lost is None:
+                    return segment, item, row
+                break
+        if lost is None:
+            return None
+        raise DamagedRecordError(
+            lost.reason, damage_facts(lost), path=lost.path, position=lost.position,
+            expected=lost.expected, found=lost.found,
+        )  # fmt: skip
+
+    def _render(
+        self, view: LogView, segment: LogSegment, run: BatchRun, row: int, offset: Offset
+    ) -> RenderedBatch:
+        table = run.table
+        options = self._options
+        if options.log_start_offset != view.log_start_offset:
+            options = self._options = replace(options, log_start_offset=view.log_start_offset)
+        attributes = int(table["attributes"][row])
+        most = WHOLE_COMPRESSED if attributes & _COMPRESSION else WHOLE_PLAIN
+        if table["size"][row] > most or table["record_count"][row] > WHOLE_RECORDS:
+            low = offset - offset % WINDOW
+            options = replace(options, from_offset=low, to_offset=min(low + WINDOW, MAX_INT64))
+        fate = 0
+        if attributes & _TRANSACTIONAL and table["magic"][row] == 2:
+            fates = view.fates(segment, run)
+            fate = 0 if fates is None else int(fates[row])
+        return RenderedBatch(segment, run, row, options, fate)
+
+    def _refuse_if_lost(self, batch: RenderedBatch, offset: Offset) -> None:
+        """Raise when the record may be among those of the batch that did not decode."""
+        problem = batch.problem
+        low, high = batch.header("base_offset"), batch.header("last_offset")
+        if problem is None or problem.code is Problem.LEFTOVER_BYTES:
+            return
+        if batch.header("magic") == 2 and not low <= offset <= high:
+            return
+        if problem.code is Problem.CODEC_MISSING:
+            raise UnsupportedCodecError(problem.detail)
+        path = batch.segment.file.path
+        raise DamagedRecordError(
+            problem.detail, problem_facts(problem, batch.table[batch.row], path),
+            path=path, position=batch.header("position"),
+        )  # fmt: skip
+
+    # -- keeping ----------------------------------------------------------------------------------
+
+    def _keep(self, view: LogView, batch: RenderedBatch) -> None:
+        with self._cache.lock:
+            if view is not self._view:
+                return
+            self._by_offset.update(dict.fromkeys(batch.offsets, batch))
+            self._cache.keep(batch, self)
+
+    def _adopt(self, view: LogView) -> None:
+        with self._cache.lock:
+            for batch in set(self._by_offset.values()):
+                segment = view.segments.get(batch.segment.base_offset)
+                stays = (
+                    segment is not None
+                    and segment.identity == batch.segment.identity
+                    and segment.size == batch.segment.size
+                    and segment is not view.segments.last
+                    and not batch.is_open
+                    and self._view is not None
+                    and self._view.log_start_offset == view.log_start_offset
+                )
+                if not stays:
+                    self.forget(batch)
+                    self._cache.drop(batch)
+            self._view = view
+
+
+def _may_hold(damage: Damage, offset: Offset) -> bool:
+    first, last = damage.first_offset, damage.last_offset
+    return (first is None or first <= offset) and (last is None or offset <= last)

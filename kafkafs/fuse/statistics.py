@@ -1,0 +1,92 @@
+"""What the daemon counts: requests, errors and time per operation, in histograms of powers of two.
+
+Cheap enough for each request: two clock reads and three list updates. Written from trio's thread only;
+others read it, and may see a request half counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+BUCKETS = 26
+"""Bucket n counts requests that took [2^(n-1), 2^n) µs; the last one all that took more."""
+
+
+class OperationStatistics:
+    """One operation's numbers; times in seconds."""
+
+    __slots__ = ("buckets", "errors", "requests", "seconds", "slowest")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.errors = 0
+        self.seconds = 0.0
+        self.slowest = 0.0
+        self.buckets = [0] * BUCKETS
+
+    def add(self, seconds: float) -> None:
+        """Count one request."""
+        self.requests += 1
+        self.seconds += seconds
+        if seconds > self.slowest:
+            self.slowest = seconds
+        bucket = int(seconds * 1e6).bit_length()
+        self.buckets[bucket if bucket < BUCKETS else BUCKETS - 1] += 1
+
+    def quantile(self, share: float) -> int:
+        """An upper bound in µs for that share of the requests; 0 without any."""
+        wanted = share * self.requests
+        seen = 0
+        for bucket, count in enumerate(self.buckets):
+            seen += count
+            if count and seen >= wanted:
+                return 1 << bucket
+        return 0
+
+    def facts(self) -> dict[str, Any]:
+        """The numbers for JSON."""
+        mean = self.seconds / self.requests * 1e6 if self.requests else 0.0
+        return {
+            "requests": self.requests,
+            "errors": self.errors,
+            "meanMicroseconds": round(mean, 1),
+            "p50Microseconds": self.quantile(0.5),
+            "p99Microseconds": self.quantile(0.99),
+            "slowestMicroseconds": round(self.slowest * 1e6),
+            "histogram": {
+                f"<{1 << bucket}us": count for bucket, count in enumerate(self.buckets) if count
+            },
+        }
+
+
+class Statistics:
+    """All operations' numbers, by name, and what went wrong."""
+
+    def __init__(self) -> None:
+        self.operations: dict[str, OperationStatistics] = {}
+        self.bytes_read = 0
+        self.reads_at_once = 0
+        self.reads_in_threads = 0
+        self.unexpected_errors = 0
+        self.damage_answers = 0
+        self.interrupted_calls = 0
+
+    def operation(self, name: str) -> OperationStatistics:
+        """The numbers of an operation, made at its first use."""
+        return self.operations.setdefault(name, OperationStatistics())
+
+    def facts(self) -> dict[str, Any]:
+        """The numbers for JSON."""
+        return {
+            "bytesRead": self.bytes_read,
+            "readsAtOnce": self.reads_at_once,
+            "readsInThreads": self.reads_in_threads,
+            "interruptedCalls": self.interrupted_calls,
+            "damageAnswers": self.damage_answers,
+            "unexpectedErrors": self.unexpected_errors,
+            "operations": {
+                name: numbers.facts()
+                for name, numbers in sorted(self.operations.items())
+                if numbers.requests
+            },
+        }

@@ -1,0 +1,118 @@
+"""What all nodes of one tree share: the source, the options, the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.log.log_directory import LogSource
+from kafkafs.decode.chunk_cache import ChunkCache
+from kafkafs.decode.record_batches import BatchCache
+from kafkafs.tree.node import Attrs, Kind, inode_number
+from kafkafs.tree.streams import Streams
+
+TTL_FROZEN = 3600.0
+TTL_LIVE = 0.5
+TTL_AT_REST = 1.0
+
+_BATCHES_SHARE = 16 * MiB
+"""Of the cached bytes, what single records may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeOptions:
+    """How a tree shows what it shows.
+
+    Attributes:
+        values: the form of keys and values in record lines: auto, text, json, base64, hex or none.
+        snapshot: the source is frozen, so every answer may be kept for long.
+        budgets: bounds of memory.
+    """
+
+    values: str = "auto"
+    snapshot: bool = False
+    budgets: Budgets = field(default=DEFAULT_BUDGETS)
+
+
+class StatusProvider(Protocol):
+    """The files of `.kafkafs/` beside those that the tree has itself; their content may change any time."""
+
+    def names(self) -> Sequence[str]:
+        """The files, in order; a name of the tree's own (version, problems) takes its place."""
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes now. Raises KeyError for a name that is not there."""
+
+
+class Owner(NamedTuple):
+    """Whose a source folder is, as nodes below it show: never more open than the source itself."""
+
+    uid: int
+    gid: int
+    directory_mode: int
+    file_mode: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, status: Any) -> Owner:
+        """From a folder's stat."""
+        mode = status.st_mode
+        return cls(
+            status.st_uid, status.st_gid, mode & 0o555, mode & 0o444, max(status.st_mtime_ns, 0)
+        )
+
+    def directory(self, path: str, ttl: float) -> Attrs:
+        """A folder's attributes."""
+        return Attrs(
+            Kind.DIRECTORY, self.directory_mode, 0, self.mtime_ns, inode_number(path), 2,
+            self.uid, self.gid, True, ttl,
+        )  # fmt: skip
+
+    def link(self, path: str, target: str, mtime_ns: int, ttl: float) -> Attrs:
+        """A link's attributes."""
+        size = len(target.encode("utf-8", "surrogateescape"))
+        return Attrs(
+            Kind.LINK, 0o777, size, mtime_ns, inode_number(path), 1, self.uid, self.gid, True, ttl
+        )
+
+    def file(
+        self, path: str, size: int, mtime_ns: int, ttl: float, *, exact: bool = True
+    ) -> Attrs:
+        """A file's attributes."""
+        return Attrs(
+            Kind.FILE, self.file_mode, size, mtime_ns, inode_number(path), 1,
+            self.uid, self.gid, exact, ttl,
+        )  # fmt: skip
+
+
+class Context:
+    """Shared by the nodes of one tree; safe from several threads."""
+
+    def __init__(
+        self, source: LogSource, options: TreeOptions, status: StatusProvider | None
+    ) -> None:
+        self.source = source
+        self.options = options
+        self.status = status
+        budgets = options.budgets
+        share = min(_BATCHES_SHARE, budgets.cached_bytes // 4)
+        self.batches = BatchCache(share)
+        self.chunks = ChunkCache(budgets.cached_bytes - share)
+        self.streams = Streams(self.chunks, budgets)
+
+    @property
+    def budgets(self) -> Budgets:
+        """The bounds in use."""
+        return self.options.budgets
+
+    def ttl(self, is_live: bool) -> float:
+        """For how long, in seconds, an answer may be kept."""
+        if self.options.snapshot:
+            return TTL_FROZEN
+        return TTL_LIVE if is_live else TTL_AT_REST
+
+    def root_owner(self) -> Owner:
+        """Whose the mount's own folders are: the first log dir's owner."""
+        return Owner.of(self.source.roots[0].stat())

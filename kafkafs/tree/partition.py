@@ -1,0 +1,88 @@
+"""A partition's folder, and what the nodes below it share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.kernel import LineOptions
+from engine.log.partition_log import LogView, PartitionLog
+from kafkafs.decode.record_batches import RecordBatches
+from kafkafs.tree.context import Context, Owner
+from kafkafs.tree.listing import fixed_entries
+from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
+
+if TYPE_CHECKING:
+    from engine.source_files import SourceRoot
+
+
+class Partition:
+    """A partition as the tree has it; one per name, kept as long as its log. Safe from several threads."""
+
+    def __init__(self, context: Context, log: PartitionLog) -> None:
+        self.context = context
+        self.log = log
+        self.name = log.name
+        topic, partition = log.topic_partition
+        self.options = LineOptions(topic, partition, values=context.options.values)
+        self.records = RecordBatches(context.batches, self.options, context.budgets)
+        self.generated: dict[str, tuple[object, bytes]] = {}
+        self._owner: tuple[LogView, Owner] | None = None
+
+    def view(self) -> LogView:
+        """The log as it is now."""
+        return self.log.view()
+
+    @property
+    def root(self) -> SourceRoot:
+        """The log dir that the partition's folder is in."""
+        return self.log.root
+
+    def source_path(self, name: str = "") -> str:
+        """A file of the partition's folder, relative to its log dir."""
+        folder = self.log.folder
+        return f"{folder}/{name}" if folder and name else folder or name
+
+    def owner(self, view: LogView) -> Owner:
+        """Whose the folder is."""
+        known = self._owner
+        if known is not None and known[0] is view:
+            return known[1]
+        owner = Owner.of(self.root.stat(self.log.folder))
+        self._owner = view, owner
+        return owner
+
+    def ttl(self, view: LogView) -> float:
+        """For how long an answer about this view may be kept, in seconds."""
+        return self.context.ttl(view.live)
+
+
+class PartitionNode(Directory):
+    """A folder inside a partition's, whose attributes are those of the source's folder."""
+
+    __slots__ = ("partition",)
+
+    def __init__(self, path: str, partition: Partition) -> None:
+        super().__init__(path)
+        self.partition = partition
+
+    def attrs(self) -> Attrs:
+        partition = self.partition
+        view = partition.view()
+        return partition.owner(view).directory(self.path, partition.ttl(view))
+
+
+class PartitionFolder(PartitionNode):
+    """`orders-0/`: everything about one partition."""
+
+    __slots__ = ()
+
+    NAMES = ("offset", "time", "records", "committed", "segments", "state")
+
+    def lookup(self, name: str) -> Node:
+        from kafkafs.tree.partition_folders import make_folder
+
+        return make_folder(self.child(name), self.partition, name)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        return fixed_entries(self, [(name, Kind.DIRECTORY) for name in self.NAMES], after)

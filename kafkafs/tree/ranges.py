@@ -1,0 +1,32 @@
+"""Offset ranges of a log that names in the tree stand for."""
+
+from __future__ import annotations
+
+from engine.log.partition_log import LogView
+from engine.units import Offset, Timestamp
+from kafkafs.tree.path_names import OffsetRange, Period
+
+
+def offsets_of_range(view: LogView, offsets: OffsetRange) -> tuple[Offset, Offset]:
+    """The range as [start, end) within the log; empty (start == end) where they do not meet."""
+    return offsets.within(view.log_start_offset, view.log_end_offset)
+
+
+def offsets_of_period(view: LogView, period: Period) -> tuple[Offset, Offset]:
+    """From the first record at or after the period's start up to the first at or after its end.
+
+    "First" is in offset order, as ListOffsets has it; where there is none it is the log end.
+    """
+    start = view.log_start_offset
+    if period.start_ms is not None:
+        start = offset_at(view, period.start_ms)
+    end = view.log_end_offset
+    if period.end_ms is not None:
+        end = offset_at(view, period.end_ms)
+    return start, max(start, end)
+
+
+def offset_at(view: LogView, timestamp: Timestamp) -> Offset:
+    """The first record's offset at or after an instant, else the log end."""
+    found = view.offset_for_time(timestamp)
+    return view.log_end_offset if found is None else found.offset

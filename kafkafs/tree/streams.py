@@ -1,0 +1,189 @@
+"""The decoded streams of a tree: which there are, what their text comes from, whether they are still true.
+
+A stream is kept after its file was closed, because its marks and its exact size cost a pass over the log.
+While somebody has it open it only ever grows, whatever else is learned: the kernel has one size and one set
+of pages for a file. What then is out of date (transactions that were open, a log start that moved) is put
+right by the next stream, made once nobody reads the old one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from typing import NamedTuple
+
+from engine import kernel
+from engine.budgets import Budgets
+from engine.errors import DamagedFileError
+from engine.log.log_segment import LogSegment
+from engine.log.partition_log import LogView
+from engine.units import MAX_INT64, Offset
+from kafkafs.decode.chunk_cache import ChunkCache
+from kafkafs.decode.line_stream import LineStream, StreamPart
+
+MOST_STREAMS = 16_384
+
+
+class LineSource(NamedTuple):
+    """Which records of a partition a file of lines shows.
+
+    Attributes:
+        partition: the partition's name in the tree.
+        base_offset: of the one segment that is shown, or None for a range of offsets.
+        start, end: the range of offsets; an `end` of 2^63-1 follows the log.
+        committed: as a read_committed consumer sees it.
+    """
+
+    partition: str
+    base_offset: Offset | None
+    start: Offset = 0
+    end: Offset = MAX_INT64
+    committed: bool = False
+
+
+class Streams:
+    """The streams by what they show; the least recently used are forgotten. Safe from several threads."""
+
+    def __init__(self, chunks: ChunkCache, budgets: Budgets, most: int = MOST_STREAMS) -> None:
+        self.chunks = chunks
+        self._budgets = budgets
+        self._most = most
+        self._streams: OrderedDict[LineSource, _Held] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def peek(self, source: LineSource, view: LogView) -> LineStream | None:
+        """The stream that shows it, grown to the view, if there is one that still holds."""
+        held = self._streams.get(source)
+        if held is None:
+            return None
+        return held.stream if held.follow(source, view) else None
+
+    def obtain(
+        self, source: LineSource, view: LogView, options: kernel.LineOptions
+    ) -> LineStream:
+        """The stream that shows it, made anew where needed; pinned for the caller."""
+        with self._lock:
+            held = self._streams.get(source)
+            if held is not None:
+                self._streams.move_to_end(source)
+        if held is None or not held.follow(source, view):
+            held = self._make(source, view, options)
+            with self._lock:
+                self._streams[source] = held
+                self._streams.move_to_end(source)
+                self._drop_old()
+        held.stream.pin()
+        return held.stream
+
+    def _make(self, source: LineSource, view: LogView, options: kernel.LineOptions) -> _Held:
+        stream = LineStream(
+            view,
+            line_options(source, view, options),
+            parts_of(source, view),
+            cache=self.chunks,
+            budgets=self._budgets,
+            shows_torn_tail=not view.live,
+        )
+        return _Held(stream, view)
+
+    def _drop_old(self) -> None:
+        while len(self._streams) > self._most:
+            self._streams.popitem(last=False)
+
+
+class _Held:
+    """A stream and the view it was last brought up to."""
+
+    __slots__ = ("_view", "stream")
+
+    def __init__(self, stream: LineStream, view: LogView) -> None:
+        self.stream = stream
+        self._view = view
+
+    def follow(self, source: LineSource, view: LogView) -> bool:
+        """Bring the stream up to a view; False when it cannot show that."""
+        if view is self._view:
+            return True
+        stream = self.stream
+        if not stream.is_pinned and self._is_out_of_date(source, view):
+            return False
+        if not stream.grow(view, parts_of(source, view)):
+            return False
+        self._view = view
+        return True
+
+    def _is_out_of_date(self, source: LineSource, view: LogView) -> bool:
+        old = self._view
+        if line_options(source, view, self.stream.options) != self.stream.options:
+            return True
+        if source.committed:
+            return False  # nothing undecided is in it
+        return self.stream.has_open and old.open_transactions != view.open_transactions
+
+
+def line_options(
+    source: LineSource, view: LogView, options: kernel.LineOptions
+) -> kernel.LineOptions:
+    """The options of a stream's lines; they change only when its text does."""
+    low, high = span(source, view)
+    return replace(
+        options,
+        committed=source.committed,
+        log_start_offset=min(max(view.log_start_offset, low), high),
+        from_offset=max(source.start, view.log_start_offset) if source.committed else source.start,
+        to_offset=source.end,
+    )
+
+
+def span(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
+    """The offsets between which the log start makes a difference to the text."""
+    if source.base_offset is None:
+        return source.start, source.end
+    following = view.segments.higher(source.base_offset)
+    return source.base_offset, MAX_INT64 if following is None else following.base_offset
+
+
+def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
+    """The byte ranges that a stream's text comes from, as of a view; index look-ups only."""
+    start, end = source.start, min(source.end, view.log_end_offset)
+    if source.committed:
+        start = max(start, view.log_start_offset)
+        end = min(end, view.last_stable_offset)
+    if source.base_offset is not None:
+        segment = view.segments.get(source.base_offset)
+        segments = [] if segment is None else [segment]
+    else:
+        segments = list(view.segments.values(start, end)) if start < end else []
+    parts = []
+    for segment in segments:
+        low, high = _positions(view, segment, start, end)
+        if low < high:
+            parts.append(StreamPart(segment, low, high))
+    return parts
+
+
+def text_end(view: LogView, segment: LogSegment) -> int:
+    """Where a segment's records end: at a live log's last whole batch, else at the end of the file."""
+    if view.live and segment is view.segments.last:
+        return view.end_position
+    return segment.size
+
+
+def _positions(
+    view: LogView, segment: LogSegment, start: Offset, end: Offset
+) -> tuple[int, int]:
+    whole = text_end(view, segment)
+    following = view.segments.higher(segment.base_offset)
+    begins_before = start <= segment.base_offset
+    ends_after = end >= (view.log_end_offset if following is None else following.base_offset)
+    if begins_before and ends_after:
+        return 0, whole
+    try:
+        low, high = view.positions(segment, start, end)
+    except DamagedFileError:
+        return 0, whole  # records outside the range are left out by their offsets
+    return (0 if begins_before else low), (whole if ends_after else high)
