@@ -29,7 +29,7 @@ typedef uint32_t kfs_crc_tables[8][256];
 
 static kfs_crc_tables kfs_tables_crc32c, kfs_tables_crc32;
 static uint32_t kfs_shift_long[4][256], kfs_shift_short[4][256];
-static int kfs_has_crc_instruction;
+static int kfs_has_crc_instruction, kfs_has_avx2;
 
 static inline uint32_t kfs_le32(const uint8_t *p) {
     uint32_t v;
@@ -93,6 +93,7 @@ static void kfs_checksums_init(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     kfs_has_crc_instruction = __builtin_cpu_supports("sse4.2") != 0;
+    kfs_has_avx2 = __builtin_cpu_supports("avx2") != 0;
 #endif
 }
 

@@ -7,5 +7,6 @@
 #include "_batches.h"
 #include "_records.h"
 #include "_lines.h"
+#include "_search.h"
 
 #endif

@@ -20,7 +20,9 @@ import numpy as np
 from engine.budgets import DEFAULT_BUDGETS
 from engine.record.batch_table import BatchProblem
 from engine.record.columns import RECORD_DTYPE, Columns, describe
+from engine.kernel_python import lines as lines_in_python
 from engine.record.framing import frame_error
+from engine.record.lines_result import NO_BOUND, LinesResult
 from engine.record.payload import inflate
 
 
@@ -40,6 +42,7 @@ cdef extern from "_kernel.h" nogil:
     ctypedef struct kfs_codec_contexts:
         void *zstd
         void *deflate
+        size_t lz4_reach
 
     ctypedef struct kfs_problem:
         int reason
@@ -64,8 +67,8 @@ cdef extern from "_kernel.h" nogil:
         const kfs_row *rows
         kfs_limits limits
         kfs_codec_contexts *contexts
-        kfs_bytes arena
-        kfs_bytes records
+        kfs_bytes *arena
+        kfs_bytes *records
         int copy
 
     ctypedef struct kfs_location:
@@ -103,6 +106,34 @@ cdef extern from "_kernel.h" nogil:
     int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last)
     int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
                         kfs_payload *payload, kfs_problem *problem)
+    ctypedef struct kfs_line_options:
+        const uint8_t *prefix
+        size_t prefix_size
+        int64_t log_start
+        int64_t from_ "from"
+        int64_t to
+        int mode
+        int committed
+        int measure
+        size_t enough
+
+    ctypedef struct kfs_lines:
+        kfs_bytes *text
+        size_t size
+        size_t records
+        size_t next_record
+        int full
+
+    enum:
+        KFS_CONTROL_ROW
+
+    int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32_t last, size_t first_record,
+                     const kfs_line_options *options, kfs_lines *lines, int32_t *row_index,
+                     kfs_payload *payload, kfs_problem *problem)
+    int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
+                        const kfs_line_options *options, kfs_lines *lines)
+    int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const uint8_t *needle,
+                        size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload)
     int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial,
                           kfs_problem *problem)
 
@@ -247,6 +278,8 @@ cdef class _Run:
         self.problems = []
         self.worker = _take_worker()
         self.run.contexts = &self.worker.contexts
+        self.run.arena = &self.worker.arena
+        self.run.records = &self.worker.records
 
     def __dealloc__(self):
         if self.worker is not None:
@@ -256,7 +289,6 @@ cdef class _Run:
         """See to a row that the C code could not finish: note its problem, or inflate it in Python."""
         cdef size_t before, start
         cdef int again
-        cdef bytes data
         if reason == KFS_NO_MEMORY:
             raise MemoryError
         if reason == KFS_BAD_TABLE:
@@ -265,9 +297,7 @@ cdef class _Run:
             self.problems.append(
                 describe(row, reason, problem.index, problem.stated, problem.found))
             return 0
-        data = PyBytes_FromStringAndSize(<const char *>payload.data, <Py_ssize_t>payload.size)
-        inflated, trouble = inflate(
-            payload.codec, data, limit=self.run.limits.inflated, magic=self.run.rows[row].magic)
+        inflated, trouble = self.inflate(row, payload)
         self.append(inflated)
         start = self.run.arena.size - <size_t>len(inflated)
         before = self.run.records.size
@@ -284,9 +314,14 @@ cdef class _Run:
                 describe(row, again, problem.index, problem.stated, problem.found))
         return 0
 
+    cdef tuple inflate(self, int32_t row, kfs_payload *payload):
+        data = PyBytes_FromStringAndSize(<const char *>payload.data, <Py_ssize_t>payload.size)
+        return inflate(
+            payload.codec, data, limit=self.run.limits.inflated, magic=self.run.rows[row].magic)
+
     cdef int append(self, bytes inflated) except -1:
         cdef size_t size = <size_t>len(inflated)
-        if not kfs_reserve(&self.run.arena, size):
+        if not kfs_reserve(self.run.arena, size):
             raise MemoryError
         memcpy(self.run.arena.data + self.run.arena.size, <const char *>inflated, size)
         self.run.arena.size += size
@@ -363,26 +398,147 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
     cdef kfs_payload payload
     cdef kfs_problem problem
     cdef int reason
-    _take_block(&records.bytes)
-    state.run.records = records.bytes
     state.run.copy = kfs_any_compressed(state.run.rows, row, <int32_t>last_row)
     if state.run.copy:
         _take_block(&arena.bytes)
-        state.run.arena = arena.bytes
-    try:
-        while row < last_row and state.run.arena.size + state.run.records.size < enough:
-            with nogil:
-                reason = kfs_decode_rows(
-                    &state.run, row, <int32_t>last_row, enough, &stopped, &payload, &problem)
-            row = stopped
-            if reason:
-                state.attend(reason, row, &payload, &problem)
-                row += 1
-    finally:
-        records.bytes = state.run.records
-        arena.bytes = state.run.arena
+    _take_block(&records.bytes)
+    state.run.arena = &arena.bytes
+    state.run.records = &records.bytes
+    while row < last_row and arena.bytes.size + records.bytes.size < enough:
+        with nogil:
+            reason = kfs_decode_rows(
+                &state.run, row, <int32_t>last_row, enough, &stopped, &payload, &problem)
+        row = stopped
+        if reason:
+            state.attend(reason, row, &payload, &problem)
+            row += 1
     found = np.frombuffer(records, RECORD_DTYPE) if records.bytes.size else EMPTY
     return Columns(found, memoryview(arena if state.run.copy else buffer), state.problems, row)
+
+
+# ---- record lines ------------------------------------------------------------------------------
+
+cdef class _Lines:
+    """Record lines being written for the rows of a run."""
+
+    cdef _Run state
+    cdef kfs_line_options options
+    cdef kfs_lines lines
+    cdef const uint8_t *fates
+    cdef object python_options, python_fates
+    cdef _Bytes fates_bytes
+    cdef bytes prefix
+
+    def __cinit__(self, _Run state, options, fates, bint measure, size_t enough):
+        self.state = state
+        self.python_options, self.python_fates = options, fates
+        self.prefix = options.prefix
+        self.options.prefix = <const uint8_t *><const char *>self.prefix
+        self.options.prefix_size = <size_t>len(self.prefix)
+        self.options.log_start = options.log_start_offset
+        self.options.from_ = options.from_offset
+        self.options.to = options.to_offset
+        self.options.mode = options.mode
+        self.options.committed = options.committed
+        self.options.measure = measure
+        self.options.enough = enough
+        if fates is not None:
+            self.fates_bytes = _Bytes(fates)
+            if self.fates_bytes.size < state.table.size // ROW_SIZE:
+                raise ValueError("the fates are fewer than the rows")
+            self.fates = self.fates_bytes.data
+        self.lines.text = &state.worker.text
+
+    cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
+        """The lines of a control batch, written in Python: what it found wrong, or None."""
+        cdef bytes text
+        result = lines_in_python(
+            buffer, table, row, row + 1, start_position=self.state.run.start_position,
+            options=self.python_options, fates=self.python_fates, measure=self.options.measure,
+            budgets=budgets, enough=self.options.enough - self.lines.size, first_record=first_record)
+        if result.text is not None:
+            text = result.text
+            if not kfs_reserve(self.lines.text, <size_t>len(text)):
+                raise MemoryError
+            memcpy(self.lines.text.data + self.lines.text.size, <const char *>text, <size_t>len(text))
+            self.lines.text.size += <size_t>len(text)
+        self.lines.size += <size_t>result.size
+        self.lines.records += <size_t>result.records
+        self.lines.full = result.rows_done == 0
+        self.lines.next_record = result.next_record
+        return result.problem
+
+    cdef object odd_row(self, int reason, int32_t row, size_t first_record, kfs_payload *payload,
+                        kfs_problem *problem):
+        """The lines of a row that the C code could not finish: what is wrong with it, or None."""
+        cdef int fate = self.fates[row] if self.fates != NULL else 0
+        cdef _Run state = self.state
+        state.problems = []
+        state.attend(reason, row, payload, problem)
+        with nogil:
+            reason = kfs_put_records(
+                &state.run, state.run.rows + row, fate, first_record, &self.options, &self.lines)
+        if reason:
+            raise MemoryError
+        return state.problems[0] if state.problems and not self.lines.full else None
+
+
+def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position, options,
+          fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, size_t enough=NO_BOUND, size_t first_record=0):
+    """The record lines of rows [first_row, last_row), up to the first row with a problem."""
+    cdef _Run state = _Run(buffer, table, first_row, last_row, start_position, budgets)
+    cdef _Lines out = _Lines(state, options, fates, measure, enough)
+    cdef int32_t row = <int32_t>first_row, last = <int32_t>last_row, stopped
+    cdef kfs_payload payload
+    cdef kfs_problem problem
+    cdef int reason
+    found = None
+    while row < last and found is None and not out.lines.full:
+        with nogil:
+            reason = kfs_put_rows(&state.run, out.fates, row, last, first_record, &out.options, &out.lines,
+                                  &stopped, &payload, &problem)
+        if stopped != row:
+            row, first_record = stopped, 0
+        if not reason:
+            continue
+        if reason == KFS_CONTROL_ROW:
+            found = out.control_row(buffer, table, row, first_record, budgets)
+        else:
+            found = out.odd_row(reason, row, first_record, &payload, &problem)
+        if not out.lines.full:
+            row += 1
+            first_record = 0
+    text = None if measure else PyBytes_FromStringAndSize(
+        <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
+    return LinesResult(text, out.lines.size, row - first_row, found, out.lines.records,
+                       out.lines.next_record if out.lines.full else 0)
+
+
+# ---- search --------------------------------------------------------------------------------------
+
+def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *, int64_t start_position,
+             budgets=DEFAULT_BUDGETS):
+    """Which of the rows [first_row, last_row) may hold the needle: a uint8 for each."""
+    cdef _Run state = _Run(buffer, table, first_row, last_row, start_position, budgets)
+    cdef _Bytes sought = _Bytes(needle)
+    mask = np.zeros(last_row - first_row, np.uint8)
+    cdef _Bytes marks = _Bytes(mask, True)
+    cdef int32_t row = <int32_t>first_row, stopped
+    cdef kfs_payload payload
+    cdef int reason
+    while row < last_row:
+        with nogil:
+            reason = kfs_search_rows(
+                &state.run, row, <int32_t>last_row, <int32_t>first_row, sought.data, sought.size,
+                <uint8_t *>marks.data, &stopped, &payload)
+        row = stopped
+        if reason == KFS_BAD_TABLE:
+            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+        if reason:
+            inflated, trouble = state.inflate(row, &payload)
+            mask[row - first_row] = trouble is not None or bytes(needle) in inflated
+            row += 1
+    return mask
 
 
 # ---- for tests -----------------------------------------------------------------------------------

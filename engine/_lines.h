@@ -27,7 +27,7 @@ typedef struct {
 } kfs_line_parts;
 
 typedef struct {
-    kfs_bytes text;
+    kfs_bytes *text;
     size_t size, records; /* bytes of all lines, lines */
     size_t next_record;   /* where to go on in a row that was left in the middle */
     int full;
@@ -163,9 +163,9 @@ static inline size_t kfs_line_bound(const kfs_record *record, const kfs_line_opt
 /* Writes the lines of the records that a row was decoded to, from `first` on. */
 static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                            const kfs_line_options *options, kfs_lines *lines) {
-    const uint8_t *base = kfs_codec_of(row) == KFS_CODEC_NONE ? run->buf : run->arena.data;
-    const kfs_record *records = (const kfs_record *)run->records.data;
-    size_t count = run->records.size / sizeof(kfs_record);
+    const uint8_t *base = kfs_codec_of(row) == KFS_CODEC_NONE ? run->buf : run->arena->data;
+    const kfs_record *records = (const kfs_record *)run->records->data;
+    size_t count = run->records->size / sizeof(kfs_record);
     kfs_line_parts parts;
     kfs_fill_parts(row, fate, &parts);
     for (size_t i = first; i < count; i++) {
@@ -180,9 +180,9 @@ static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, siz
         if (options->measure) {
             size = kfs_put_line(NULL, base, record, options, &parts, 0);
         } else {
-            if (!kfs_reserve(&lines->text, kfs_line_bound(record, options))) return KFS_NO_MEMORY;
-            size = kfs_put_line(lines->text.data + lines->text.size, base, record, options, &parts, 1);
-            lines->text.size += size;
+            if (!kfs_reserve(lines->text, kfs_line_bound(record, options))) return KFS_NO_MEMORY;
+            size = kfs_put_line(lines->text->data + lines->text->size, base, record, options, &parts, 1);
+            lines->text->size += size;
         }
         lines->size += size;
         lines->records++;
@@ -209,7 +209,7 @@ static int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32
     for (; at < last; at++, first_record = 0) {
         const kfs_row *row = run->rows + at;
         int fate = fates ? fates[at] : KFS_FATE_NONE;
-        run->arena.size = run->records.size = 0;
+        run->arena->size = run->records->size = 0;
         if (kfs_row_is_left_out(row, fate, options)) continue;
         if (lines->size >= options->enough) {
             lines->full = 1;

@@ -291,7 +291,7 @@ typedef struct {
     const kfs_row *rows;
     kfs_limits limits;
     kfs_codec_contexts *contexts;
-    kfs_bytes arena, records;
+    kfs_bytes *arena, *records;
     int copy; /* payloads that are not compressed go to the arena too, so that it holds all */
 } kfs_run;
 
@@ -339,8 +339,8 @@ static int kfs_compressed_payload(const kfs_run *run, const kfs_row *row, kfs_pa
 static int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial, kfs_problem *problem) {
     const kfs_row *row = run->rows + row_index;
     if (row->magic == 2)
-        return kfs_read_payload(row, row_index, run->arena.data, start, size, &run->limits, &run->records, problem);
-    return kfs_read_message_set(row, row_index, run->arena.data, start, size, partial, &run->limits, &run->records, problem);
+        return kfs_read_payload(row, row_index, run->arena->data, start, size, &run->limits, run->records, problem);
+    return kfs_read_message_set(row, row_index, run->arena->data, start, size, partial, &run->limits, run->records, problem);
 }
 
 static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload, kfs_problem *problem) {
@@ -358,31 +358,31 @@ static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload,
     if (kfs_codec_of(row) != KFS_CODEC_NONE) {
         int reason = kfs_compressed_payload(run, row, payload, problem);
         if (reason) return reason;
-        size_t start = run->arena.size;
+        size_t start = run->arena->size;
         if (!kfs_inflate(run->contexts, payload->codec, row->magic, payload->data, payload->size,
-                         (size_t)run->limits.inflated, &run->arena))
+                         (size_t)run->limits.inflated, run->arena))
             return KFS_NEEDS_PYTHON;
-        return kfs_read_inflated(run, row_index, start, run->arena.size - start, 0, problem);
+        return kfs_read_inflated(run, row_index, start, run->arena->size - start, 0, problem);
     }
     const uint8_t *base = run->buf;
     size_t at = (size_t)(row->position - run->start_position);
     if (run->copy) {
-        if (!kfs_reserve(&run->arena, (size_t)row->size)) return KFS_NO_MEMORY;
-        memcpy(run->arena.data + run->arena.size, run->buf + at, (size_t)row->size);
-        base = run->arena.data;
-        at = run->arena.size;
-        run->arena.size += (size_t)row->size;
+        if (!kfs_reserve(run->arena, (size_t)row->size)) return KFS_NO_MEMORY;
+        memcpy(run->arena->data + run->arena->size, run->buf + at, (size_t)row->size);
+        base = run->arena->data;
+        at = run->arena->size;
+        run->arena->size += (size_t)row->size;
     }
     if (row->magic == 2)
         return kfs_read_payload(row, row_index, base, at + KFS_V2_OVERHEAD, (size_t)row->size - KFS_V2_OVERHEAD,
-                                &run->limits, &run->records, problem);
-    if (!kfs_reserve(&run->records, sizeof(kfs_record))) return KFS_NO_MEMORY;
-    kfs_record *out = (kfs_record *)(run->records.data + run->records.size);
+                                &run->limits, run->records, problem);
+    if (!kfs_reserve(run->records, sizeof(kfs_record))) return KFS_NO_MEMORY;
+    kfs_record *out = (kfs_record *)(run->records->data + run->records->size);
     int reason = kfs_read_message(base, base + at + KFS_LOG_OVERHEAD, (size_t)row->size - KFS_LOG_OVERHEAD, 0, out, problem);
     if (reason) return reason;
     out->offset = row->base_offset;
     out->row = row_index;
-    run->records.size += sizeof(kfs_record);
+    run->records->size += sizeof(kfs_record);
     return KFS_OK;
 }
 
@@ -402,7 +402,7 @@ static int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t eno
         reason = kfs_decode_row(run, at, payload, problem);
         if (reason) break;
         at++;
-        if (run->arena.size + run->records.size >= enough) break;
+        if (run->arena->size + run->records->size >= enough) break;
     }
     *row_index = at;
     return reason;

@@ -94,6 +94,14 @@ class FolderName(NamedTuple):
     unique_id: str | None = None
 
 
+class RemoteIndexName(NamedTuple):
+    """A parsed name of remote-log-index-cache: an index of a segment in remote storage."""
+
+    kind: FileKind
+    base_offset: Offset
+    segment_id: str
+
+
 _FIXED = {
     LEADER_EPOCH_CHECKPOINT: FileKind.LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA: FileKind.PARTITION_METADATA,
@@ -130,6 +138,9 @@ _SEGMENT = re.compile(r"([0-9]{20})(\.[a-z.]+)")
 _KRAFT = re.compile(
     r"([0-9]{20})-([0-9]{10})(?:\.checkpoint(\.deleted)?|-[^/]*\.checkpoint(\.part))"
 )
+_REMOTE_INDEX = re.compile(
+    r"(0|[1-9][0-9]{0,18})_([A-Za-z0-9_-]{22})(\.index|\.timeindex|\.txnindex)"
+)
 _FOLDER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
 _MARKED_FOLDER = re.compile(
     r"(\S+)-(0|[1-9][0-9]{0,9})\.([^\s.]+)(-delete|-future|-stray)", re.ASCII
@@ -158,6 +169,14 @@ def _parse_kraft_name(name: str) -> FileName | None:
         return None
     state = FileState(match[3] or match[4] or "")
     return FileName(FileKind.KRAFT_CHECKPOINT, offset, state, epoch)
+
+
+def parse_remote_index_name(name: str) -> RemoteIndexName | None:
+    """Which index a file of remote-log-index-cache is, None for leftovers and anything else."""
+    match = _REMOTE_INDEX.fullmatch(name)
+    if match is None or int(match[1]) > MAX_INT64:
+        return None
+    return RemoteIndexName(FileKind(match[3]), int(match[1]), match[2])
 
 
 def log_file_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
@@ -207,14 +226,25 @@ def _offset_digits(offset: Offset) -> str:
     return f"{offset:020d}"
 
 
+def replace_suffix(name: str, old: str, new: str) -> str:
+    """The name with another end. Raises ValueError when it does not end with `old`.
+
+    >>> replace_suffix("00000000000000000035.log.deleted", ".deleted", "")
+    '00000000000000000035.log'
+    """
+    if not name.endswith(old):
+        raise ValueError(f"{name!a} does not end with {old!a}")
+    return name[: len(name) - len(old)] + new
+
+
 def parse_folder_name(name: str) -> FolderName:
     """Which partition a folder holds. Raises InvalidNameError for what Kafka does not write.
 
     The topic is whatever stands before the last dash, valid or not: a folder of a topic that no client may
     create can still be read.
     """
-    marked = name.endswith(("-delete", "-future", "-stray"))
-    match = (_MARKED_FOLDER if marked else _FOLDER).fullmatch(name)
+    marked = bool(name) and name.endswith(("-delete", "-future", "-stray"))
+    match = (_MARKED_FOLDER if marked else _FOLDER).fullmatch(name or "")
     if match is None or int(match[2]) > MAX_INT32:
         raise InvalidNameError(
             f"{name!a} is not the name of a partition's folder:"
@@ -257,9 +287,7 @@ def validate_topic(name: str) -> None:
     elif len(name) > MAX_TOPIC_LENGTH:
         reason = f"it has {len(name)} characters, {MAX_TOPIC_LENGTH} are allowed"
     elif not has_only_topic_characters(name):
-        reason = (
-            f"{name!a} holds other characters than ASCII letters, digits, '.', '_' and '-'"
-        )
+        reason = f"{name!a} holds other characters than ASCII letters, digits, '.', '_' and '-'"
     else:
         return
     raise InvalidNameError(f"no topic name: {reason}")

@@ -9,7 +9,10 @@ from __future__ import annotations
 from types import ModuleType
 
 from engine import kernel_python
-from engine.kernel_python import decode, find_batch, floor_slot, locate, walk
+from engine.kernel_python import contains, decode, find_batch, floor_slot, lines, locate, walk
+from engine.record.columns import Columns
+from engine.record.lines_result import LinesResult
+from engine.record.record_line import LineOptions
 
 try:
     from engine import _kernel
@@ -18,9 +21,23 @@ except ImportError:  # pragma: no cover
 else:
     _compiled = _kernel
 
-__all__ = ["decode", "find_batch", "floor_slot", "is_compiled", "locate", "name", "use", "walk"]
+__all__ = [
+    "Columns",
+    "LineOptions",
+    "LinesResult",
+    "contains",
+    "decode",
+    "find_batch",
+    "floor_slot",
+    "is_compiled",
+    "lines",
+    "locate",
+    "name",
+    "use",
+    "walk",
+]
 
-_FUNCTIONS = ("decode", "find_batch", "floor_slot", "locate", "walk")
+_FUNCTIONS = ("contains", "decode", "find_batch", "floor_slot", "lines", "locate", "walk")
 
 name = "python"
 """Which kernel is in use: "compiled" or "python"."""

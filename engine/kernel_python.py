@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,15 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32, crc32c
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
-from engine.record.attributes import COMPRESSION_MASK
-from engine.record.batch_table import BatchProblem, Problem, Stop
-from engine.record.columns import RECORD_DTYPE, Columns, Reason, describe
-from engine.record.decoding import Refusal, Row, read_message, read_message_set, read_payload
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+)
+from engine.record.batch_table import Stop
+from engine.record.columns import RECORD_DTYPE, Columns
+from engine.record.decoding import (
+    Decoder,
+    Table,
+)
 from engine.record.framing import (
     LOG_OVERHEAD,
     SMALLEST_BATCH,
@@ -27,11 +32,11 @@ from engine.record.framing import (
     UP_TO_MAGIC,
     frame_error,
 )
-from engine.record.payload import inflate
+from engine.record.line_writer import LineWriter
+from engine.record.lines_result import NO_BOUND, LinesResult
+from engine.record.record_line import LineOptions
 from engine.units import Offset, Position, Slot
 
-Table: TypeAlias = npt.NDArray[Any]
-Trouble: TypeAlias = tuple[Problem, str] | None
 Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
 """File position, size, base offset, last offset, magic, and index in the scratch buffer or -1."""
 
@@ -45,7 +50,6 @@ _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _CRC_START = {0: 16, 1: 16, 2: 21}
 _LARGEST = DEFAULT_BUDGETS.batch_bytes
-_ZSTD = 4
 _RECORD_SIZE = RECORD_DTYPE.itemsize
 
 
@@ -258,126 +262,6 @@ def floor_slot(
 # Records
 
 
-class _Decoder:
-    """Rows of a batch table on their way to columns."""
-
-    def __init__(
-        self,
-        buffer: Buffer,
-        table: Table,
-        start_position: Position,
-        budgets: Budgets,
-        *,
-        copy: bool,
-    ) -> None:
-        self.view = memoryview(buffer)
-        self.table = table
-        self.start_position = start_position
-        self.budgets = budgets
-        self.copy = copy
-        self.arena = bytearray()
-        self.records: list[Row] = []
-        self.problems: list[BatchProblem] = []
-
-    def decode(self, row: int) -> None:
-        """Append a batch's records; what keeps it from being decoded whole goes to `problems`."""
-        before = len(self.records)
-        try:
-            trouble = self._read(row)
-        except Refusal as refusal:
-            self.problems.append(
-                describe(row, refusal.reason, refusal.index, refusal.stated, refusal.found)
-            )
-        else:
-            if trouble is not None:
-                code, detail = trouble
-                self.problems.append(BatchProblem(row, code, len(self.records) - before, detail))
-
-    def batch_bytes(self, row: int) -> tuple[memoryview, int]:
-        """The bytes of a batch and where they start in the buffer."""
-        batch = self.table[row]
-        at, size, magic = (
-            int(batch["position"]) - self.start_position,
-            int(batch["size"]),
-            int(batch["magic"]),
-        )
-        if at < 0 or size < SMALLEST_BATCH.get(magic, 1 << 31) or at + size > len(self.view):
-            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
-        return self.view[at : at + size], at
-
-    def _read(self, row: int) -> Trouble:
-        data, at = self.batch_bytes(row)
-        batch = self.table[row]
-        magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
-        if magic == 2:
-            if not self._check_header(batch, len(data)):
-                return None
-            payload = data[61:]
-        if codec:
-            compressed = payload if magic == 2 else self._wrapped(data, row, codec)
-            return self._read_compressed(row, compressed, codec, magic)
-        if self.copy:
-            at = len(self.arena)
-            self.arena += data
-        if magic == 2:
-            read_payload(batch, row, payload, at + 61, self.budgets, self.records)
-        else:
-            message = data[LOG_OVERHEAD:]
-            offset = int(batch["base_offset"])
-            self.records.append(read_message(message, at + LOG_OVERHEAD, offset, row))
-        return None
-
-    @staticmethod
-    def _check_header(batch: np.void, size: int) -> bool:
-        """Whether there are records to read."""
-        last, base, count = (
-            int(batch["last_offset"]),
-            int(batch["base_offset"]),
-            int(batch["record_count"]),
-        )
-        if last < base:
-            raise Refusal(Reason.LAST_OFFSET, last, base)
-        if count < 0:
-            raise Refusal(Reason.COUNT_NEGATIVE, count)
-        if count == 0 and size > 61:
-            raise Refusal(Reason.LEFTOVER, size - 61)
-        return count > 0
-
-    @staticmethod
-    def _wrapped(data: memoryview, row: int, codec: int) -> memoryview:
-        """The value of a compressed message of magic 0 or 1."""
-        if codec > _ZSTD:
-            raise Refusal(Reason.CODEC_UNKNOWN, codec)
-        if codec == _ZSTD:
-            raise Refusal(Reason.WRAPPER_CODEC, codec)
-        wrapper = read_message(data[LOG_OVERHEAD:], LOG_OVERHEAD, 0, row)
-        start, size = wrapper[3], wrapper[6]
-        if size < 0:
-            raise Refusal(Reason.WRAPPER_NULL)
-        return data[start : start + size]
-
-    def _read_compressed(self, row: int, compressed: memoryview, codec: int, magic: int) -> Trouble:
-        if codec > _ZSTD:
-            raise Refusal(Reason.CODEC_UNKNOWN, codec)
-        limit = self.budgets.inflated_bytes
-        inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)
-        base = len(self.arena)
-        self.arena += inflated
-        payload, batch = memoryview(inflated), self.table[row]
-        try:
-            if magic == 2:
-                read_payload(batch, row, payload, base, self.budgets, self.records)
-            else:
-                read_message_set(
-                    *(batch, row, payload, base, self.budgets, self.records),
-                    partial=trouble is not None,
-                )
-        except Refusal:
-            if trouble is None:
-                raise
-        return trouble
-
-
 def _check_rows(table: Table, first_row: int, last_row: int) -> None:
     if not 0 <= first_row <= last_row <= len(table):
         raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
@@ -404,7 +288,7 @@ def decode(
     """
     _check_rows(table, first_row, last_row)
     copy = bool((table["attributes"][first_row:last_row] & COMPRESSION_MASK).any())
-    decoder = _Decoder(buffer, table, start_position, budgets, copy=copy)
+    decoder = Decoder(buffer, table, start_position, budgets, copy=copy)
     row = first_row
     while row < last_row and len(decoder.arena) + len(decoder.records) * _RECORD_SIZE < enough:
         decoder.decode(row)
@@ -413,3 +297,71 @@ def decode(
     records.flags.writeable = False
     arena = memoryview(decoder.arena) if copy else decoder.view
     return Columns(records, arena, decoder.problems, row)
+
+
+def lines(
+    buffer: Buffer,
+    table: Table,
+    first_row: int,
+    last_row: int,
+    *,
+    start_position: Position,
+    options: LineOptions,
+    fates: npt.NDArray[np.uint8] | None = None,
+    measure: bool = False,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    enough: int = NO_BOUND,
+    first_record: int = 0,
+) -> LinesResult:
+    """The record lines of rows [first_row, last_row), up to the first row with a problem.
+
+    Args:
+        buffer, table, start_position, budgets: as for `decode`.
+        options: what lines hold, and of which offsets.
+        fates: a `Fate` for each row of the table; without them no transaction has a state.
+        measure: only say how many bytes and lines there would be.
+        enough: begin no line when the text has this many bytes; `rows_done` and `next_record` of the
+            result say where to go on.
+        first_record: the first record of the first row to show, by its place in the batch.
+    """
+    _check_rows(table, first_row, last_row)
+    writer = LineWriter(
+        Decoder(buffer, table, start_position, budgets, copy=False), options, enough
+    )
+    problem, row = None, first_row
+    while row < last_row and problem is None:
+        if not writer.write(row, 0 if fates is None else int(fates[row]), first_record):
+            break
+        if writer.decoder.problems:
+            problem = writer.decoder.problems[0]
+        row, first_record = row + 1, 0
+    text = b"".join(writer.parts)
+    return LinesResult(
+        *(None if measure else text, len(text), row - first_row),
+        *(problem, len(writer.parts), writer.next_record),
+    )
+
+
+# Search
+
+
+def contains(
+    buffer: Buffer,
+    table: Table,
+    first_row: int,
+    last_row: int,
+    needle: Buffer,
+    *,
+    start_position: Position,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> npt.NDArray[np.uint8]:
+    """Which of the rows [first_row, last_row) may hold the needle: 1 or 0 for each, first_row's first.
+
+    The bytes of the records are searched, inflated where they are compressed, so a needle that spans two
+    fields is found too. A batch that does not inflate whole is marked.
+    """
+    _check_rows(table, first_row, last_row)
+    decoder = Decoder(buffer, table, start_position, budgets, copy=False)
+    sought = bytes(needle)
+    found = [decoder.may_hold(row, sought) for row in range(first_row, last_row)]
+    return np.array(found, np.uint8)

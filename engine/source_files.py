@@ -396,6 +396,8 @@ class SourceRoot:
 
     def _open_beneath(self, relative: str, flags: int) -> int:
         if self._has_openat2:
+            if flags & os.O_DIRECTORY:
+                flags &= ~os.O_NOFOLLOW  # would tell a link as ENOTDIR; none is followed anyway
             return _openat2(self._root_fd(), os.fsencode(relative or "."), flags, self._resolve)
         return self._walk_beneath(relative, flags)
 

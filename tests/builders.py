@@ -15,8 +15,10 @@ from typing import NamedTuple
 from engine.coding.checksums import crc32, crc32c
 from engine.coding.compression import CompressionType, compress
 from engine.coding.varint import encode_varint, encode_varlong
+from engine.errors import CorruptRecordError
 from engine.record.attributes import TimestampType, compute_attributes
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.record_batch import RecordBatch
 
 BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 NONE = CompressionType.NONE
@@ -456,6 +458,15 @@ def max_timestamp(data: bytes) -> int:
         return -1
     stated: int = struct.unpack_from(">q", data, 18 if data[16] == 1 else 35)[0]
     return stated
+
+
+def is_valid(batch: RecordBatch) -> bool:
+    """Whether a batch's size and checksum are right."""
+    try:
+        batch.ensure_valid()
+    except CorruptRecordError:
+        return False
+    return True
 
 
 def _newer(newest: tuple[int, int], times: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,15 +18,12 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
 from engine.record.batch_table import BATCH_DTYPE
+from engine.record.framing import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LENGTH
 from engine.units import MAX_INT32, Offset, Position
 
 HEAD = struct.Struct(">qiib")
 """Base offset, length, leader epoch or checksum, magic: what all magics begin with."""
-OVERHEAD = 12
-"""Bytes of offset and length, which the length does not count."""
-HEADER_SIZES = (26, 34, 61)
-"""The smallest batch of each magic."""
-SMALLEST_LENGTH = 14
+LARGEST_HEADER = 61
 
 _SMALLEST_SEARCH = 256 * 1024
 _LARGEST_SEARCH = 16 * MiB
@@ -58,7 +55,7 @@ class Frame(NamedTuple):
     kind: str
     reason: str
     size: int = 0
-    row: Any = None
+    row: np.void | None = None
     found: int | None = None
 
 
@@ -75,18 +72,18 @@ class Resync:
 
     def frame(self, position: Position) -> Frame:
         """Judge the header at a position, and the batch behind it if it is whole."""
-        head = self.file.read_at(position, min(HEADER_SIZES[-1], self.end - position))
+        head = self.file.read_at(position, min(LARGEST_HEADER, self.end - position))
         if len(head) < HEAD.size:
             return Frame("torn_tail", "the file ends inside a batch's header")
         _, length, _, magic = HEAD.unpack_from(head)
-        size = length + OVERHEAD
+        size = length + LOG_OVERHEAD
         if not any(head):
             return Frame("zeros", "zeros where a batch should be")
         if length < SMALLEST_LENGTH:
             return Frame("bad_length", "no batch is as short as this one states", found=length)
-        if not 0 <= magic < len(HEADER_SIZES):
+        if magic not in SMALLEST_BATCH:
             return Frame("unknown_magic", "a batch of a format that is not known", found=magic)
-        if size < HEADER_SIZES[magic]:
+        if size < SMALLEST_BATCH[magic]:
             return Frame("bad_length", "a batch shorter than its own header", found=length)
         if position + size > self.end:
             return Frame("torn_tail", "the file ends inside a batch", found=length)
@@ -104,6 +101,11 @@ class Resync:
             return Frame("", "", size, table[0])
         found = crc32c(data[21:]) if data[16] == 2 else crc32(data[16:])
         return Frame("crc_mismatch", "the batch's checksum is wrong", size, table[0], found)
+
+    def good_batch_at(self, position: Position) -> Offset | None:
+        """The base offset of the batch at a position, None when no good one stands there."""
+        frame = self.frame(position)
+        return None if frame.kind or frame.row is None else int(frame.row["base_offset"])
 
     def base_offset(self, position: Position) -> Offset:
         """The base offset that the header at a position states."""

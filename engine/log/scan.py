@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.log.resync import HEAD, HEADER_SIZES, OVERHEAD, Frame, ReadableFile, Resync
+from engine.log.resync import HEAD, LARGEST_HEADER, Frame, ReadableFile, Resync
 from engine.record.batch_table import BATCH_DTYPE, Stop
+from engine.record.framing import LOG_OVERHEAD
 from engine.units import Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -135,7 +136,7 @@ class _Scan:
         self.path = path
         self.expected = expected
         self.budgets = budgets
-        self.chunk = max(chunk, HEADER_SIZES[-1])
+        self.chunk = max(chunk, LARGEST_HEADER)
         self.resync = resync
         self.damage: Resync | None = None
         self.scratch = np.empty(_ROWS, BATCH_DTYPE)
@@ -167,7 +168,12 @@ class _Scan:
         index = 0
         while True:
             rows, consumed, stop = kernel.walk(
-                buffer, self.scratch, index, position + index, True, largest=self.budgets.batch_bytes
+                buffer,
+                self.scratch,
+                index,
+                position + index,
+                True,
+                largest=self.budgets.batch_bytes,
             )
             if rows:
                 table = self.scratch[:rows].copy()
@@ -196,7 +202,7 @@ class _Scan:
             first = stop
         return bad
 
-    def _out_of_order(self, row: Any) -> Damage:
+    def _out_of_order(self, row: np.void) -> Damage:
         return Damage(
             self.path,
             int(row["position"]),
@@ -210,7 +216,7 @@ class _Scan:
             skipped=False,
         )
 
-    def _pass_bad_batch(self, row: Any) -> Generator[Damage, None, Position]:
+    def _pass_bad_batch(self, row: np.void) -> Generator[Damage, None, Position]:
         """Go past a batch that is whole but not good; where to go on."""
         position, size = int(row["position"]), int(row["size"])
         if not row["crc_ok"]:
@@ -231,7 +237,7 @@ class _Scan:
             data = damage.first_data(position) if frame.kind == "zeros" else position
             if data < self.end:
                 # A batch's first bytes may be zeros: a small offset, the high bytes of its length.
-                start = max(position + 1, data - OVERHEAD)
+                start = max(position + 1, data - LOG_OVERHEAD)
                 following = damage.next_good(position, frame, start, min_offset)
         if following is None and frame.kind in ("torn_tail", "zeros"):
             yield self._tail(position, frame)
@@ -258,7 +264,9 @@ class _Scan:
             self.path, position, length, kind, reason, found=frame.found, first_offset=self.expected
         )
 
-    def _lost(self, position: Position, size: int, frame: Frame, next_base: Offset | None) -> Damage:
+    def _lost(
+        self, position: Position, size: int, frame: Frame, next_base: Offset | None
+    ) -> Damage:
         """The damage of one batch, or of the whole stretch where no frame leads on."""
         if next_base is None and frame.kind in ("torn_tail", "zeros"):
             return self._tail(position, frame)
@@ -279,4 +287,4 @@ def _stated_size(buffer: bytes, index: int) -> int:
     if len(buffer) - index < HEAD.size:
         return HEAD.size
     length: int = HEAD.unpack_from(buffer, index)[1]
-    return length + OVERHEAD
+    return length + LOG_OVERHEAD

@@ -43,7 +43,7 @@ class SkipList(Generic[V]):
         self._head: _Node[V] = _Node(BEFORE_ALL, None, MAX_HEIGHT)
         self._height = 1
         self._count = 0
-        self._random = Random(0x5EED)  # noqa: S311  the same input gives the same shape
+        self._random = Random(0x5EED)  # the same input gives the same shape
         self._build(entries)
 
     def _build(self, entries: Iterable[tuple[int, V]]) -> None:

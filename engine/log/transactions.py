@@ -157,7 +157,7 @@ class _Chunk(NamedTuple):
 
     end: Position
     markers: dict[int, list[tuple[Offset, Fate]]]
-    count: int
+    marker_count: int
 
 
 class MarkerCache:
@@ -188,10 +188,10 @@ class MarkerCache:
             if position not in chunks:
                 starts.insert(bisect_right(starts, position), position)
                 chunks[position] = chunk
-                self._count += chunk.count + 1
+                self._count += chunk.marker_count + 1
             while self._count > self._most:
                 _, forgotten = self._files.pop(next(iter(self._files)))
-                self._count -= sum(each.count + 1 for each in forgotten.values())
+                self._count -= sum(each.marker_count + 1 for each in forgotten.values())
 
 
 def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chunk:

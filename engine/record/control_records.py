@@ -8,6 +8,7 @@ protocol in its flexible encoding (compact arrays and strings, tagged fields).
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -20,12 +21,6 @@ from engine.record.record import Record
 CURRENT_KEY_VERSION = 0
 KEY_SIZE = 4
 END_MARKER_VALUE_SIZE = 6
-
-KRAFT_VERSION_CURRENT_VERSION = 0
-LEADER_CHANGE_CURRENT_VERSION = 1
-SNAPSHOT_FOOTER_CURRENT_VERSION = 0
-SNAPSHOT_HEADER_CURRENT_VERSION = 0
-KRAFT_VOTERS_CURRENT_VERSION = 0
 
 
 class ControlRecordType(IntEnum):
@@ -129,6 +124,13 @@ class _Message:
         self.data = data
         self.position = 0
 
+    def version(self) -> int:
+        """The version that every such message starts with. ValueError when it is negative."""
+        version = self.int16()
+        if version < 0:
+            raise ValueError(f"a version of {version}")
+        return version
+
     def number(self, read: Callable[[bytes, int], int], size: int) -> int:
         value = read(self.data, self.position)
         self.position += size
@@ -158,9 +160,9 @@ class _Message:
         return count
 
     def bytes(self, size: int) -> bytes:
+        if not 0 <= size <= len(self.data) - self.position:
+            raise ValueError(f"a length of {size}")
         value = self.data[self.position : self.position + size]
-        if len(value) < size:
-            raise IndexError(size)
         self.position += size
         return value
 
@@ -181,11 +183,11 @@ class _Message:
 
 
 def _leader_change(message: _Message) -> dict[str, Any]:
-    version = message.int16()
+    version = message.version()
 
     def voter(message: _Message) -> dict[str, Any]:
         found: dict[str, Any] = {"voterId": message.int32()}
-        if version >= 1:
+        if version >= 1:  # KIP-853
             found["voterDirectoryId"] = message.uuid()
         message.tags()
         return found
@@ -199,15 +201,15 @@ def _leader_change(message: _Message) -> dict[str, Any]:
 
 
 def _snapshot_header(message: _Message) -> dict[str, Any]:
-    return {"version": message.int16(), "lastContainedLogTimestamp": message.int64()}
+    return {"version": message.version(), "lastContainedLogTimestamp": message.int64()}
 
 
 def _snapshot_footer(message: _Message) -> dict[str, Any]:
-    return {"version": message.int16()}
+    return {"version": message.version()}
 
 
 def _kraft_version(message: _Message) -> dict[str, Any]:
-    return {"version": message.int16(), "kRaftVersion": message.int16()}
+    return {"version": message.version(), "kRaftVersion": message.int16()}
 
 
 def _endpoint(message: _Message) -> dict[str, Any]:
@@ -232,7 +234,7 @@ def _voter(message: _Message) -> dict[str, Any]:
 
 
 def _kraft_voters(message: _Message) -> dict[str, Any]:
-    return {"version": message.int16(), "voters": message.array(_voter)}
+    return {"version": message.version(), "voters": message.array(_voter)}
 
 
 _QUORUM_RECORDS: dict[ControlRecordType, Callable[[_Message], dict[str, Any]]] = {
@@ -260,7 +262,7 @@ def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[st
     try:
         found = read(message)
         message.tags()
-    except Exception as error:
+    except (IndexError, ValueError, struct.error) as error:
         raise InvalidRecordError(f"the value of a {kind.name} record does not parse") from error
     return found
 

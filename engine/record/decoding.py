@@ -7,21 +7,30 @@ Accepts what Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch accept
 from __future__ import annotations
 
 import struct
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.budgets import Budgets
+from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
-from engine.record.columns import Reason
-from engine.units import MAX_INT32
+from engine.record.batch_table import BatchProblem, Problem
+from engine.record.columns import Reason, describe
+from engine.record.framing import LOG_OVERHEAD, SMALLEST_BATCH, UP_TO_MAGIC
+from engine.record.payload import inflate
+from engine.units import MAX_INT32, Position
 
 Row: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
 """The fields of RECORD_DTYPE in their order."""
 
-LEGACY_OVERHEAD = 12
+Table: TypeAlias = npt.NDArray[Any]
+Trouble: TypeAlias = tuple[Problem, str] | None
+
 _SMALLEST_INNER = 14
+_ZSTD = 4
+_V2 = SMALLEST_BATCH[2]
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _FRAME = struct.Struct(">qi")
@@ -222,11 +231,11 @@ def _read_inner(
     magic = int(batch["magic"])
     append_time = magic == 1 and int(batch["attributes"]) & TIMESTAMP_TYPE_MASK
     position = 0
-    while len(payload) - position >= LEGACY_OVERHEAD:
+    while len(payload) - position >= LOG_OVERHEAD:
         offset, length = _FRAME.unpack_from(payload, position)
         if length < _SMALLEST_INNER:
             raise Refusal(Reason.INNER_SIZE, length, _SMALLEST_INNER)
-        position += LEGACY_OVERHEAD
+        position += LOG_OVERHEAD
         if length > len(payload) - position:
             return  # Kafka drops a message that is cut off at the end of a set
         if len(inner) == budgets.records_per_batch:
@@ -241,3 +250,141 @@ def _read_inner(
             record = (offset, int(batch["max_timestamp"]), *record[2:])
         inner.append(record)
         position += length
+
+
+class Decoder:
+    """Rows of a batch table on their way to columns."""
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        table: Table,
+        start_position: Position,
+        budgets: Budgets,
+        *,
+        copy: bool,
+    ) -> None:
+        self.view = memoryview(buffer)
+        self.table = table
+        self.start_position = start_position
+        self.budgets = budgets
+        self.copy = copy
+        self.arena = bytearray()
+        self.records: list[Row] = []
+        self.problems: list[BatchProblem] = []
+
+    def decode(self, row: int) -> None:
+        """Append a batch's records; what keeps it from being decoded whole goes to `problems`."""
+        before = len(self.records)
+        try:
+            trouble = self._read(row)
+        except Refusal as refusal:
+            self.problems.append(
+                describe(row, refusal.reason, refusal.index, refusal.stated, refusal.found)
+            )
+        else:
+            if trouble is not None:
+                code, detail = trouble
+                self.problems.append(BatchProblem(row, code, len(self.records) - before, detail))
+
+    def batch_bytes(self, row: int) -> tuple[memoryview, int]:
+        """The bytes of a batch and where they start in the buffer."""
+        batch = self.table[row]
+        at, size, magic = (
+            int(batch["position"]) - self.start_position,
+            int(batch["size"]),
+            int(batch["magic"]),
+        )
+        if at < 0 or size < SMALLEST_BATCH.get(magic, 1 << 31) or at + size > len(self.view):
+            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+        return self.view[at : at + size], at
+
+    def _read(self, row: int) -> Trouble:
+        data, at = self.batch_bytes(row)
+        batch = self.table[row]
+        magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
+        if magic == 2:
+            if not self._check_header(batch, len(data)):
+                return None
+            payload = data[_V2:]
+        if codec:
+            compressed = payload if magic == 2 else self._wrapped(data, row, codec)
+            return self._read_compressed(row, compressed, codec, magic)
+        if self.copy:
+            at = len(self.arena)
+            self.arena += data
+        if magic == 2:
+            read_payload(batch, row, payload, at + _V2, self.budgets, self.records)
+        else:
+            message = data[LOG_OVERHEAD:]
+            offset = int(batch["base_offset"])
+            self.records.append(read_message(message, at + LOG_OVERHEAD, offset, row))
+        return None
+
+    @staticmethod
+    def _check_header(batch: np.void, size: int) -> bool:
+        """Whether there are records to read."""
+        last, base, count = (
+            int(batch["last_offset"]),
+            int(batch["base_offset"]),
+            int(batch["record_count"]),
+        )
+        if last < base:
+            raise Refusal(Reason.LAST_OFFSET, last, base)
+        if count < 0:
+            raise Refusal(Reason.COUNT_NEGATIVE, count)
+        if count == 0 and size > _V2:
+            raise Refusal(Reason.LEFTOVER, size - _V2)
+        return count > 0
+
+    @staticmethod
+    def _wrapped(data: memoryview, row: int, codec: int) -> memoryview:
+        """The value of a compressed message of magic 0 or 1."""
+        if codec > _ZSTD:
+            raise Refusal(Reason.CODEC_UNKNOWN, codec)
+        if codec == _ZSTD:
+            raise Refusal(Reason.WRAPPER_CODEC, codec)
+        wrapper = read_message(data[LOG_OVERHEAD:], LOG_OVERHEAD, 0, row)
+        start, size = wrapper[3], wrapper[6]
+        if size < 0:
+            raise Refusal(Reason.WRAPPER_NULL)
+        return data[start : start + size]
+
+    def may_hold(self, row: int, needle: bytes) -> bool:
+        """Whether the needle is in the bytes of a batch's records, or they do not inflate."""
+        data, _ = self.batch_bytes(row)
+        batch = self.table[row]
+        magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
+        payload = data[_V2:] if magic == 2 else data[UP_TO_MAGIC:]
+        if not codec:
+            return needle in bytes(payload)
+        if codec > _ZSTD:
+            return True
+        try:
+            compressed = payload if magic == 2 else self._wrapped(data, row, codec)
+        except Refusal:
+            return True
+        limit = self.budgets.inflated_bytes
+        inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)
+        return trouble is not None or needle in inflated
+
+    def _read_compressed(self, row: int, compressed: memoryview, codec: int, magic: int) -> Trouble:
+        if codec > _ZSTD:
+            raise Refusal(Reason.CODEC_UNKNOWN, codec)
+        limit = self.budgets.inflated_bytes
+        inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)
+        base = len(self.arena)
+        self.arena += inflated
+        payload, batch = memoryview(inflated), self.table[row]
+        try:
+            if magic == 2:
+                read_payload(batch, row, payload, base, self.budgets, self.records)
+            else:
+                read_message_set(
+                    *(batch, row, payload, base, self.budgets, self.records),
+                    partial=trouble is not None,
+                )
+        except Refusal:
+            if trouble is None:
+                raise
+        return trouble

@@ -73,7 +73,6 @@ class PartialRecord(NamedTuple):
     key_size: int
     value_size: int
     size: int
-    index: int
 
 
 class RecordFields(NamedTuple):
@@ -296,7 +295,7 @@ class DefaultRecordBatch(BatchBody):
     def records_without_values(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[PartialRecord]:
         """Its records with the sizes of their keys and values only; errors as for `records`."""
 
-        def make(view: memoryview, fields: RecordFields, index: int) -> PartialRecord:
+        def make(view: memoryview, fields: RecordFields, _: int) -> PartialRecord:
             read_headers(view, fields, budgets.headers_per_record)
             return PartialRecord(
                 to_int64(self.header.base_offset + fields.offset_delta),
@@ -305,7 +304,6 @@ class DefaultRecordBatch(BatchBody):
                 fields.key_size,
                 fields.value_size,
                 fields.size,
-                index,
             )
 
         return self._walk(make, budgets)

@@ -15,7 +15,7 @@ from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
 from kafkafs.cli.copying import cat, cp
 from kafkafs.cli.listing import ls
-from kafkafs.cli.mounting import mount, umount
+from kafkafs.cli.mounting import mount, mount_as_helper, umount
 from kafkafs.cli.offsets import offsets
 from kafkafs.cli.searching import grep
 
@@ -49,8 +49,11 @@ for command in (mount, umount, ls, cat, cp, grep, offsets):
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
     try:
-        status = cli.main(args=argv, prog_name="kafkafs", standalone_mode=False)
+        if is_helper_call(sys.argv[0], arguments):
+            mount_as_helper(arguments)
+        status = cli.main(args=arguments, prog_name="kafkafs", standalone_mode=False)
     except click.exceptions.Abort:
         status = EXIT_INTERRUPTED
     except click.ClickException as error:
@@ -69,6 +72,14 @@ def main(argv: list[str] | None = None) -> NoReturn:
         where = f"{error.filename}: " if error.filename else ""
         status = fail(f"{where}{error.strerror or error}")
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def is_helper_call(program: str, arguments: list[str]) -> bool:
+    """Whether mount(8) called: as /sbin/mount.kafkafs, or as `kafkafs SOURCE MOUNTPOINT -o …`."""
+    if os.path.basename(program).startswith("mount."):
+        return True
+    first = arguments[0] if arguments else "-"
+    return "-o" in arguments[2:] and not first.startswith("-") and first not in cli.commands
 
 
 def fail(sentence: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ WHOLE_RECORDS = 1024
 WHOLE_COMPRESSED = 128 * 1024
 WHOLE_PLAIN = 1 * MiB
 WINDOW = 64
-_MOST_EMPTY_BATCHES = 100_000
+_MOST_EMPTY_BATCHES = 10_000
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
 _OPEN = 3
@@ -43,6 +43,19 @@ class DamagedRecordError(CorruptRecordError):
     def __init__(self, reason: str, damage: dict[str, Any], **facts: Any) -> None:
         super().__init__(reason, **facts)
         self.damage = damage
+
+
+class FoundBatch(NamedTuple):
+    """A good batch: row `row` of a run of batches of a segment."""
+
+    segment: LogSegment
+    run: BatchRun
+    row: int
+
+    @property
+    def base_offset(self) -> Offset:
+        """The batch's first offset (of magic 0 and 1 the offset its header states)."""
+        return int(self.run.table["base_offset"][self.row])
 
 
 class RenderedBatch:
@@ -202,10 +215,10 @@ class RecordBatches:
             return batch
         if not view.log_start_offset <= offset < view.log_end_offset:
             return None
-        found = self._locate(view, offset)
+        found = self.locate(view, offset)
         if found is None:
             return None
-        batch = self._render(view, *found, offset)
+        batch = self._render(view, found, offset)
         if batch.line(offset) is not None:
             self._keep(view, batch)
             return batch
@@ -218,27 +231,41 @@ class RecordBatches:
             if self._by_offset.get(offset) is batch:
                 del self._by_offset[offset]
 
-    def batch_at(self, view: LogView, offset: Offset) -> tuple[LogSegment, BatchRun, int] | None:
-        """The first good batch whose last offset is `offset` or more."""
-        return self._locate(view, offset)
-
     def first_at(self, view: LogView, offset: Offset, limit: Offset = MAX_INT64) -> Offset | None:
         """The offset of the first record at or after `offset` and below `limit`."""
         for _ in range(_MOST_EMPTY_BATCHES):
-            found = None if offset >= limit else self._locate(view, offset)
-            if found is None:
+            batch = None if offset >= limit else self.locate(view, offset)
+            if batch is None:
                 return None
-            segment, run, row = found
-            batch = self._render(view, segment, run, row, offset)
-            for candidate in sorted(batch.offsets):
-                if offset <= candidate < limit:
-                    return candidate
-            offset = max(batch.header("last_offset"), offset) + 1
+            offsets = self._offsets(batch)
+            offsets = offsets[(offsets >= offset) & (offsets < limit)]
+            if len(offsets):
+                return int(offsets.min())
+            offset = max(int(batch.run.table["last_offset"][batch.row]), offset) + 1
         return None
+
+    def last_in(self, batch: FoundBatch, end: Offset) -> Offset | None:
+        """The largest offset below `end` of a batch's records."""
+        offsets = self._offsets(batch)
+        offsets = offsets[offsets < end]
+        return int(offsets.max()) if len(offsets) else None
+
+    def _offsets(self, batch: FoundBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
+        run, row = batch.run, batch.row
+        columns = kernel.decode(
+            run.buffer, run.table, row, row + 1,
+            start_position=run.start_position, budgets=self._budgets,
+        )  # fmt: skip
+        return np.asarray(columns.offset)
 
     # -- one batch --------------------------------------------------------------------------------
 
-    def _locate(self, view: LogView, offset: Offset) -> tuple[LogSegment, BatchRun, int] | None:
+    def locate(self, view: LogView, offset: Offset) -> FoundBatch | None:
+        """The first good batch whose last offset is `offset` or more, wherever its first one is.
+
+        Raises:
+            DamagedRecordError: the offset is, or may be, in a damaged place.
+        """
         try:
             location = view.locate(offset)
             if location is None:
@@ -250,9 +277,9 @@ class RecordBatches:
         rows, _, _ = kernel.walk(data, table, 0, location.position, True)
         if rows != 1 or not table["crc_ok"][0]:
             return self._search(view, offset)
-        return location.segment, BatchRun(data, location.position, table), 0
+        return FoundBatch(location.segment, BatchRun(data, location.position, table), 0)
 
-    def _search(self, view: LogView, offset: Offset) -> tuple[LogSegment, BatchRun, int] | None:
+    def _search(self, view: LogView, offset: Offset) -> FoundBatch | None:
         """As `_locate`, around damage: the batch, or an error when the offset may lie in the damage."""
         lost: Damage | None = None
         for segment, item in view.runs(offset, offset + 1):
@@ -265,7 +292,7 @@ class RecordBatches:
                 row = int(ends[0])
                 is_in = item.table["magic"][row] < 2 or item.table["base_offset"][row] <= offset
                 if is_in or lost is None:
-                    return segment, item, row
+                    return FoundBatch(segment, item, row)
                 break
         if lost is None:
             return None
@@ -274,9 +301,8 @@ class RecordBatches:
             expected=lost.expected, found=lost.found,
         )  # fmt: skip
 
-    def _render(
-        self, view: LogView, segment: LogSegment, run: BatchRun, row: int, offset: Offset
-    ) -> RenderedBatch:
+    def _render(self, view: LogView, found: FoundBatch, offset: Offset) -> RenderedBatch:
+        segment, run, row = found
         table = run.table
         options = self._options
         if options.log_start_offset != view.log_start_offset:

@@ -52,6 +52,8 @@ class MountOptions:
     foreground: bool = False
     snapshot: bool = False
     """Show the source as it was at the time of mounting."""
+    dry_run: bool = False
+    """Check everything and mount nothing: `mount -f`."""
     replace_dead: bool = False
     """Unmount a dead kafkafs mount that lies on the mountpoint."""
     allow_non_empty: bool = False
@@ -77,14 +79,20 @@ class MountOptions:
     budgets: Budgets = field(default_factory=Budgets)
 
 
-_ALIASES = {"fg": "foreground", "nonempty": "allow_non_empty", "replace_dead_mount": "replace_dead"}
+_ALIASES = {
+    "fg": "foreground",
+    "fake": "dry_run",
+    "nonempty": "allow_non_empty",
+    "replace_dead_mount": "replace_dead",
+}
 _NEGATIVE = {"rw": "kafkafs mounts are read-only: -o rw cannot be had"}
-IGNORED_OPTIONS = frozenset(
-    "ro nosuid suid nodev dev noexec exec noatime atime relatime norelatime strictatime diratime "
-    "nodiratime lazytime nolazytime sync async dirsync defaults default_permissions auto noauto user "
-    "nouser users group owner nofail fail _netdev iversion noiversion mand nomand silent loud remount "
-    "fsname subtype comment max_read".split()
-)
+_IGNORED = """
+    ro nosuid suid nodev dev noexec exec noatime atime relatime norelatime strictatime diratime
+    nodiratime lazytime nolazytime sync async dirsync defaults default_permissions auto noauto user
+    nouser users group owner nofail fail _netdev iversion noiversion mand nomand silent loud remount
+    fsname subtype comment max_read
+"""
+IGNORED_OPTIONS = frozenset(_IGNORED.split())
 """Options of mount(8), fstab and libfuse that mean nothing here, are always on, or would break the mount."""
 
 
@@ -281,7 +289,9 @@ def _check_apart(mountpoint: str, source: str) -> None:
     if not source_ids or not mount_ids:
         return  # the source is not there: opening it says so
     if source_ids[0] == mount_ids[0]:
-        raise MountError(f"mountpoint {mountpoint} is the source itself: choose another", usage=True)
+        raise MountError(
+            f"mountpoint {mountpoint} is the source itself: choose another", usage=True
+        )
     if source_ids[0] in mount_ids:
         raise MountError(
             f"mountpoint {mountpoint} is inside the source {source}: choose one outside", usage=True
@@ -295,7 +305,7 @@ def _check_apart(mountpoint: str, source: str) -> None:
 
 def _ids_upwards(path: str) -> list[tuple[int, int]]:
     """(device, inode) of a folder and of each folder above it."""
-    found = []
+    found: list[tuple[int, int]] = []
     while True:
         try:
             status = os.stat(path)

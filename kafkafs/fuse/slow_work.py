@@ -46,15 +46,17 @@ class CancelFlag:
         self.is_set = True
 
     def __call__(self) -> bool:
+        """Whether to stop."""
         return self.is_set
 
 
 class _Job:
-    """One piece of work on its way; `answer` or `error` when `done`."""
+    """One piece of work on its way; `answer` or `error` when `done`, which may be `abandoned` by then."""
 
-    __slots__ = ("answer", "done", "error")
+    __slots__ = ("abandoned", "answer", "done", "error")
 
     def __init__(self) -> None:
+        self.abandoned = False
         self.done = trio.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -78,16 +80,16 @@ class SlowWork:
         """How many threads are at work."""
         return self._opens.borrowed_tokens + self._reads.borrowed_tokens
 
-    async def read(
-        self, function: Callable[..., Answer], *args: object, seconds: float
-    ) -> Answer:
+    async def read(self, function: Callable[..., Answer], *args: object, seconds: float) -> Answer:
         """function(*args) in a thread; TimeoutError after `seconds`."""
         job = self._start(self._reads, function, args)
         with trio.move_on_after(seconds):
             await job.done.wait()
         if not job.done.is_set():
+            job.abandoned = True
             raise TimeoutError(errno.ETIMEDOUT, f"no answer within {seconds:g} s")
-        return self._result(job)
+        answer: Answer = self._result(job)
+        return answer
 
     async def open(self, function: Callable[[CancelFlag], Answer], pid: int) -> Answer:
         """function(cancel flag) in a thread; Cancelled as soon as process `pid` has to end.
@@ -100,10 +102,7 @@ class SlowWork:
         def work() -> Answer:
             if flag():
                 raise Cancelled
-            answer = function(flag)
-            if flag():
-                close_quietly(answer)
-            return answer
+            return function(flag)
 
         job = self._start(self._opens, work, ())
         try:
@@ -111,12 +110,14 @@ class SlowWork:
                 with trio.move_on_after(LOOK_SECONDS):
                     await job.done.wait()
                 if job.done.is_set():
-                    return self._result(job)
+                    answer: Answer = self._result(job)
+                    return answer
                 if must_end(pid):
                     raise Cancelled
         finally:
             if not job.done.is_set():
                 flag.set()
+                job.abandoned = True
             self._flags.discard(flag)
 
     def cancel_all(self) -> None:
@@ -149,6 +150,8 @@ class SlowWork:
             job.error = error
         finally:
             job.done.set()
+        if job.abandoned:
+            close_quietly(job.answer)
 
     @staticmethod
     def _result(job: _Job) -> Any:  # noqa: ANN401

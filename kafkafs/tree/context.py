@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.log_directory import LogSource
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
-from kafkafs.tree.node import Attrs, Kind, inode_number
+from kafkafs.tree.owner import Owner
+from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
 
 TTL_FROZEN = 3600.0
@@ -19,6 +20,7 @@ TTL_AT_REST = 1.0
 
 _BATCHES_SHARE = 16 * MiB
 """Of the cached bytes, what single records may take."""
+_MADE_SHARE = 8 * MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,47 +48,6 @@ class StatusProvider(Protocol):
         """A file's bytes now. Raises KeyError for a name that is not there."""
 
 
-class Owner(NamedTuple):
-    """Whose a source folder is, as nodes below it show: never more open than the source itself."""
-
-    uid: int
-    gid: int
-    directory_mode: int
-    file_mode: int
-    mtime_ns: int
-
-    @classmethod
-    def of(cls, status: Any) -> Owner:
-        """From a folder's stat."""
-        mode = status.st_mode
-        return cls(
-            status.st_uid, status.st_gid, mode & 0o555, mode & 0o444, max(status.st_mtime_ns, 0)
-        )
-
-    def directory(self, path: str, ttl: float) -> Attrs:
-        """A folder's attributes."""
-        return Attrs(
-            Kind.DIRECTORY, self.directory_mode, 0, self.mtime_ns, inode_number(path), 2,
-            self.uid, self.gid, True, ttl,
-        )  # fmt: skip
-
-    def link(self, path: str, target: str, mtime_ns: int, ttl: float) -> Attrs:
-        """A link's attributes."""
-        size = len(target.encode("utf-8", "surrogateescape"))
-        return Attrs(
-            Kind.LINK, 0o777, size, mtime_ns, inode_number(path), 1, self.uid, self.gid, True, ttl
-        )
-
-    def file(
-        self, path: str, size: int, mtime_ns: int, ttl: float, *, exact: bool = True
-    ) -> Attrs:
-        """A file's attributes."""
-        return Attrs(
-            Kind.FILE, self.file_mode, size, mtime_ns, inode_number(path), 1,
-            self.uid, self.gid, exact, ttl,
-        )  # fmt: skip
-
-
 class Context:
     """Shared by the nodes of one tree; safe from several threads."""
 
@@ -101,11 +62,17 @@ class Context:
         self.batches = BatchCache(share)
         self.chunks = ChunkCache(budgets.cached_bytes - share)
         self.streams = Streams(self.chunks, budgets)
+        self.memo = Memo(_MADE_SHARE)
 
     @property
     def budgets(self) -> Budgets:
         """The bounds in use."""
         return self.options.budgets
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a broker has the source open."""
+        return self.source.broker_pid is not None
 
     def ttl(self, is_live: bool) -> float:
         """For how long, in seconds, an answer may be kept."""

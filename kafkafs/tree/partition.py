@@ -1,16 +1,16 @@
-"""A partition's folder, and what the nodes below it share."""
+"""What the nodes of one partition share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.kernel import LineOptions
 from engine.log.partition_log import LogView, PartitionLog
 from kafkafs.decode.record_batches import RecordBatches
-from kafkafs.tree.context import Context, Owner
-from kafkafs.tree.listing import fixed_entries
-from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
+from kafkafs.tree.context import Context
+from kafkafs.tree.listing import NameSlots
+from kafkafs.tree.node import Attrs, Directory
+from kafkafs.tree.owner import Owner
 
 if TYPE_CHECKING:
     from engine.source_files import SourceRoot
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Partition:
     """A partition as the tree has it; one per name, kept as long as its log. Safe from several threads."""
 
-    def __init__(self, context: Context, log: PartitionLog) -> None:
+    def __init__(self, context: Context, log: PartitionLog, name: str) -> None:
         self.context = context
         self.log = log
-        self.name = log.name
+        self.name = name
         topic, partition = log.topic_partition
         self.options = LineOptions(topic, partition, values=context.options.values)
         self.records = RecordBatches(context.batches, self.options, context.budgets)
-        self.generated: dict[str, tuple[object, bytes]] = {}
+        self.slots = NameSlots()
         self._owner: tuple[LogView, Owner] | None = None
 
     def view(self) -> LogView:
@@ -71,18 +71,3 @@ class PartitionNode(Directory):
         view = partition.view()
         return partition.owner(view).directory(self.path, partition.ttl(view))
 
-
-class PartitionFolder(PartitionNode):
-    """`orders-0/`: everything about one partition."""
-
-    __slots__ = ()
-
-    NAMES = ("offset", "time", "records", "committed", "segments", "state")
-
-    def lookup(self, name: str) -> Node:
-        from kafkafs.tree.partition_folders import make_folder
-
-        return make_folder(self.child(name), self.partition, name)
-
-    def entries(self, after: int = 0) -> Iterator[Entry]:
-        return fixed_entries(self, [(name, Kind.DIRECTORY) for name in self.NAMES], after)

@@ -129,7 +129,7 @@ def line_options(
     source: LineSource, view: LogView, options: kernel.LineOptions
 ) -> kernel.LineOptions:
     """The options of a stream's lines; they change only when its text does."""
-    low, high = span(source, view)
+    low, high = offsets_of(source, view)
     return replace(
         options,
         committed=source.committed,
@@ -139,8 +139,8 @@ def line_options(
     )
 
 
-def span(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
-    """The offsets between which the log start makes a difference to the text."""
+def offsets_of(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
+    """The offsets that a source is about."""
     if source.base_offset is None:
         return source.start, source.end
     following = view.segments.higher(source.base_offset)

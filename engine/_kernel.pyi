@@ -1,0 +1,17 @@
+"""The compiled kernel; engine.kernel_python documents what its functions take and give."""
+
+from engine.kernel_python import (
+    contains as contains,
+    decode as decode,
+    find_batch as find_batch,
+    floor_slot as floor_slot,
+    lines as lines,
+    locate as locate,
+    walk as walk,
+)
+
+def checksum(name: str, data: bytes) -> int:
+    """The checksum that the kernel computes: name is "crc32c", "crc32" or "xxh32"."""
+
+def use_libraries(use: bool) -> None:
+    """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""

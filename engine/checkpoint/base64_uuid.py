@@ -1,0 +1,29 @@
+"""Kafka's UUIDs as text: the 16 bytes in base64 with the URL alphabet, without padding (22 characters)."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""No UUID; also where a topic id is unknown."""
+RESERVED_DIRECTORY_IDS = frozenset(
+    base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
+    for number in range(100)
+)
+"""What no log dir has: lost, unassigned, migrating, and room for more."""
+
+_UUID = re.compile(r"([A-Za-z0-9_-]{22})(?:==)?")
+
+
+def canonical_uuid(text: str) -> str:
+    """The one way to write the UUID that `text` is. Raises ValueError when it is none.
+
+    >>> canonical_uuid("sgf5MsZgRTuEMv68ZXKJbQ==")
+    'sgf5MsZgRTuEMv68ZXKJbQ'
+    """
+    match = _UUID.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a UUID in base64: {text[:40]!a}")
+    number = base64.urlsafe_b64decode(match[1] + "==")
+    return base64.urlsafe_b64encode(number).decode().rstrip("=")

@@ -1,0 +1,29 @@
+"""Offset checkpoints of a log dir: an offset for each partition, as "topic partition offset" lines.
+
+recovery-point-offset-checkpoint: up to where the log was flushed. log-start-offset-checkpoint: the log
+start, where it is not the first segment's base. replication-offset-checkpoint: the high watermark.
+cleaner-offset-checkpoint: up to where the log was compacted. All lag behind a running broker.
+"""
+
+from __future__ import annotations
+
+from engine.checkpoint.checkpoint_file import parse_checkpoint
+from engine.checkpoint.decimal_text import parse_int32, parse_int64
+from engine.units import Offset, TopicPartition
+
+
+def parse_offset_checkpoint(
+    data: bytes, *, path: str | None = None
+) -> dict[TopicPartition, Offset]:
+    """The offset of each partition, as written: it may be negative, and the last line of two wins.
+
+    Raises CorruptCheckpointError and LimitExceededError.
+    """
+    topics: dict[str, str] = {}
+
+    def entry(words: list[str]) -> tuple[TopicPartition, Offset]:
+        topic, partition, offset = words
+        topic = topics.setdefault(topic, topic)
+        return TopicPartition(topic, parse_int32(partition)), parse_int64(offset)
+
+    return dict(parse_checkpoint(data, entry, path=path))

@@ -1,0 +1,61 @@
+"""partition.metadata of a partition: its topic's id, in the two lines "version: 0" and "topic_id: ...".
+
+See PartitionMetadataFile in Kafka. Written since 2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engine.checkpoint.base64_uuid import ZERO_UUID, canonical_uuid
+from engine.checkpoint.checkpoint_file import text_lines
+from engine.checkpoint.decimal_text import parse_int32
+from engine.errors import CorruptCheckpointError
+
+
+class PartitionMetadata(NamedTuple):
+    """The file's version and the topic's id in base64."""
+
+    version: int
+    topic_id: str
+
+
+def parse_partition_metadata(data: bytes, *, path: str | None = None) -> PartitionMetadata:
+    """The topic id of a partition.
+
+    Later versions are taken as they hold the same two lines first. Raises CorruptCheckpointError, also for
+    the id that means no topic.
+    """
+    lines = text_lines(data, path=path)
+    version = _number(_value(lines, 1, "version", path), path)
+    if version < 0:
+        raise CorruptCheckpointError("the version is unknown", line=1, path=path, found=version)
+    text = _value(lines, 2, "topic_id", path)
+    try:
+        topic_id = canonical_uuid(text)
+    except ValueError as error:
+        raise CorruptCheckpointError(str(error), line=2, path=path) from None
+    if topic_id == ZERO_UUID:
+        raise CorruptCheckpointError("the topic id is that of no topic", line=2, path=path)
+    return PartitionMetadata(version, topic_id)
+
+
+def _value(lines: Iterator[str], line: int, name: str, path: str | None) -> str:
+    text = next(lines, None)
+    key, colon, value = (text or "").partition(":")
+    if key != name or not colon or not value[:1].isspace() or not value.strip():
+        raise CorruptCheckpointError(
+            f"there is no {name}",
+            line=line,
+            path=path,
+            found="the end" if text is None else ascii(text[:80]),
+        )
+    return value.strip()
+
+
+def _number(text: str, path: str | None) -> int:
+    try:
+        return parse_int32(text)
+    except ValueError as error:
+        raise CorruptCheckpointError(str(error), line=1, path=path) from None

@@ -1,0 +1,86 @@
+"""Files in Java's properties format: "key=value" lines in ISO 8859-1 with backslash escapes.
+
+See java.util.Properties.load. Keys end at the first unescaped "=", ":" or blank; a line that ends with a
+backslash goes on in the next; "#" and "!" start comments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from engine.checkpoint.decimal_text import parse_int32
+from engine.errors import CorruptCheckpointError
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BLANKS = " \t\f"
+_KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
+_BETWEEN = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)?", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
+    """The properties of a file; the last of two with the same key wins.
+
+    Raises CorruptCheckpointError for a malformed unicode escape.
+    """
+    properties = {}
+    for line, text in _logical_lines(data.decode("iso-8859-1")):
+        match = _KEY.match(text)
+        key = match[0] if match else ""
+        between = _BETWEEN.match(text, len(key))
+        value = text[between.end() if between else len(key) :]
+        properties[_unescape(key, line, path)] = _unescape(value, line, path)
+    return properties
+
+
+def required_int(properties: Mapping[str, str], name: str, *, path: str | None = None) -> int:
+    """A property that must be there as a 32-bit number. Raises CorruptCheckpointError."""
+    text = properties.get(name)
+    if text is None:
+        raise CorruptCheckpointError(f"there is no {name}", path=path)
+    try:
+        return parse_int32(text)
+    except ValueError:
+        raise CorruptCheckpointError(
+            f"{name} is not a number", path=path, found=ascii(text[:40])
+        ) from None
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines with their numbers: no comments, no blank lines, continued lines joined."""
+    found: list[tuple[int, str]] = []
+    parts: list[str] = []
+    start = 0
+    for number, natural in enumerate(_LINE_END.split(text), 1):
+        stripped = natural.lstrip(_BLANKS)
+        if not parts:
+            start = number
+            if not stripped or stripped[0] in "#!":
+                continue
+        backslashes = len(stripped) - len(stripped.rstrip("\\"))
+        if backslashes % 2:
+            parts.append(stripped[:-1])
+            continue
+        parts.append(stripped)
+        found.append((start, "".join(parts)))
+        parts = []
+    if any(parts):
+        found.append((start, "".join(parts)))
+    return found
+
+
+def _unescape(text: str, line: int, path: str | None) -> str:
+    if "\\" not in text:
+        return text
+
+    def plain(match: re.Match[str]) -> str:
+        escaped = match[1] or ""
+        if escaped == "u":
+            raise CorruptCheckpointError("malformed \\u escape", line=line, path=path)
+        if len(escaped) == 5:
+            return chr(int(escaped[1:], 16))
+        return _CONTROLS.get(escaped, escaped)
+
+    return _ESCAPE.sub(plain, text)

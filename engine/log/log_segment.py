@@ -1,0 +1,467 @@
+"""A segment as a reader sees it: its records file and the indexes beside it.
+
+Nothing is opened before the first use. Indexes only say where to begin: what they name is taken when a
+good batch stands there that does not lie past what is looked for; else the search begins at the segment's
+start, and the partition's problems say so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.errors import CorruptRecordError, LimitExceededError
+from engine.file_names import time_index_name, transaction_index_name
+from engine.index.time_index import TimeIndex
+from engine.index.transaction_index import TransactionIndex
+from engine.log import segment_times
+from engine.log.open_segments import SegmentFiles
+from engine.log.resync import Resync
+from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.record.batch_table import BATCH_DTYPE
+from engine.record.file_records import FileRecords
+from engine.source_files import SourceFile
+from engine.units import (
+    MAX_INT64,
+    FoundTimestamp,
+    LogOffsetMetadata,
+    Offset,
+    Position,
+    Timestamp,
+    TimestampOffset,
+)
+
+T = TypeVar("T")
+
+WHOLE: Position = MAX_INT64
+LOOK_UP_CHUNK = 64 * 1024
+_SCRATCH = 16 * 1024
+_MOST_STEPS_BACK = 3
+_CODEC_MASK = 0x07
+
+
+class BatchLocation(NamedTuple):
+    """Where a batch lies. For magic 0 and 1 the base offset is the last one, as the header has it."""
+
+    segment: LogSegment
+    position: Position
+    size: int
+    base_offset: Offset
+    last_offset: Offset
+    magic: int
+
+
+class FetchedRecords(NamedTuple):
+    """What a read gives back.
+
+    Attributes:
+        start: the offset asked for and where its batch starts.
+        records: whole batches and perhaps part of one more, as far as the size went.
+        first_is_incomplete: whether not even the first batch is whole.
+    """
+
+    start: LogOffsetMetadata
+    records: FileRecords
+    first_is_incomplete: bool = False
+
+
+class Landing(NamedTuple):
+    """Where a search by offset ended: proven, with checksums, from a good batch on.
+
+    Attributes:
+        position: from where to read so that nothing of the offset and above is missed, damage included;
+            the segment's end when everything lies below.
+        run, row: the first good batch that reaches the offset; None when there is none.
+        damage: what is damaged right before that batch (or the end), if something is.
+    """
+
+    position: Position
+    run: BatchRun | None = None
+    row: int = 0
+    damage: Damage | None = None
+
+
+class _Scratch(threading.local):
+    """A buffer for look-ups, per thread."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(_SCRATCH)
+
+
+_scratch = _Scratch()
+
+
+class LogSegment:
+    """One segment up to where its batches end; never changes, safe from several threads.
+
+    Args:
+        files: where it lies; shared with other states of the same segment.
+        end: where its batches end; None for a segment that is complete: the file's size.
+        budgets: for what is read.
+
+    Look-ups raise FileNotFoundError once the file is gone, other OSError, SourceRefusedError.
+    """
+
+    __slots__ = ("_end", "_facts", "base_offset", "budgets", "files")
+
+    def __init__(
+        self,
+        files: SegmentFiles,
+        end: Position | None = None,
+        *,
+        budgets: Budgets = DEFAULT_BUDGETS,
+    ) -> None:
+        self.files = files
+        self.base_offset = files.base_offset
+        self.budgets = budgets
+        self._end = end
+        self._facts: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self.path!r})"
+
+    def grown_to(self, end: Position) -> LogSegment:
+        """The same segment with more batches in it."""
+        grown = LogSegment(self.files, end, budgets=self.budgets)
+        known = (self._facts or {}).get("max_timestamp")
+        if known is not None and self._end is not None:
+            grown._facts = {"max_timestamp_before": (known, self._end)}
+        return grown
+
+    # Files
+
+    @property
+    def path(self) -> str:
+        """The records file relative to the source."""
+        return self.files.path
+
+    @property
+    def name(self) -> str:
+        """The records file's name."""
+        return self.files.path.rpartition("/")[2]
+
+    def close(self) -> None:
+        """Close its files, once nobody reads them any more; the next use opens them again."""
+        self.files.let_go()
+
+    @property
+    def file(self) -> SourceFile:
+        """The records file, opened if it is not."""
+        return self.files.open().file
+
+    @property
+    def end(self) -> Position:
+        """Where its batches end: the file's size, or what is known to be good of an active one."""
+        end = self._end
+        return self.files.open().size if end is None else end
+
+    @property
+    def size(self) -> int:
+        """Bytes of its batches; opens nothing."""
+        if self._end is not None:
+            return self._end
+        opened = self.files.opened
+        return opened.size if opened is not None else self.files.root.stat(self.path).st_size
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode of the records file."""
+        file = self.files.open().file
+        return file.device, file.inode
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is appended any more, as far as is known: it is not the active one."""
+        return self._end is None
+
+    def time_index(self) -> TimeIndex:
+        """The time index; look-ups in it raise FileNotFoundError when there is none."""
+        path = self.files.relative(time_index_name(self.base_offset))
+        return TimeIndex(lambda: self.files.root.open(path), self.base_offset, path=path)
+
+    def transaction_index(self) -> TransactionIndex:
+        """The index of aborted transactions; empty when there is none."""
+        path = self.files.relative(transaction_index_name(self.base_offset))
+        return TransactionIndex(lambda: self.files.root.open(path), self.base_offset, path=path)
+
+    # Look-ups by offset
+
+    def locate(self, offset: Offset) -> BatchLocation | None:
+        """The first batch whose last offset is `offset` or more; None when all of it lies below.
+
+        Follows frames and does not check checksums: `batch` does, and finds what damage may hide.
+        """
+        files = self.files
+        opened = files.opened or files.open()
+        opened.was_used = True
+        end = self._end
+        if end is None:
+            end = opened.size
+        start = opened.hints.floor(offset).position
+        try:
+            found = kernel.locate(
+                opened.fd, start, end, offset, _scratch.buffer, largest=self.budgets.batch_bytes
+            )
+        except (CorruptRecordError, LimitExceededError):
+            found = None
+        if found is None or (found[2] > offset and start and found[0] == start):
+            return self._locate_proven(offset)
+        return BatchLocation(self, found[0], found[1], found[2], found[3], found[4])
+
+    def _locate_proven(self, offset: Offset) -> BatchLocation | None:
+        landing = self.seek(offset)
+        if landing.run is None:
+            return None
+        row = landing.run.table[landing.row]
+        fields = ("position", "size", "base_offset", "last_offset", "magic")
+        return BatchLocation(self, *(int(row[name]) for name in fields))
+
+    def batch(self, offset: Offset) -> BatchRun | None:
+        """The batch that holds an offset, or else the first after it: a run of one row, checksum checked.
+
+        None when everything lies below.
+
+        Raises:
+            CorruptRecordError: damage took, or may have taken, the batch with this offset.
+        """
+        files = self.files
+        opened = files.opened or files.open()
+        opened.was_used = True
+        end = self._end
+        if end is None:
+            end = opened.size
+        scratch = _scratch.buffer
+        start = opened.hints.floor(offset).position
+        try:
+            found = kernel.locate(
+                opened.fd, start, end, offset, scratch, largest=self.budgets.batch_bytes
+            )
+        except (CorruptRecordError, LimitExceededError):
+            found = None
+        if found is not None and (found[2] <= offset or found[4] < 2):
+            position, size, _, _, _, index = found
+            if index >= 0:
+                data = bytes(memoryview(scratch)[index : index + size])
+            else:
+                data = opened.file.read_at(position, size)
+            run = _run_of_one(data, position)
+            if run is not None and (found[2] <= offset or first_offset(run) <= offset):
+                return run
+        return self._batch_proven(offset)
+
+    def _batch_proven(self, offset: Offset) -> BatchRun | None:
+        landing = self.seek(offset)
+        damage = landing.damage
+        run = None
+        if landing.run is not None:
+            row = landing.row
+            run = landing.run._replace(table=landing.run.table[row : row + 1])
+        if damage is None or (run is not None and first_offset(run) <= offset):
+            return run
+        if (damage.first_offset or 0) <= offset and (
+            damage.last_offset is None or offset <= damage.last_offset
+        ):
+            raise CorruptRecordError(
+                damage.reason,
+                path=damage.path,
+                position=damage.position,
+                expected=damage.expected,
+                found=damage.found,
+            )
+        return run
+
+    def seek(self, offset: Offset) -> Landing:
+        """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
+        damage: Damage | None = None
+        for item in self.scan_from(offset):
+            if isinstance(item, Damage):
+                if item.skipped:
+                    damage = item if damage is None else _joined(damage, item)
+                continue
+            reached = np.flatnonzero(item.table["last_offset"] >= offset)
+            if len(reached):
+                row = int(reached[0])
+                if row:
+                    damage = None
+                position = damage.position if damage else int(item.table["position"][row])
+                return Landing(position, item, row, damage)
+            damage = None
+        if damage is not None:
+            return Landing(damage.position, damage=damage)
+        return Landing(self.end)
+
+    def scan_from(self, offset: Offset, *, resync: bool = True) -> Iterator[BatchRun | Damage]:
+        """The batches from one on that is good and does not start above an offset; see `scan`."""
+        opened = self.files.open()
+        prover = Resync(opened.file, self.end, self.budgets)
+        target = offset
+        for _ in range(_MOST_STEPS_BACK):
+            hint = opened.hints.floor(target)
+            if not hint.position:
+                break
+            base = prover.good_batch_at(hint.position)
+            if base is not None and self.base_offset <= base <= offset:
+                return self.scan(
+                    hint.position, next_offset=base, chunk=LOOK_UP_CHUNK, resync=resync
+                )
+            self.files.problems.add(
+                "offset_index",
+                self.files.index_path,
+                "no good batch that fits stands where the index says",
+                position=hint.position,
+            )
+            target = hint.offset - 1
+        return self.scan(0, chunk=LOOK_UP_CHUNK, resync=resync)
+
+    def scan(
+        self,
+        start: Position = 0,
+        end: Position | None = None,
+        *,
+        next_offset: Offset | None = None,
+        chunk: int = CHUNK,
+        resync: bool = True,
+    ) -> Iterator[BatchRun | Damage]:
+        """Good batches and damage between two positions, by default the whole segment."""
+        opened = self.files.open()
+        if next_offset is None and not start:
+            next_offset = self.base_offset
+        return scan(
+            opened.file,
+            start,
+            self.end if end is None else end,
+            path=self.path,
+            next_offset=next_offset,
+            budgets=self.budgets,
+            chunk=chunk,
+            resync=resync,
+        )
+
+    def positions(self, start_offset: Offset, stop_offset: Offset) -> tuple[Position, Position]:
+        """The bytes of the whole batches that hold offsets of [start_offset, stop_offset).
+
+        Damage that can have held some of them is inside.
+        """
+        start = 0 if start_offset <= self.base_offset else self.seek(start_offset).position
+        landing = self.seek(stop_offset)
+        stop = landing.position
+        if landing.run is not None:
+            row = landing.row
+            batch = landing.run._replace(table=landing.run.table[row : row + 1])
+            if first_offset(batch) < stop_offset:
+                stop = batch.end_position
+            elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:
+                stop = batch.position
+        elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:
+            stop = self.end
+        return start, max(start, stop)
+
+    @property
+    def next_offset(self) -> Offset:
+        """One past its last good batch's last offset; the base offset when it holds none."""
+        return self._fact("next_offset", self._read_next_offset)
+
+    def _read_next_offset(self) -> Offset:
+        last = self.base_offset
+        for item in self.scan_from(MAX_INT64 - 1):
+            if isinstance(item, BatchRun):
+                last = max(last, item.next_offset)
+        return last
+
+    def _fact(self, name: str, read: Callable[[], T]) -> T:
+        """What is read once; two threads may both do it."""
+        facts = self._facts
+        if facts is None:
+            facts = self._facts = {}
+        if name not in facts:
+            facts[name] = read()
+        fact: T = facts[name]
+        return fact
+
+    # Reading
+
+    def read(
+        self,
+        start_offset: Offset,
+        *,
+        max_size: int,
+        max_position: Position | None = WHOLE,
+        at_least_one: bool = False,
+    ) -> FetchedRecords | None:
+        """Records from the first batch on that reaches `start_offset`; None when all of it lies below.
+
+        Args:
+            start_offset: where to begin.
+            max_size: bytes to give at most.
+            max_position: where to stop in the file; None when that is not known: no records then, only
+                where they would start.
+            at_least_one: give the first batch whole, whatever its size.
+
+        Raises:
+            ValueError: `max_size` is negative.
+        """
+        if max_size < 0:
+            raise ValueError(f"at most {max_size} bytes cannot be read")
+        found = self.locate(start_offset)
+        if found is None:
+            return None
+        start = LogOffsetMetadata(start_offset, self.base_offset, found.position)
+        limit = max(max_size, found.size) if at_least_one else max_size
+        if not limit or max_position is None:
+            return FetchedRecords(start, self.records(found.position, 0))
+        size = max(min(limit, min(max_position, self.end) - found.position), 0)
+        return FetchedRecords(start, self.records(found.position, size), limit < found.size)
+
+    def records(self, position: Position = 0, size: int | None = None) -> FileRecords:
+        """A part of the records file; by default all of it."""
+        end = self.end if size is None else min(position + size, self.end)
+        return FileRecords(self.file, position, end, True, budgets=self.budgets)
+
+    # Look-ups by time
+
+    @property
+    def first_batch_timestamp(self) -> Timestamp | None:
+        """The first good batch's largest timestamp; None when there is no batch or no timestamp."""
+        return segment_times.first_batch_timestamp(self)
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """The largest timestamp and the last offset of the first batch that has it; (-1, base) if none."""
+        before = (self._facts or {}).get("max_timestamp_before")
+        return self._fact("max_timestamp", lambda: segment_times.max_timestamp(self, before))
+
+    def find_timestamp(self, timestamp: Timestamp, start_offset: Offset) -> FoundTimestamp | None:
+        """The first record, in offset order, at or after a time and at or above `start_offset`.
+
+        Raises:
+            UnsupportedCodecError: the record may lie in a batch whose codec is not installed.
+        """
+        return segment_times.find_timestamp(self, timestamp, start_offset)
+
+
+def first_offset(run: BatchRun) -> Offset:
+    """The first offset of the run's first batch: of a compressed one of magic 0 or 1 its records know."""
+    row = run.table[0]
+    base = int(row["base_offset"])
+    if row["magic"] >= 2 or not row["attributes"] & _CODEC_MASK:
+        return base
+    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    return int(columns.offset[0]) if len(columns) else base
+
+
+def _run_of_one(data: bytes, position: Position) -> BatchRun | None:
+    """A run of the one batch that the bytes are; None when it is not good."""
+    table = np.empty(1, BATCH_DTYPE)
+    rows, _, _ = kernel.walk(data, table, 0, position, True)
+    return BatchRun(data, position, table) if rows and table["crc_ok"][0] else None
+
+
+def _joined(first: Damage, second: Damage) -> Damage:
+    """Two stretches of damage side by side as one, for asking which offsets they can have held."""
+    length = second.position + second.length - first.position
+    return first._replace(length=length, last_offset=second.last_offset)

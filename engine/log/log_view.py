@@ -1,0 +1,471 @@
+"""A partition's log at one moment: what it holds, and every way of looking something up in it.
+
+What Kafka serves is right: offsets, time look-ups and the fate of transactions are those of a broker that
+has this log. Where Kafka's time look-up finds nothing only because the first segment that is new enough
+has its hit below the log start, the search goes on in the next segment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    LimitExceededError,
+    UnsupportedCodecError,
+)
+from engine.log import stable_offset
+from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
+from engine.log.log_segment import BatchLocation, LogSegment, first_offset
+from engine.log.log_segments import LogSegments
+from engine.log.problems import ProblemEntry
+from engine.log.scan import BatchRun, Damage
+from engine.log.segment_times import max_timestamp
+from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
+from engine.record.batch_table import Problem
+from engine.record.columns import Columns
+from engine.source_files import SourceEntry
+from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.units import (
+    MAX_INT64,
+    NO_TIMESTAMP,
+    FoundTimestamp,
+    LogOffsetMetadata,
+    Offset,
+    Position,
+    Timestamp,
+    TimestampOffset,
+    TopicPartition,
+)
+
+if TYPE_CHECKING:
+    from engine.log.partition_log import PartitionLog
+
+T = TypeVar("T")
+
+
+class LogView:
+    """One state of a log; never changes, so threads share it without locks.
+
+    Attributes:
+        log: the partition it is a view of.
+        generation: counts the views of the partition.
+        rewrites: counts the times that something shown before may have been replaced or cut off; while it
+            stays, views only gain records.
+        listing: the partition's folder.
+        base_offsets: of the segments, ascending.
+        log_start_offset: the first offset that is served.
+        log_end_offset: one past the last record: the offset of the next one.
+
+    Look-ups raise FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    """
+
+    __slots__ = (
+        "_active", "_lazy", "_lock", "_segments", "base_offsets", "generation", "listing", "log",
+        "log_end_offset", "log_start_offset", "rewrites",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        listing: FolderListing,
+        segments: dict[Offset, LogSegment],
+        active: LogSegment | None,
+        *,
+        log_start_offset: Offset,
+        log_end_offset: Offset,
+        generation: int,
+        rewrites: int,
+    ) -> None:
+        self.log = log
+        self.listing = listing
+        self.base_offsets = listing.base_offsets
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.generation = generation
+        self.rewrites = rewrites
+        self._segments = segments
+        self._active = active
+        self._lazy: dict[str, Any] = {}
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: offsets {self.log_start_offset} to {self.log_end_offset}>"
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """The partition's name in its source."""
+        return self.log.name
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Topic and partition; the number is -1 when the folder's name does not tell."""
+        return self.log.topic_partition
+
+    @property
+    def live(self) -> bool:
+        """Whether somebody writes to it, as far as can be told."""
+        return self.log.is_live()
+
+    @property
+    def files(self) -> tuple[SourceEntry, ...]:
+        """Everything in the partition's folder, sorted by name."""
+        return self.listing.entries
+
+    @property
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What lies in the folder and is not part of the log."""
+        return self.listing.leftovers
+
+    @property
+    def kraft_snapshots(self) -> tuple[KRaftSnapshot, ...]:
+        """The complete snapshots of a KRaft log."""
+        return self.listing.kraft_snapshots
+
+    @property
+    def problems(self) -> list[ProblemEntry]:
+        """What was found wrong so far; look-ups add to it."""
+        return self.log.problems.entries()
+
+    # Segments
+
+    def __len__(self) -> int:
+        return len(self.base_offsets)
+
+    def segment_at(self, place: int) -> LogSegment:
+        """The segment in a place, counted from the oldest, which is 0."""
+        base = self.base_offsets[place]
+        active = self._active
+        if active is not None and base == active.base_offset:
+            return active
+        segment = self._segments.get(base)
+        if segment is None:
+            segment = self._segments.setdefault(base, self.log.make_segment(base))
+        return segment
+
+    @property
+    def segments(self) -> LogSegments[LogSegment]:
+        """All segments by base offset."""
+        return self._once(
+            "segments", lambda: LogSegments(self.segment_at(i) for i in range(len(self.base_offsets)))
+        )
+
+    @property
+    def active_segment(self) -> LogSegment | None:
+        """The newest segment; None when there is none."""
+        return self._active
+
+    @property
+    def end_position(self) -> Position:
+        """Where the last good batch ends in the active segment."""
+        return 0 if self._active is None else self._active.end
+
+    def segment_for(self, offset: Offset) -> LogSegment | None:
+        """The segment that holds an offset, if any does; None below the first one."""
+        place = bisect_right(self.base_offsets, offset) - 1
+        return None if place < 0 else self.segment_at(place)
+
+    def segments_from(self, offset: Offset) -> Iterator[LogSegment]:
+        """The segment that may hold an offset, or else the first one, and those after it."""
+        for place in range(max(bisect_right(self.base_offsets, offset) - 1, 0), len(self)):
+            yield self.segment_at(place)
+
+    def _next_base(self, segment: LogSegment) -> Offset:
+        place = bisect_right(self.base_offsets, segment.base_offset)
+        return self.base_offsets[place] if place < len(self.base_offsets) else self.log_end_offset
+
+    # Offsets and state
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Up to where the log was known to be replicated, between log start and log end.
+
+        The checkpoint lags behind a running broker by up to five seconds.
+        """
+        known = self.log.checkpoints.high_watermark(self.partition)
+        if known is None:
+            return self.log_start_offset
+        return max(self.log_start_offset, min(known, self.log_end_offset))
+
+    @property
+    def open_transactions(self) -> tuple[OngoingTxn, ...]:
+        """The transactions without an end, by first offset."""
+        return self.transaction_state.ongoing
+
+    @property
+    def transaction_state(self) -> TransactionState:
+        """The open transactions at the log end; not to be changed."""
+        return self._once(
+            "transactions", lambda: stable_offset.transaction_state(self, self.log_end_offset)
+        )
+
+    def known_transaction_state(self) -> TransactionState | None:
+        """The same, if it was asked for before."""
+        found: TransactionState | None = self._lazy.get("transactions")
+        return found
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Where the first open transaction begins, else the log end: what read_committed sees lies below.
+
+        A broker also holds it at the high watermark, which a file reader knows only late.
+        """
+        ongoing = self.open_transactions
+        if not ongoing:
+            return self.log_end_offset
+        return max(ongoing[0].first_offset, self.log_start_offset)
+
+    def first_unstable_offset(self, until: Offset) -> Offset:
+        """The last stable offset as it was when the log ended at `until`."""
+        if until >= self.log_end_offset:
+            return self.last_stable_offset
+        ongoing = stable_offset.transaction_state(self, until).ongoing
+        return max(ongoing[0].first_offset, self.log_start_offset) if ongoing else until
+
+    @property
+    def leader_epochs(self) -> LeaderEpochCache:
+        """The leader epochs, from their checkpoint or, where that is missing or broken, from the batches."""
+        return self._once("leader_epochs", lambda: stable_offset.leader_epochs(self))
+
+    @property
+    def topic_id(self) -> str | None:
+        """The topic's id in base64, from partition.metadata; None when that does not tell."""
+        return self._once("topic_id", lambda: stable_offset.topic_id(self))
+
+    # Look-ups by offset
+
+    def locate(self, offset: Offset) -> BatchLocation | None:
+        """The first batch that reaches an offset of [log start, log end); None outside of that.
+
+        In a gap, which compaction leaves, that is the batch after it. The batch's checksum is not checked
+        here but where it is read.
+        """
+        if not self.log_start_offset <= offset < self.log_end_offset:
+            return None
+        for place in range(max(bisect_right(self.base_offsets, offset) - 1, 0), len(self)):
+            found = self.segment_at(place).locate(offset)
+            if found is not None:
+                return found
+        return None
+
+    def batch(self, offset: Offset) -> tuple[LogSegment, BatchRun] | None:
+        """The batch whose offsets include this one, checked, as a run of one row.
+
+        None when the offset is outside of [log start, log end) or in a gap between batches. The record
+        itself can be missing all the same: compaction keeps the batch's offsets.
+
+        Raises:
+            CorruptRecordError: damage took, or may have taken, the batch.
+        """
+        if not self.log_start_offset <= offset < self.log_end_offset:
+            return None
+        place = bisect_right(self.base_offsets, offset) - 1
+        if place < 0:
+            return None
+        segment = self.segment_at(place)
+        run = segment.batch(offset)
+        if run is None or int(run.table["base_offset"][0]) > offset and first_offset(run) > offset:
+            return None
+        return segment, run
+
+    def record(self, offset: Offset) -> tuple[Columns, int] | None:
+        """The record with exactly this offset: its batch's records and its place in them.
+
+        None when the offset is outside of [log start, log end) or compaction took it.
+
+        Raises:
+            CorruptRecordError, InvalidRecordError, LimitExceededError, UnsupportedCodecError: it is, or
+                may be, in a batch that cannot be read.
+        """
+        found = self.batch(offset)
+        if found is None:
+            return None
+        segment, run = found
+        columns = kernel.decode(
+            run.buffer,
+            run.table,
+            0,
+            1,
+            start_position=run.start_position,
+            budgets=self.log.budgets,
+        )
+        places = np.flatnonzero(columns.table["offset"] == offset)
+        if len(places):
+            return columns, int(places[0])
+        if columns.problems:
+            raise decode_error(columns.problems[0], segment, run)
+        return None
+
+    def batch_bytes(self, location: BatchLocation) -> bytes:
+        """A batch as it lies on disk.
+
+        Raises:
+            CorruptRecordError: its checksum is wrong.
+        """
+        return location.segment.checked_bytes(location.position, location.size)
+
+    def positions(
+        self, segment: LogSegment, start_offset: Offset, stop_offset: Offset
+    ) -> tuple[Position, Position]:
+        """The bytes of a segment's whole batches that hold offsets of [start_offset, stop_offset)."""
+        if stop_offset >= self._next_base(segment):
+            stop_offset = MAX_INT64
+        return segment.positions(start_offset, stop_offset)
+
+    def runs(
+        self, start_offset: Offset | None = None, stop_offset: Offset | None = None
+    ) -> Iterator[tuple[LogSegment, BatchRun | Damage]]:
+        """The good batches that hold offsets of [start, stop), and what is damaged there, in log order.
+
+        The first and the last batch are whole: they may hold records outside the range. What is torn
+        after the last good batch of a live log is not there yet.
+
+        Args:
+            start_offset: by default the log start; may lie below it, since records there can still be on disk.
+            stop_offset: by default the log end.
+        """
+        start = self.log_start_offset if start_offset is None else start_offset
+        stop = self.log_end_offset if stop_offset is None else stop_offset
+        expected: Offset | None = None
+        for segment in self.segments_from(start):
+            if segment.base_offset >= stop > start:
+                return
+            if start >= stop:
+                return
+            first, last = self.positions(segment, start, stop)
+            if segment is self._active and stop >= self.log_end_offset and not self.live:
+                last = max(last, segment.file_size)
+            for item in segment.scan(first, last, next_offset=expected):
+                if isinstance(item, BatchRun):
+                    expected = item.next_offset
+                yield segment, item
+
+    # Look-ups by time
+
+    def offset_for_time(self, timestamp: Timestamp) -> FoundTimestamp | None:
+        """The first record, in offset order, at or after a time; None if there is none.
+
+        Raises:
+            UnsupportedCodecError: it may lie in a batch whose codec is not installed.
+        """
+        place = max(bisect_right(self.base_offsets, self.log_start_offset) - 1, 0)
+        while place < len(self):
+            place = self._first_new_enough(place, timestamp)
+            if place == len(self):
+                return None
+            segment = self.segment_at(place)
+            if segment.max_timestamp.timestamp >= timestamp:
+                found = segment.find_timestamp(timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+            place += 1
+        return None
+
+    def _first_new_enough(self, start: int, timestamp: Timestamp) -> int:
+        """The first place from `start` on that can hold a record this new; their number if none.
+
+        What was learned is kept: the largest timestamp up to each place, which only grows.
+        """
+        with self._lock:
+            newest: list[Timestamp] = self._lazy.setdefault("newest", [])
+            if not newest or newest[-1] < timestamp:
+                for place in range(len(newest), len(self)):
+                    largest = self.segment_at(place).max_timestamp.timestamp
+                    newest.append(max(largest, newest[-1] if newest else NO_TIMESTAMP))
+                    if largest >= timestamp:
+                        break
+            return max(start, bisect_left(newest, timestamp))
+
+    @property
+    def max_timestamp(self) -> FoundTimestamp | None:
+        """The first record that has the largest timestamp; None when no record has one."""
+        return self._once("max_timestamp", self._find_max_timestamp)
+
+    def _find_max_timestamp(self) -> FoundTimestamp | None:
+        first = max(bisect_right(self.base_offsets, self.log_start_offset) - 1, 0)
+        best: tuple[Timestamp, int] | None = None
+        for place in range(first, len(self)):
+            segment = self.segment_at(place)
+            largest = segment.max_timestamp
+            if place == first and segment.base_offset < self.log_start_offset:
+                position = segment.seek(self.log_start_offset).position
+                nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+                largest = max_timestamp(segment, (nothing, position))
+            if largest.timestamp >= 0 and (best is None or largest.timestamp > best[0]):
+                best = largest.timestamp, place
+        if best is None:
+            return None
+        return self.segment_at(best[1]).find_timestamp(best[0], self.log_start_offset)
+
+    # Transactions
+
+    def fates(self, segment: LogSegment, run: BatchRun) -> npt.NDArray[np.uint8] | None:
+        """A transactions.Fate for each row of a run; None when no row is transactional."""
+        return self._once("fates", self._fate_finder).fates(segment, run)
+
+    def _fate_finder(self) -> FateFinder:
+        def segments_from(segment: MarkedSegment) -> Iterator[MarkedSegment]:
+            assert isinstance(segment, LogSegment)
+            return self.segments_from(segment.base_offset)
+
+        return FateFinder(segments_from, lambda: self.open_transactions, self.log.markers)
+
+    # Reading as a fetch does
+
+    def offset_metadata(self, offset: Offset) -> LogOffsetMetadata:
+        """An offset with its segment and position; at the log end, where the next batch will be.
+
+        In a gap it is where the batch after the gap starts.
+        """
+        active = self._active
+        found = None
+        if offset < self.log_end_offset:
+            for segment in self.segments_from(offset):
+                found = segment.locate(offset)
+                if found is not None:
+                    return LogOffsetMetadata(offset, segment.base_offset, found.position)
+        if active is None:
+            return LogOffsetMetadata(offset)
+        return LogOffsetMetadata(offset, active.base_offset, active.end)
+
+    def read_side_file(self, name: str) -> bytes:
+        """A checkpoint, snapshot or the like of the partition's folder, whole.
+
+        Raises FileNotFoundError, other OSError, LimitExceededError.
+        """
+        return self.log.read_side_file(name)
+
+    def _once(self, name: str, find: Callable[[], T]) -> T:
+        """What is found out once; two threads may both do it, and get the same."""
+        found: T
+        lazy = self._lazy
+        if name in lazy:
+            found = lazy[name]
+        else:
+            found = lazy.setdefault(name, find())
+        return found
+
+
+def decode_error(problem: Any, segment: LogSegment, run: BatchRun, row: int = 0) -> Exception:
+    """The error for a batch that does not decode whole."""
+    facts: Mapping[str, Any] = {
+        "path": segment.path,
+        "position": int(run.table["position"][row]),
+    }
+    if problem.code == Problem.CODEC_MISSING:
+        return UnsupportedCodecError(problem.detail)
+    if problem.code == Problem.LIMIT:
+        return LimitExceededError(problem.detail, limit="inflated_bytes", **facts)
+    if problem.code == Problem.DECOMPRESSION:
+        return CorruptRecordError(problem.detail, **facts)
+    return InvalidRecordError(problem.detail, index=problem.record_index, **facts)

@@ -1,0 +1,65 @@
+"""What is wrong with a source, one entry each, without end: the oldest entries go first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, TypeAlias
+
+from engine.errors import DamagedFileError
+from engine.units import Position
+
+ProblemEntry: TypeAlias = dict[str, Any]
+"""kind, file, reason; position, expected and found where they are known; partition where there is one."""
+
+MOST_PROBLEMS = 1000
+
+
+class Problems:
+    """A bounded list of findings without repetitions; safe from several threads."""
+
+    __slots__ = ("_entries", "_lock", "_most", "partition")
+
+    def __init__(self, partition: str | None = None, *, most: int = MOST_PROBLEMS) -> None:
+        self.partition = partition
+        self._most = most
+        self._entries: OrderedDict[tuple[Any, ...], ProblemEntry] | None = None
+        self._lock = Lock()
+
+    def add(
+        self,
+        kind: str,
+        file: str,
+        reason: str,
+        *,
+        position: Position | None = None,
+        expected: object = None,
+        found: object = None,
+    ) -> None:
+        """Note a finding; the same kind at the same place is noted once."""
+        entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
+        entry |= {"kind": kind, "file": file, "reason": reason}
+        facts = {"position": position, "expected": expected, "found": found}
+        entry |= {name: fact for name, fact in facts.items() if fact is not None}
+        with self._lock:
+            if self._entries is None:
+                self._entries = OrderedDict()
+            self._entries.setdefault((kind, file, position), entry)
+            while len(self._entries) > self._most:
+                self._entries.popitem(last=False)
+
+    def add_error(self, kind: str, file: str, error: Exception) -> None:
+        """Note what an exception says."""
+        if isinstance(error, DamagedFileError):
+            facts = {"expected": error.expected, "found": error.found}
+            self.add(kind, file, error.reason, position=error.position, **facts)
+        else:
+            self.add(kind, file, str(error))
+
+    def __len__(self) -> int:
+        return len(self._entries or ())
+
+    def entries(self) -> list[ProblemEntry]:
+        """All findings, the oldest first."""
+        with self._lock:
+            return list((self._entries or {}).values())

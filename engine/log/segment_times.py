@@ -1,0 +1,137 @@
+"""Look-ups by time in one segment: its largest timestamp, and the first record at or after a time.
+
+The time index says where to begin. An entry is taken when the batch with its offset has its timestamp;
+else the search begins at the segment's start, and the partition's problems say so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine import kernel
+from engine.errors import UnsupportedCodecError
+from engine.log.scan import BatchRun
+from engine.record.batch_table import Problem
+from engine.units import (
+    NO_TIMESTAMP,
+    FoundTimestamp,
+    Offset,
+    Position,
+    Timestamp,
+    TimestampOffset,
+)
+
+if TYPE_CHECKING:
+    from engine.log.log_segment import LogSegment
+
+_CHUNK = 64 * 1024
+_MOST_STEPS_BACK = 3
+
+
+def first_batch_timestamp(segment: LogSegment) -> Timestamp | None:
+    """The first good batch's largest timestamp; None when there is no batch or no timestamp."""
+    for item in segment.scan(chunk=_CHUNK):
+        if isinstance(item, BatchRun):
+            found = int(item.table["max_timestamp"][0])
+            return found if found >= 0 else None
+    return None
+
+
+def max_timestamp(
+    segment: LogSegment, before: tuple[TimestampOffset, Position] | None = None
+) -> TimestampOffset:
+    """The largest timestamp and the last offset of the first batch that has it; (-1, base) if none.
+
+    Args:
+        segment: where to look.
+        before: what is known up to a position, as of an earlier state of the segment.
+    """
+    nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+    largest, position = before or proven_entry(segment, None) or (nothing, 0)
+    for item in segment.scan(position):
+        if isinstance(item, BatchRun):
+            times = item.table["max_timestamp"]
+            row = int(times.argmax())
+            if times[row] > largest.timestamp:
+                last = int(item.table["last_offset"][row])
+                largest = TimestampOffset(int(times[row]), last)
+    return largest
+
+
+def proven_entry(
+    segment: LogSegment, timestamp: Timestamp | None
+) -> tuple[TimestampOffset, Position] | None:
+    """The time index's entry at or before a time (None: the last), and where its batch starts."""
+    index = segment.time_index()
+    problems = segment.files.problems
+    try:
+        entry = index.last_entry if timestamp is None else index.lookup(timestamp)
+        for _ in range(_MOST_STEPS_BACK):
+            if entry.timestamp == NO_TIMESTAMP:
+                return None
+            landing = segment.seek(entry.offset)
+            if landing.run is not None and landing.damage is None:
+                row = landing.run.table[landing.row]
+                if row["max_timestamp"] == entry.timestamp:
+                    return entry, int(row["position"])
+            if entry.offset < segment.next_offset:  # else a growing segment is known to end before
+                reason = (
+                    f"no batch with offset {entry.offset} has the timestamp that the index says"
+                )
+                problems.add("time_index", str(index.path), reason, expected=entry.timestamp)
+            entry = index.lookup(entry.timestamp - 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.add_error("time_index", str(index.path), error)
+    return None
+
+
+def find_timestamp(
+    segment: LogSegment, timestamp: Timestamp, start_offset: Offset
+) -> FoundTimestamp | None:
+    """The first record, in offset order, at or after a time and at or above `start_offset`.
+
+    Raises:
+        UnsupportedCodecError: the record may lie in a batch whose codec is not installed.
+    """
+    entry = proven_entry(segment, timestamp)
+    position = entry[1] if entry else 0
+    if start_offset > segment.base_offset:
+        position = max(position, segment.seek(start_offset).position)
+    for item in segment.scan(position, chunk=_CHUNK):
+        if not isinstance(item, BatchRun):
+            continue
+        fits = item.table["max_timestamp"] >= timestamp
+        fits &= item.table["last_offset"] >= start_offset
+        for row in np.flatnonzero(fits).tolist():
+            found = _find_in_batch(segment, item, row, timestamp, start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def _find_in_batch(
+    segment: LogSegment, run: BatchRun, row: int, timestamp: Timestamp, start_offset: Offset
+) -> FoundTimestamp | None:
+    columns = kernel.decode(
+        run.buffer,
+        run.table,
+        row,
+        row + 1,
+        start_position=run.start_position,
+        budgets=segment.budgets,
+    )
+    fits = np.flatnonzero((columns.timestamp >= timestamp) & (columns.offset >= start_offset))
+    if len(fits):
+        at = int(fits[0])
+        epoch = int(run.table["leader_epoch"][row])
+        return FoundTimestamp(int(columns.timestamp[at]), int(columns.offset[at]), epoch)
+    for problem in columns.problems:
+        if problem.code == Problem.CODEC_MISSING:
+            raise UnsupportedCodecError(problem.detail)
+        position = int(run.table["position"][row])
+        segment.files.problems.add("records", segment.path, problem.detail, position=position)
+    return None

@@ -1,0 +1,127 @@
+"""The offset checkpoints of a log dir, for all its partitions: read when they are first asked for.
+
+A broker replaces them every few seconds, so they lag behind it; they are read again when they changed. One
+that cannot be read is treated as if it were not there, as a broker does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from time import monotonic
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
+from engine.errors import DamagedFileError
+from engine.file_names import (
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+)
+from engine.log.problems import Problems
+from engine.source_files import SourceRoot
+from engine.units import Offset, TopicPartition
+
+_MAX_AGE = 0.2
+
+
+class _CheckpointFile:
+    __slots__ = ("checked", "lock", "name", "offsets", "stamp")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.offsets: dict[TopicPartition, Offset] = {}
+        self.stamp: tuple[int, ...] | None = None
+        self.checked: float | None = None
+        self.lock = Lock()
+
+
+class SourceCheckpoints:
+    """What a log dir's checkpoints say about its partitions; safe from several threads.
+
+    Args:
+        root: the log dir; None for a source without one, of which nothing is known.
+        problems: where to note files that do not parse.
+        frozen: read each file once.
+        budgets: `checkpoint_bytes` bounds a file.
+    """
+
+    def __init__(
+        self,
+        root: SourceRoot | None,
+        problems: Problems,
+        *,
+        frozen: bool = False,
+        budgets: Budgets = DEFAULT_BUDGETS,
+    ) -> None:
+        self._root = root
+        self._problems = problems
+        self._frozen = frozen
+        self._limit = budgets.checkpoint_bytes
+        self._log_start = _CheckpointFile(LOG_START_OFFSET_CHECKPOINT)
+        self._replication = _CheckpointFile(REPLICATION_OFFSET_CHECKPOINT)
+        self._recovery = _CheckpointFile(RECOVERY_POINT_CHECKPOINT)
+        self._cleaner = _CheckpointFile(CLEANER_OFFSET_CHECKPOINT)
+        if frozen:
+            for file in (self._log_start, self._replication, self._recovery, self._cleaner):
+                self._offsets(file)
+
+    def log_start_offset(self, partition: TopicPartition) -> Offset | None:
+        """Where the log starts, when that is not its first segment's base."""
+        return self._offsets(self._log_start).get(partition)
+
+    def high_watermark(self, partition: TopicPartition) -> Offset | None:
+        """Up to where the log was known to be replicated."""
+        return self._offsets(self._replication).get(partition)
+
+    def recovery_point(self, partition: TopicPartition) -> Offset | None:
+        """Up to where the log was flushed."""
+        return self._offsets(self._recovery).get(partition)
+
+    def cleaner_offset(self, partition: TopicPartition) -> Offset | None:
+        """Up to where the log was compacted."""
+        return self._offsets(self._cleaner).get(partition)
+
+    def all_log_start_offsets(self) -> Mapping[TopicPartition, Offset]:
+        """The whole log-start-offset-checkpoint."""
+        return self._offsets(self._log_start)
+
+    def all_high_watermarks(self) -> Mapping[TopicPartition, Offset]:
+        """The whole replication-offset-checkpoint."""
+        return self._offsets(self._replication)
+
+    def all_recovery_points(self) -> Mapping[TopicPartition, Offset]:
+        """The whole recovery-point-offset-checkpoint."""
+        return self._offsets(self._recovery)
+
+    def all_cleaner_offsets(self) -> Mapping[TopicPartition, Offset]:
+        """The whole cleaner-offset-checkpoint."""
+        return self._offsets(self._cleaner)
+
+    def _offsets(self, file: _CheckpointFile) -> dict[TopicPartition, Offset]:
+        checked = file.checked
+        if checked is not None and (self._frozen or monotonic() - checked < _MAX_AGE):
+            return file.offsets
+        if self._root is None:
+            return file.offsets
+        with file.lock:
+            self._read_again(self._root, file)
+            file.checked = monotonic()
+        return file.offsets
+
+    def _read_again(self, root: SourceRoot, file: _CheckpointFile) -> None:
+        """Take in the file when it is another one than before."""
+        try:
+            status = root.stat(file.name)
+            stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if stamp == file.stamp:
+                return
+            file.stamp = stamp
+            data = root.read(file.name, limit=self._limit)
+            file.offsets = parse_offset_checkpoint(data, path=file.name)
+        except FileNotFoundError:
+            file.offsets, file.stamp = {}, None
+        except (DamagedFileError, OSError) as error:
+            self._problems.add_error("checkpoint", file.name, error)
+            file.offsets = {}

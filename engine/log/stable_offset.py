@@ -1,0 +1,168 @@
+"""State of a log that is worked out from side files and proven, or from the batches themselves.
+
+Open transactions: the newest producer snapshot that checks out, then the headers of everything after it.
+Leader epochs: their checkpoint, else the batches. A side file that is missing or wrong costs time, not
+truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.checkpoint.partition_metadata import parse_partition_metadata
+from engine.errors import DamagedFileError
+from engine.file_names import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    producer_snapshot_name,
+)
+from engine.log.scan import BatchRun
+from engine.log.transactions import CONTROL, TRANSACTIONAL, OngoingTxn, TransactionState
+from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.state.producer_snapshot import ProducerSnapshot
+from engine.units import EpochEntry, Offset
+
+if TYPE_CHECKING:
+    from engine.log.log_segment import LogSegment
+    from engine.log.log_view import LogView
+
+
+def transaction_state(view: LogView, until: Offset) -> TransactionState:
+    """The transactions that are open when the log ends at `until`."""
+    start, state = _newest_snapshot(view, until)
+    for _, item in view.runs(start, until):
+        if isinstance(item, BatchRun):
+            if item.base_offset < start:
+                item = _from_offset(item, start)
+            state.apply(item, until)
+    return state
+
+
+def _from_offset(run: BatchRun, start: Offset) -> BatchRun:
+    """The run without the batches that lie below an offset."""
+    keep = run.table["last_offset"] >= start
+    return run._replace(table=run.table[keep])
+
+
+def _newest_snapshot(view: LogView, until: Offset) -> tuple[Offset, TransactionState]:
+    """Where to go on from, and what is open there."""
+    first = view.base_offsets[0] if view.base_offsets else 0
+    for offset in reversed(view.listing.producer_snapshots):
+        if offset > until:
+            continue
+        if offset <= first:
+            break
+        ongoing = _proven_snapshot(view, offset)
+        if ongoing is not None:
+            return offset, TransactionState(ongoing)
+    return first, TransactionState()
+
+
+def _proven_snapshot(view: LogView, offset: Offset) -> list[OngoingTxn] | None:
+    """What a snapshot says is open; None when the snapshot is broken or the log says otherwise."""
+    name = producer_snapshot_name(offset)
+    try:
+        entries = ProducerSnapshot.parse(view.read_side_file(name), name)
+    except (DamagedFileError, OSError) as error:
+        view.log.problems.add_error("producer_snapshot", name, error)
+        return None
+    ongoing = []
+    for entry in entries:
+        first = entry.current_txn_first_offset
+        if first is None:
+            continue
+        if first >= offset or not _begins_transaction(view, first, entry.producer_id):
+            view.log.problems.add(
+                "producer_snapshot",
+                name,
+                f"no transaction of producer {entry.producer_id} begins at offset {first}",
+            )
+            return None
+        ongoing.append(OngoingTxn(entry.producer_id, entry.producer_epoch, first))
+    return ongoing
+
+
+def _begins_transaction(view: LogView, offset: Offset, producer_id: int) -> bool:
+    """Whether a batch of a producer's transaction starts at exactly this offset."""
+    segment = view.segment_for(offset)
+    if segment is None:
+        return False
+    try:
+        run = segment.batch(offset)
+    except DamagedFileError:
+        return False
+    if run is None:
+        return False
+    row = run.table[0]
+    flags = int(row["attributes"])
+    return bool(
+        row["base_offset"] == offset
+        and row["producer_id"] == producer_id
+        and row["magic"] == 2
+        and flags & TRANSACTIONAL
+        and not flags & CONTROL
+    )
+
+
+def leader_epochs(view: LogView) -> LeaderEpochCache:
+    """The epochs of a log's checkpoint, without those that begin past its end; else of its batches."""
+    name = LEADER_EPOCH_CHECKPOINT
+    try:
+        entries = parse_leader_epochs(view.read_side_file(name), path=name)
+    except FileNotFoundError:
+        return LeaderEpochCache(epochs_of_batches(view))
+    except (DamagedFileError, OSError) as error:
+        view.log.problems.add_error("leader_epochs", name, error)
+        return LeaderEpochCache(epochs_of_batches(view))
+    known = [entry for entry in entries if entry.start_offset <= view.log_end_offset]
+    if len(known) < len(entries):
+        view.log.problems.add(
+            "leader_epochs",
+            name,
+            "an epoch begins past the log end",
+            expected=f"at most {view.log_end_offset}",
+            found=entries[-1].start_offset,
+        )
+    return LeaderEpochCache(known)
+
+
+def epochs_of_batches(view: LogView) -> Iterator[EpochEntry]:
+    """The epochs that the batches name; of two segments that begin in the same one the first is not read."""
+    latest = -1
+    firsts = [_first_epoch(view.segment_at(place)) for place in range(len(view))]
+    for place, first in enumerate(firsts):
+        following = next((entry for entry in firsts[place + 1 :] if entry is not None), None)
+        if first is None:
+            continue
+        if first.epoch > latest:
+            latest = first.epoch
+            yield first
+        if following is not None and following.epoch == latest:
+            continue
+        for item in view.segment_at(place).scan():
+            if isinstance(item, BatchRun):
+                for row in item.table[item.table["leader_epoch"] > latest]:
+                    if row["leader_epoch"] > latest:
+                        latest = int(row["leader_epoch"])
+                        yield EpochEntry(latest, int(row["base_offset"]))
+
+
+def _first_epoch(segment: LogSegment) -> EpochEntry | None:
+    for item in segment.scan(chunk=64 * 1024):
+        if isinstance(item, BatchRun):
+            return EpochEntry(int(item.table["leader_epoch"][0]), item.base_offset)
+    return None
+
+
+def topic_id(view: LogView) -> str | None:
+    """The id in partition.metadata; None when there is none or it is broken, which is noted."""
+    try:
+        data = view.read_side_file(PARTITION_METADATA)
+        return parse_partition_metadata(data, path=PARTITION_METADATA).topic_id
+    except FileNotFoundError:
+        return None
+    except (DamagedFileError, OSError) as error:
+        view.log.problems.add_error("partition_metadata", PARTITION_METADATA, error)
+        return None

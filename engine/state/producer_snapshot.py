@@ -1,0 +1,139 @@
+"""Producer snapshots (.snapshot): what a broker knew of each producer just before the offset in the name.
+
+Big-endian: version (int16, 1), CRC-32C of all that follows (uint32), number of entries (int32), entries of
+46 bytes. See ProducerSnapshot and ProducerStateManager in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.coding.checksums import crc32c
+from engine.coding.layout import Int16, Int32, Int64, Layout, UInt32
+from engine.errors import CorruptSnapshotError
+from engine.units import Offset, Timestamp
+
+CURRENT_VERSION = 1
+
+
+class SnapshotHeader(NamedTuple):
+    """The first 10 bytes."""
+
+    version: Int16
+    crc: UInt32
+    entry_count: Int32
+
+
+class SnapshotEntry(NamedTuple):
+    """A producer as it lies in the file; -1 for no batch and for no transaction."""
+
+    producer_id: Int64
+    producer_epoch: Int16
+    last_sequence: Int32
+    last_offset: Int64
+    offset_delta: Int32
+    timestamp: Int64
+    coordinator_epoch: Int32
+    current_txn_first_offset: Int64
+
+
+HEADER = Layout(SnapshotHeader)
+ENTRY = Layout(SnapshotEntry)
+_CHECKED_FROM = HEADER.position_of("entry_count")
+
+
+class BatchMetadata(NamedTuple):
+    """The last batch of a producer: its last sequence and offset, and how far before them it begins."""
+
+    last_sequence: int
+    last_offset: Offset
+    offset_delta: int
+    timestamp: Timestamp
+
+    @property
+    def first_offset(self) -> Offset:
+        """The batch's first offset."""
+        return self.last_offset - self.offset_delta
+
+    @property
+    def first_sequence(self) -> int:
+        """The batch's first sequence, which wraps after 2^31 - 1."""
+        return (self.last_sequence - self.offset_delta) % 2**31
+
+
+class ProducerStateEntry(NamedTuple):
+    """What is known of a producer.
+
+    Attributes:
+        coordinator_epoch: of the last transaction marker, -1 before the first.
+        current_txn_first_offset: where its open transaction begins, None when none is open.
+        last_batch: None when only markers are known.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    last_timestamp: Timestamp
+    current_txn_first_offset: Offset | None
+    last_batch: BatchMetadata | None
+
+
+class ProducerSnapshot:
+    """Reads the format; not made."""
+
+    @staticmethod
+    def parse(data: bytes, path: str | None = None) -> list[ProducerStateEntry]:
+        """The producers of a snapshot. Raises CorruptSnapshotError."""
+        return [_state(entry) for entry in parse_entries(data, path)]
+
+
+def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
+    """The entries as they lie in the file. Raises CorruptSnapshotError."""
+    if len(data) < HEADER.size:
+        raise CorruptSnapshotError(
+            "the snapshot is cut",
+            path=path,
+            expected=f"at least {HEADER.size} bytes",
+            found=f"{len(data)} bytes",
+        )
+    header = HEADER.unpack(data)
+    if header.version != CURRENT_VERSION:
+        raise CorruptSnapshotError(
+            "the version is unknown",
+            path=path,
+            position=0,
+            expected=CURRENT_VERSION,
+            found=header.version,
+        )
+    computed = crc32c(memoryview(data)[_CHECKED_FROM:])
+    if computed != header.crc:
+        raise CorruptSnapshotError(
+            "the checksum is wrong", path=path, expected=header.crc, found=computed
+        )
+    end = HEADER.size + header.entry_count * ENTRY.size
+    if header.entry_count < 0 or end > len(data):
+        raise CorruptSnapshotError(
+            "the snapshot has other than the entries it counts",
+            path=path,
+            position=_CHECKED_FROM,
+            expected=f"{header.entry_count} entries",
+            found=f"{(len(data) - HEADER.size) // ENTRY.size}",
+        )
+    return list(ENTRY.iter_unpack(memoryview(data)[HEADER.size : end]))
+
+
+def _state(entry: SnapshotEntry) -> ProducerStateEntry:
+    batch = None
+    if entry.last_offset >= 0:
+        batch = BatchMetadata(
+            entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp
+        )
+    first = entry.current_txn_first_offset
+    return ProducerStateEntry(
+        entry.producer_id,
+        entry.producer_epoch,
+        entry.coordinator_epoch,
+        entry.timestamp,
+        first if first >= 0 else None,
+        batch,
+    )

@@ -1,0 +1,109 @@
+"""`kafkafs mount` and `kafkafs umount`, and what mount(8) calls."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from kafkafs.cli.arguments import VALUE_MODES, source_paths
+
+BUDGET_HELP = (
+    "Options are comma-separated as in fstab: allow_other, cached_bytes=256M, workers=4, "
+    "attr_timeout=1, read_ahead_kb=1024, loop=stock, ro, nofail, …"
+)
+
+
+@click.command()
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("mountpoint")
+@click.option("-f", "--foreground", is_flag=True, help="Stay; end with ^C or an unmount.")
+@click.option("-o", "options", multiple=True, metavar="OPT,…", help=BUDGET_HELP)
+@click.option("--allow-other", is_flag=True,
+              help="Let other users in, as far as the source's modes let them.")  # fmt: skip
+@click.option("--snapshot", is_flag=True,
+              help="Freeze everything as it is now: for backups of a live directory.")  # fmt: skip
+@click.option("--auto-unmount", is_flag=True,
+              help="Unmount even after a crash. Without it a dead mount stays on purpose: an empty "
+              "folder would make rsync --delete erase the backup.")  # fmt: skip
+@click.option("--replace-dead", is_flag=True, help="Unmount a dead kafkafs mount there first.")
+@click.option("--allow-non-empty", is_flag=True, help="Mount over a folder that holds something.")
+@click.option("--loop", type=click.Choice(["fast", "stock"]), default=None,
+              help="The request loop: ours, or pyfuse3's own.")  # fmt: skip
+@click.option("--log-file", metavar="FILE", help="Write the daemon's log here too.")
+@click.option("--values", type=click.Choice(VALUE_MODES), default=None,
+              help="How keys and values are written in record lines.")  # fmt: skip
+@click.option("--debug", is_flag=True, help="Log every request that fails.")
+def mount(
+    sources: tuple[str, ...], mountpoint: str, options: tuple[str, ...], **flags: Any  # noqa: ANN401
+) -> None:
+    """Mount log dirs read-only; returns when the tree is ready, the daemon goes on behind.
+
+    \b
+    kafkafs mount /var/lib/kafka/data /mnt
+    kafkafs mount /disk1/kafka /disk2/kafka /mnt     several log.dirs, one tree
+    kafkafs mount --snapshot /var/lib/kafka/data /mnt
+    mount -t fuse.kafkafs /var/lib/kafka/data /mnt   with /sbin/mount.kafkafs, see README
+
+    SOURCE is a broker's log dir, a partition's folder or a .log file. /mnt/README.txt tells what is where.
+    """
+    daemon, mounting = fuse_modules()
+    try:
+        chosen = mounting.parse_options(options)
+        given = {name: value for name, value in flags.items() if value not in (None, False)}
+        run(daemon, source_paths(sources), mountpoint, replace(chosen, **given))
+    except mounting.MountError as error:
+        leave(error)
+
+
+@click.command()
+@click.argument("mountpoint")
+@click.option("-l", "--lazy", is_flag=True, help="Detach now, end when the last user is gone.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
+              help="How long to wait for the daemon to end.")  # fmt: skip
+def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
+    """Unmount, and wait until the daemon is gone.
+
+    \b
+    kafkafs umount /mnt
+    kafkafs umount --lazy /mnt
+    """
+    from kafkafs.fuse import umount as unmounting
+    from kafkafs.fuse.mounting import MountError
+
+    try:
+        sys.exit(unmounting.umount(mountpoint, lazy=lazy, timeout=timeout))
+    except MountError as error:
+        leave(error)
+
+
+def mount_as_helper(argv: list[str]) -> None:
+    """What mount(8) asks for: `SOURCE MOUNTPOINT [-o OPTIONS] [-sfnv…]`."""
+    daemon, mounting = fuse_modules()
+    from kafkafs.fuse import mount_helper
+
+    try:
+        sources, mountpoint, options = mount_helper.parse_helper_args(argv)
+        run(daemon, source_paths(tuple(sources)), mountpoint, options)
+    except mounting.MountError as error:
+        leave(error)
+
+
+def run(daemon: Any, paths: list[str], mountpoint: str, options: Any) -> None:  # noqa: ANN401
+    """Mount and leave with the daemon's status."""
+    sys.exit(daemon.run(paths, mountpoint, options))
+
+
+def fuse_modules() -> tuple[Any, Any]:
+    """The daemon and the mount options; only these commands need pyfuse3."""
+    from kafkafs.fuse import daemon, mounting
+
+    return daemon, mounting
+
+
+def leave(error: Exception) -> None:
+    """One line, and 2 for a wrong call or 3 for what cannot be done."""
+    click.echo(f"kafkafs: {error}", err=True)
+    sys.exit(2 if getattr(error, "usage", False) else 3)

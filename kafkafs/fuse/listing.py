@@ -1,0 +1,158 @@
+"""Listings, a page at a time: small folders with attributes, large ones as names only.
+
+An entry with attributes saves the look-up that `ls -l` would send for it, and costs the kernel a
+kilobyte; so the first entries of a folder get them, as far as they are quickly had, and the others do not.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyfuse3
+from pyfuse3 import EntryAttributes, ReaddirToken
+
+from kafkafs.fuse.errnos import errno_of
+from kafkafs.fuse.inode_table import InodeRecord, InodeTable
+from kafkafs.fuse.names_only import NameEntry
+from kafkafs.tree.node import Attrs, Directory, Entry, Kind
+
+FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}
+PLUS_SECONDS = 0.002
+"""How long one page may collect attributes; its other entries are names only."""
+
+
+class OpenDirectory:
+    """A folder's handle: where its listing is, so that the next page goes on without a new start.
+
+    Attributes:
+        cookie: of the last entry that was handed out; `pending` comes next, then `entries`.
+        plus: how many entries went out with attributes.
+    """
+
+    __slots__ = ("cookie", "directory", "entries", "pending", "plus", "record")
+
+    def __init__(self, record: InodeRecord, directory: Directory) -> None:
+        self.record = record
+        self.directory = directory
+        self.entries: Iterator[Entry] | None = None
+        self.pending: Entry | None = None
+        self.cookie = 0
+        self.plus = 0
+
+    def seek(self, start_id: int) -> Iterator[Entry]:
+        """The entries behind a cookie, the ones that are at hand if the listing stands there."""
+        after = start_id if start_id > 2 else 0
+        if self.entries is None or self.cookie != after:
+            self.entries, self.pending = self.directory.entries(after), None
+            self.cookie = after
+            if after == 0:
+                self.plus = 0
+        return self.entries
+
+    def restart(self) -> None:
+        """Forget the entries at hand: making them failed."""
+        self.entries = self.pending = None
+
+
+class Lister:
+    """Fills the replies to readdir requests. `name_entry` is None where names alone cannot be had."""
+
+    def __init__(
+        self,
+        table: InodeTable,
+        *,
+        fill: Callable[[InodeRecord, Attrs], EntryAttributes],
+        failed: Callable[[BaseException, InodeRecord, str], object],
+        name_entry: NameEntry | None,
+        plus_entries: int,
+    ) -> None:
+        self._table = table
+        self._fill = fill
+        self._failed = failed
+        self._name_entry = name_entry
+        self._plus_entries = plus_entries
+        self._plain = EntryAttributes()
+
+    def page(self, listing: OpenDirectory, start_id: int, token: ReaddirToken) -> None:
+        """The entries behind `start_id` that fit one reply.
+
+        An error behind the first entries ends the page; the next request meets it and reports it.
+        """
+        if start_id <= 1 and not self._dots(listing.record, start_id, token):
+            return
+        entries = listing.seek(start_id)
+        plus_until = time.perf_counter() + PLUS_SECONDS
+        replied = False
+        try:
+            entry = listing.pending or next(entries, None)
+            while entry is not None:
+                if not self._reply(listing, entry, token, plus_until):
+                    break
+                replied = True
+                listing.cookie = entry.cookie
+                entry = next(entries, None)
+        except BaseException:
+            listing.restart()
+            if replied:
+                return
+            raise
+        listing.pending = entry
+
+    def _reply(
+        self, listing: OpenDirectory, entry: Entry, token: ReaddirToken, plus_until: float
+    ) -> bool:
+        """Add an entry to the reply; False when it does not fit."""
+        if self._name_entry is None:
+            return self._reply_plus(listing, entry, token)
+        slow = getattr(listing.directory, "slow", False)
+        if not slow and listing.plus < self._plus_entries and time.perf_counter() < plus_until:
+            listing.plus += 1
+            return self._reply_plus(listing, entry, token)
+        return self._reply_name(entry, token)
+
+    def _dots(self, record: InodeRecord, start_id: int, token: ReaddirToken) -> bool:
+        """`.` and `..`, which count for no look-up; False when the reply is full."""
+        names = ((b".", record.inode), (b"..", record.parent))
+        for cookie, (name, inode) in enumerate(names, start=1):
+            if cookie > start_id:
+                entry = self._type_entry(inode, stat.S_IFDIR)
+                if not pyfuse3.readdir_reply(token, name, entry, cookie):
+                    return False
+        return True
+
+    def _type_entry(self, inode: int, mode: int) -> EntryAttributes:
+        """An entry for a name only."""
+        if self._name_entry is not None:
+            return self._name_entry(inode, mode)
+        entry = self._plain
+        entry.st_ino, entry.st_mode = inode, mode
+        entry.attr_timeout = entry.entry_timeout = 0
+        return entry
+
+    def _reply_name(self, entry: Entry, token: ReaddirToken) -> bool:
+        name = entry.name.encode("utf-8", "surrogateescape")
+        attributes = self._type_entry(entry.inode, FILE_TYPES[entry.kind])
+        return bool(pyfuse3.readdir_reply(token, name, attributes, entry.cookie))
+
+    def _reply_plus(self, listing: OpenDirectory, entry: Entry, token: ReaddirToken) -> bool:
+        """An entry with attributes, which counts as a look-up; a name only where they cannot be had."""
+        try:
+            node = listing.directory.lookup(entry.name)
+            attrs = node.attrs()
+        except Exception as error:  # noqa: BLE001  one broken entry must not hide the others
+            if errno_of(error) is None:
+                self._failed(error, listing.record, entry.name)
+            if self._name_entry is None:
+                return True  # left out: this reply cannot say a name without attributes
+            return self._reply_name(entry, token)
+        # A file's node is not kept: `grep -r` looks up what it opens, a listing alone opens nothing.
+        kept = node if isinstance(node, Directory) else None
+        record = self._table.remember(node.path, attrs.inode, listing.record.inode, kept)
+        name = entry.name.encode("utf-8", "surrogateescape")
+        reply: Any = pyfuse3.readdir_reply(token, name, self._fill(record, attrs), entry.cookie)
+        if not reply:
+            self._table.forget(((record.inode, 1),))
+        return bool(reply)

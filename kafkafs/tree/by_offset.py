@@ -1,0 +1,247 @@
+"""`offset/`: records, their keys, values and batches, and ranges of records, by offset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.log.partition_log import LogView
+from engine.record.attributes import CompressionType, TimestampType
+from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
+from kafkafs.decode.error_line import exception_facts, plain_json
+from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
+from kafkafs.tree.content import BytesContent
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.landmarks import first_offset, last_offset, segment_landmarks
+from kafkafs.tree.line_files import LineFile
+from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
+from kafkafs.tree.partition import Partition, PartitionNode
+from kafkafs.tree.path_names import OffsetRange, parse_range
+from kafkafs.tree.plain_files import FailingFile, PlainLink
+from kafkafs.tree.ranges import offsets_of_range
+from kafkafs.tree.streams import LineSource
+
+_RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
+_AFTER_LINKS = FIRST_COOKIE + 2
+
+
+class OffsetFolder(PartitionNode):
+    """`offset/`. Listed are a few landmarks; every record resolves."""
+
+    __slots__ = ()
+
+    def lookup(self, name: str) -> Node:
+        match = _RECORD.fullmatch(name)
+        if match is None:
+            return self._other(name)
+        offset = int(match[1])
+        partition = self.partition
+        view = partition.view()
+        try:
+            batch = partition.records.find(view, offset)
+        except (DamagedFileError, UnsupportedCodecError) as error:
+            return self._damaged(name, view, offset, match[2], error)
+        if batch is None:
+            raise NotFound(self.child(name), "no record with this offset")
+        if match[2] is None:
+            return RecordFile(self.path + "/" + name, partition, view, batch, offset)
+        return self._field(name, view, batch, offset, match[2])
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        partition = self.partition
+        view = partition.view()
+        if after < _AFTER_LINKS - 1 and first_offset(partition, view) is not None:
+            for index, name in enumerate(("earliest", "latest")):
+                if FIRST_COOKIE + index > after:
+                    yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
+        for offset in segment_landmarks(partition, view, after - _AFTER_LINKS):
+            cookie = min(offset + _AFTER_LINKS, MAX_INT64)
+            if cookie > after:
+                yield entry(self, str(offset), Kind.FILE, cookie)
+
+    def _other(self, name: str) -> Node:
+        partition = self.partition
+        view = partition.view()
+        if name in ("earliest", "latest"):
+            find = first_offset if name == "earliest" else last_offset
+            return offset_link(self.child(name), partition, view, find(partition, view), "")
+        offsets = parse_range(name)
+        if offsets is None:
+            raise NotFound(self.child(name))
+        return LineFile(
+            self.child(name), partition, lambda view: range_source(partition, view, offsets)
+        )
+
+    def _field(
+        self, name: str, view: LogView, batch: RenderedBatch, offset: Offset, field: str
+    ) -> Node:
+        if field == ".batch":
+            data: bytes | None = batch.raw()
+        else:
+            columns = batch.columns()
+            number = batch.number_of(columns, offset)
+            if number is None:
+                raise NotFound(self.child(name))
+            data = columns.key(number) if field == ".key" else columns.value(number)
+        if data is None:
+            raise NotFound(self.child(name), f"the record's {field[1:]} is null")
+        return FieldFile(self.child(name), self.partition, view, batch, offset, data)
+
+    def _damaged(
+        self, name: str, view: LogView, offset: Offset, field: str | None, error: Exception
+    ) -> Node:
+        """A record that cannot be read is there all the same; its raw batch can be had if it is whole."""
+        partition = self.partition
+        if field == ".batch":
+            batch = partition.records.locate(view, offset)
+            if batch is None:
+                raise error
+            rendered = RenderedBatch(*batch, partition.options, 0)
+            return FieldFile(self.child(name), partition, view, rendered, offset, rendered.raw())
+        facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
+        return FailingFile(
+            self.child(name), error, partition.owner(view),
+            ttl=partition.ttl(view), xattrs={"user.kafka.error": plain_json(facts)},
+        )  # fmt: skip
+
+
+def range_source(partition: Partition, view: LogView, offsets: OffsetRange) -> LineSource:
+    """What a range shows: an open end follows the log, a count of last records is as of now."""
+    start, end = offsets_of_range(view, offsets)
+    if offsets.last is None:
+        start = max(offsets.start or 0, view.log_start_offset)
+        end = MAX_INT64 if offsets.end is None else max(start, offsets.end)
+    return LineSource(partition.name, None, start, end)
+
+
+def offset_link(
+    path: str, partition: Partition, view: LogView, offset: Offset | None, folder: str
+) -> Node:
+    """A link to a record's file in `offset/`, seen from `folder`. Raises NotFound for no offset."""
+    if offset is None:
+        raise NotFound(path, "no such record")
+    owner = partition.owner(view)
+    return PlainLink(
+        path, f"{folder}{offset}", owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view)
+    )
+
+
+class RecordFile(File):
+    """`offset/N`: a record's line."""
+
+    __slots__ = ("_batch", "_line", "_offset", "_view", "partition")
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+    ) -> None:
+        self.path = path
+        self.partition = partition
+        self._view = view
+        self._batch = batch
+        self._offset = offset
+        line = batch.line(offset)
+        if line is None:
+            raise NotFound(path)
+        self._line = line
+
+    def attrs(self) -> Attrs:
+        partition, view = self.partition, self._view
+        owner = partition.owner(view)
+        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
+        return owner.file(self.path, len(self._line), mtime, partition.ttl(view))
+
+    def xattrs(self) -> dict[str, bytes]:
+        return record_xattrs(self._batch, self._offset, self._line)
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        return BytesContent(self._line)
+
+
+class FieldFile(RecordFile):
+    """`offset/N.key`, `.value`, `.batch`: bytes of a record."""
+
+    __slots__ = ("_data",)
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+        data: bytes,
+    ) -> None:
+        self.path = path
+        self.partition = partition
+        self._view = view
+        self._batch = batch
+        self._offset = offset
+        self._line = batch.line(offset) or b""
+        self._data = data
+
+    def attrs(self) -> Attrs:
+        partition, view = self.partition, self._view
+        owner = partition.owner(view)
+        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
+        return owner.file(self.path, len(self._data), mtime, partition.ttl(view))
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        return BytesContent(self._data)
+
+
+def record_mtime(batch: RenderedBatch, line: bytes, otherwise: int) -> int:
+    """The record's timestamp as a file time; `otherwise` for a record without one."""
+    timestamp = batch.timestamp(line) if line else batch.header("max_timestamp")
+    return otherwise if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
+
+
+def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str, bytes]:
+    """What the batch's header says about a record, as extended attributes."""
+    attributes = batch.header("attributes")
+    magic = batch.header("magic")
+    facts: dict[str, Any] = {
+        "offset": offset,
+        "segment": batch.segment.base_offset,
+        "magic": magic,
+        "batch_position": batch.header("position"),
+        "batch_size": batch.header("size"),
+        "batch_base_offset": batch.header("base_offset"),
+        "batch_last_offset": batch.header("last_offset"),
+        "crc": batch.header("crc"),
+        "compression": _name(CompressionType, attributes & 0x07),
+        "timestamp_type": _timestamp_type(magic, attributes),
+    }
+    if line:
+        facts["timestamp"] = batch.timestamp(line)
+    if magic >= 2:
+        facts |= {
+            "leader_epoch": batch.header("leader_epoch"),
+            "producer_id": batch.header("producer_id"),
+            "producer_epoch": batch.header("producer_epoch"),
+            "is_transactional": "true" if attributes & 0x10 else "false",
+            "is_control": "true" if attributes & 0x20 else "false",
+        }
+        columns = batch.columns()
+        number = batch.number_of(columns, offset)
+        if number is not None:
+            facts["sequence"] = int(columns.sequence[number])
+    return {f"user.kafka.{name}": str(value).encode() for name, value in facts.items()}
+
+
+def _name(names: type[CompressionType], number: int) -> str:
+    return names(number).name.lower() if number in list(names) else f"unknown({number})"
+
+
+def _timestamp_type(magic: int, attributes: int) -> str:
+    if magic == 0:
+        return TimestampType.NO_TIMESTAMP_TYPE.label
+    kind = TimestampType.LOG_APPEND_TIME if attributes & 0x08 else TimestampType.CREATE_TIME
+    return kind.label

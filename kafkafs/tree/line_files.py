@@ -1,0 +1,116 @@
+"""Files of record lines: segments (records/, committed/), offset ranges and periods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.errors import KafkaStorageError
+from engine.log.partition_log import LogView
+from engine.units import NO_TIMESTAMP
+from kafkafs.decode.error_line import plain_json
+from kafkafs.decode.line_stream import LineStream
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.newest import newest_timestamp
+from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
+from kafkafs.tree.partition import Partition
+from kafkafs.tree.streams import LineSource, offsets_of, parts_of
+
+MEASURED_INLINE = 256 * 1024
+"""Bytes on disk that stat may measure of a stream that has grown."""
+GUESSED_RATIO = 4
+"""Bytes of text for a byte on disk, before anything is known."""
+
+
+class LineContent(Content):
+    """An open stream of lines; its files stay open with it."""
+
+    __slots__ = ("_is_open", "_stream")
+
+    def __init__(self, stream: LineStream) -> None:
+        self._stream = stream
+        self._is_open = True
+        self.identity = hash((stream.serial, stream.size))
+
+    @property
+    def size(self) -> int:
+        return self._stream.size
+
+    def read_now(self, offset: int, size: int) -> bytes | None:
+        return self._stream.read_now(offset, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._stream.read(offset, size)
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._stream.unpin()
+
+
+class LineFile(File):
+    """A file of record lines, decoded when it is opened.
+
+    `source` says what it shows of a view of the log; what a name stands for can move with the log.
+    """
+
+    __slots__ = ("_source", "partition")
+
+    slow = True
+
+    def __init__(
+        self, path: str, partition: Partition, source: Callable[[LogView], LineSource]
+    ) -> None:
+        super().__init__(path)
+        self.partition = partition
+        self._source = source
+
+    def attrs(self) -> Attrs:
+        partition = self.partition
+        view = partition.view()
+        source = self._source_in(view)
+        size, exact = self._size(view, source)
+        owner = partition.owner(view)
+        try:
+            timestamp = newest_timestamp(view, *offsets_of(source, view))
+        except KafkaStorageError:
+            timestamp = NO_TIMESTAMP
+        mtime = owner.mtime_ns if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
+        return owner.file(self.path, size, mtime, partition.ttl(view), exact=exact)
+
+    def xattrs(self) -> dict[str, bytes]:
+        """Once it was opened: what is damaged in it, if anything is."""
+        view = self.partition.view()
+        stream = self.partition.context.streams.peek(self._source_in(view), view)
+        if stream is None or not stream.damage_count:
+            return {}
+        facts = {"damagedPlaces": stream.damage_count, "first": stream.damage}
+        return {"user.kafka.error": plain_json(facts)}
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        partition = self.partition
+        view = partition.view()
+        source = self._source_in(view)
+        stream = partition.context.streams.obtain(source, view, partition.options)
+        try:
+            stream.measure(cancel)
+        except BaseException:
+            stream.unpin()
+            raise
+        return LineContent(stream)
+
+    def _source_in(self, view: LogView) -> LineSource:
+        source = self._source(view)
+        if source.base_offset is not None and source.base_offset not in view.segments:
+            raise NotFound(self.path)
+        return source
+
+    def _size(self, view: LogView, source: LineSource) -> tuple[int, bool]:
+        stream = self.partition.context.streams.peek(source, view)
+        if stream is None:
+            disk = sum(part.end - part.start for part in parts_of(source, view))
+            return disk * GUESSED_RATIO, disk == 0
+        if stream.measure_now(MEASURED_INLINE):
+            return stream.size, True
+        if stream.is_pinned and stream.size:
+            return stream.size, False  # more than can be read would be shown as zeros
+        return stream.size + stream.unmeasured_bytes * GUESSED_RATIO, False

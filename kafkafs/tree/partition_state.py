@@ -1,0 +1,262 @@
+"""`state/` of a partition: what is known beside its records, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from engine.errors import KafkaStorageError
+from engine.file_names import FileKind, FileState, parse_file_name
+from engine.index.abstract_index import AbstractIndex
+from engine.index.offset_index import OffsetIndex
+from engine.log.partition_log import LogView
+from engine.source_files import EntryKind
+from engine.state.producer_snapshot import ProducerSnapshot
+from kafkafs.decode.error_line import exception_facts
+from kafkafs.tree.errors import Cancelled, NotFound
+from kafkafs.tree.json_text import pretty_json
+from kafkafs.tree.landmarks import first_offset, last_offset
+from kafkafs.tree.listing import fixed_entries
+from kafkafs.tree.node import Cancel, Entry, Kind, Node
+from kafkafs.tree.partition import Partition, PartitionNode
+from kafkafs.tree.plain_files import MadeFile
+
+MOST_TRANSACTIONS = 100_000
+
+
+class StateFolder(PartitionNode):
+    """`state/` of a partition."""
+
+    __slots__ = ()
+
+    def lookup(self, name: str) -> Node:
+        make = _FILES.get(name)
+        if make is None:
+            raise NotFound(self.child(name))
+        partition = self.partition
+        view = partition.view()
+        return MadeFile(
+            self.child(name),
+            lambda cancel: pretty_json(make(partition, view, cancel)),
+            partition.owner(view),
+            ttl=partition.ttl(view),
+            memo=partition.context.memo,
+            version=view.generation,
+        )
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
+
+
+def view_xattrs(partition: Partition) -> dict[str, bytes]:
+    """The offsets of a partition as extended attributes of its folder."""
+    view = partition.view()
+    facts = {name: value for name, value in offsets(partition, view).items() if value is not None}
+    return {f"user.kafka.{_snake(name)}": _xattr(value) for name, value in facts.items()}
+
+
+def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -> dict[str, Any]:
+    """The offsets that a broker would answer with, and where each comes from."""
+    topic, number = partition.log.topic_partition
+    newest = view.max_timestamp()
+    return {
+        "topic": topic,
+        "partition": number,
+        "topicId": view.topic_id,
+        "logStartOffset": view.log_start_offset,
+        "firstRecordOffset": first_offset(partition, view),
+        "lastRecordOffset": last_offset(partition, view),
+        "lastStableOffset": view.last_stable_offset,
+        "highWatermark": view.high_watermark,
+        "logEndOffset": view.log_end_offset,
+        "maxTimestamp": None if newest is None else newest.timestamp,
+        "maxTimestampOffset": None if newest is None else newest.offset,
+        "segments": len(view.segments),
+        "size": view.segments.size,
+        "live": view.live,
+    }
+
+
+def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """Leader epochs, the oldest first."""
+    entries = view.leader_epochs.entries
+    ends = [entry.start_offset for entry in entries[1:]] + [view.log_end_offset]
+    return [
+        {"epoch": entry.epoch, "startOffset": entry.start_offset, "endOffset": end}
+        for entry, end in zip(entries, ends, strict=True)
+    ]
+
+
+def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """Every producer snapshot with what it says; one that cannot be used says why."""
+    found = []
+    for offset, name in _files_of(view, FileKind.PRODUCER_SNAPSHOT):
+        _stop_if(cancel)
+        facts: dict[str, Any] = {"file": name, "offset": offset}
+        try:
+            path = partition.source_path(name)
+            data = partition.root.read(path, limit=partition.context.budgets.checkpoint_bytes)
+            entries = ProducerSnapshot.parse(data, path)
+            facts["producers"] = [_producer(entry) for entry in entries]
+        except (KafkaStorageError, OSError) as error:
+            facts["error"] = exception_facts(error)
+        found.append(facts)
+    return found
+
+
+def _producer(entry: Any) -> dict[str, Any]:
+    last = entry.last_batch
+    return {
+        "producerId": entry.producer_id,
+        "producerEpoch": entry.producer_epoch,
+        "coordinatorEpoch": entry.coordinator_epoch,
+        "lastTimestamp": entry.last_timestamp,
+        "currentTxnFirstOffset": entry.current_txn_first_offset,
+        "lastSequence": None if last is None else last.last_sequence,
+        "lastOffset": None if last is None else last.last_offset,
+        "offsetDelta": None if last is None else last.offset_delta,
+    }
+
+
+def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> dict[str, Any]:
+    """Open transactions as the log shows them, aborted ones as the transaction indexes have them."""
+    aborted: list[dict[str, Any]] = []
+    errors = []
+    for segment in view.segments:
+        _stop_if(cancel)
+        try:
+            for txn in segment.transaction_index():
+                if len(aborted) < MOST_TRANSACTIONS:
+                    aborted.append(
+                        {
+                            "producerId": txn.producer_id,
+                            "firstOffset": txn.first_offset,
+                            "lastOffset": txn.last_offset,
+                            "lastStableOffset": txn.last_stable_offset,
+                        }
+                    )
+        except FileNotFoundError:
+            continue
+        except (KafkaStorageError, OSError) as error:
+            errors.append(exception_facts(error))
+    return {
+        "lastStableOffset": view.last_stable_offset,
+        "open": [
+            {
+                "producerId": txn.producer_id,
+                "producerEpoch": txn.producer_epoch,
+                "firstOffset": txn.first_offset,
+            }
+            for txn in view.open_transactions
+        ],
+        "aborted": aborted,
+        **({"errors": errors} if errors else {}),
+    }
+
+
+def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """The indexes of each segment: how many entries, the last one, what a quick look finds wrong."""
+    names = {file.name for file in view.files}
+    found = []
+    for segment in view.segments:
+        _stop_if(cancel)
+        stem = f"{segment.base_offset:020}"
+        offset_path = partition.source_path(f"{stem}.index")
+        offset_index = OffsetIndex(
+            lambda path=offset_path: partition.root.open(path),  # type: ignore[misc]
+            segment.base_offset,
+            path=offset_path,
+        )
+        by_suffix: dict[str, AbstractIndex[Any]] = {
+            ".index": offset_index,
+            ".timeindex": segment.time_index(),
+            ".txnindex": segment.transaction_index(),
+        }
+        found.append(
+            {
+                "segment": segment.base_offset,
+                "size": segment.size,
+                "indexes": {
+                    f"{stem}{suffix}": _index(index)
+                    for suffix, index in by_suffix.items()
+                    if f"{stem}{suffix}" in names
+                },
+            }
+        )
+    return found
+
+
+def _index(index: AbstractIndex[Any]) -> dict[str, Any]:
+    try:
+        count = len(index)
+        facts: dict[str, Any] = {"bytes": index.byte_size, "entries": count}
+        if count:
+            facts["lastEntry"] = _camel(index.entry_at(count - 1)._asdict())
+        index.check()
+    except (KafkaStorageError, OSError, IndexError) as error:
+        return {"error": exception_facts(error)}
+    return facts
+
+
+def leftovers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """What lies in the folder and is no part of the log: files on their way in or out, strangers, links."""
+    found = []
+    for file in sorted(view.files, key=lambda file: file.name):
+        _stop_if(cancel)
+        parsed = parse_file_name(file.name)
+        if file.kind is EntryKind.FILE and parsed is not None and parsed.state is FileState.LIVE:
+            continue
+        facts: dict[str, Any] = {"file": file.name, "kind": file.kind.value}
+        if file.kind is not EntryKind.FILE:
+            facts["why"] = f"a {file.kind.value} is not read"
+        else:
+            facts["why"] = "not a name that Kafka writes" if parsed is None else parsed.state.value[1:]
+        try:
+            status = partition.root.stat(partition.source_path(file.name))
+            facts |= {"bytes": status.st_size, "modified": status.st_mtime_ns // 1_000_000}
+        except (KafkaStorageError, OSError):
+            pass
+        found.append(facts)
+    return found
+
+
+_Make = Callable[[Partition, LogView, Cancel | None], Any]
+_FILES: dict[str, _Make] = {
+    "offsets.json": offsets,
+    "epochs.json": epochs,
+    "producers.json": producers,
+    "transactions.json": transactions,
+    "indexes.json": indexes,
+    "leftovers.json": leftovers,
+}
+
+
+def _files_of(view: LogView, kind: FileKind) -> list[tuple[int, str]]:
+    found = []
+    for file in view.files:
+        parsed = parse_file_name(file.name)
+        if parsed is not None and parsed.kind is kind and parsed.state is FileState.LIVE:
+            found.append((parsed.base_offset or 0, file.name))
+    return sorted(found)
+
+
+def _stop_if(cancel: Cancel | None) -> None:
+    if cancel is not None and cancel():
+        raise Cancelled
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+
+
+def _camel(facts: dict[str, Any]) -> dict[str, Any]:
+    def camel(name: str) -> str:
+        first, *rest = name.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+    return {camel(name): value for name, value in facts.items()}
+
+
+def _xattr(value: object) -> bytes:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,61 @@
+"""`/README.txt`: what the tree is, for whoever stands in it."""
+
+from __future__ import annotations
+
+from kafkafs import __version__
+from kafkafs.tree.context import Context
+from kafkafs.tree.json_text import clean_name
+
+README = "README.txt"
+
+_TEXT = """\
+This is a read-only view of Kafka log directories, made by kafkafs {version}.
+
+Shown here:
+{sources}
+
+Nothing in the source is ever changed. Every name below works, listed or not:
+
+  orders-0/                      a partition (topic orders, partition 0)
+    offset/35                    the record at offset 35, one JSON line
+    offset/35.key  35.value      its exact bytes (a null one is not there)
+    offset/35.batch              the batch that holds it, as on disk
+    offset/100..200              records 100 to 199; also 100..  ..200  100+50  -10 (the last ten)
+    offset/earliest  latest      links to the first and to the last record
+    time/2024-01-01T10:30:00Z    link to the first record at or after this moment
+    time/20240101T103000Z        the same without colons (rsync takes a:b for a host)
+    time/1704105000000           the same in milliseconds since 1970
+    time/2024-01-01/             a period: a year, month, day, hour, minute, or A..B
+        records.jsonl            its records as JSON lines
+        log/                     its batches, byte for byte, as files that a broker loads
+    records/                     every segment decoded, a line a record: grep -r, tail -f
+    committed/                   the same as a read_committed consumer sees it
+    segments/                    the source files, byte for byte
+    state/                       offsets, epochs, producers, transactions, indexes, leftovers
+  time/2024-01-01/               all partitions cut to a period: a log dir for tar, rsync or cp
+  state/                         meta.properties, checkpoints, partitions
+  .kafkafs/                      version, problems found
+
+Good to know:
+
+- offset/ and time/ list only landmarks: the first and the last record, one record of each segment, the
+  days that hold records. Nothing is listed in the time/ beside this file.
+- earliest is the first record at or after the log start offset; where compaction took the record at the
+  log start offset itself, these are two numbers (see state/offsets.json).
+- An offset that compaction took is not there; ranges have no line for it.
+- A period is a range of offsets: from the first record at or after its start up to the first record at
+  or after its end. Where timestamps jump back and forth it may hold a few records from outside.
+- Files below log/ hold whole batches, so they may begin and end a few records outside the period.
+- Records that are on disk but below the log start offset are in records/ with "belowLogStart":true.
+- Damage is a line {{"error":{{...}}}} at its place in a decoded file, and the stream goes on; a single record
+  that is damaged gives an input/output error, and: getfattr -n user.kafka.error FILE
+- The size of a decoded file is a guess until it is first opened, then exact. Its time is that of its
+  newest record.
+"""
+
+
+def readme(context: Context) -> bytes:
+    """The text, with the sources it is about."""
+    sources = "\n".join(f"  {clean_name(root.path)}" for root in context.source.roots)
+    text = _TEXT.format(version=__version__, sources=sources)
+    return text.encode("utf-8", "backslashreplace")

@@ -1,0 +1,124 @@
+"""`/`: the partitions, and beside them what is about all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from kafkafs.tree.context import Context
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, entry
+from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
+from kafkafs.tree.partition import Partition
+from kafkafs.tree.partition_folder import PartitionFolder
+from kafkafs.tree.plain_files import BytesFile
+from kafkafs.tree.readme import README, readme
+from kafkafs.tree.root_state import RootStateFolder
+from kafkafs.tree.root_time import RootTimeFolder
+from kafkafs.tree.status import StatusFolder
+
+STATUS = ".kafkafs"
+_OWN = (
+    (README, Kind.FILE),
+    (STATUS, Kind.DIRECTORY),
+    ("state", Kind.DIRECTORY),
+    ("time", Kind.DIRECTORY),
+)
+_FIRST_PARTITION_COOKIE = FIRST_COOKIE + len(_OWN)
+
+
+class Partitions:
+    """The partitions of the source by their names in the tree; safe from several threads."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[str, Partition] = {}
+        self._lock = threading.Lock()
+        self.slots = NameSlots()
+
+    def names(self) -> list[str]:
+        """The names of all partitions there are now, sorted."""
+        return sorted(shown_name(name) for name in self._context.source.partitions())
+
+    def find(self, name: str) -> Partition | None:
+        """The partition of a name; a log that was deleted and made again is another one."""
+        logs = self._context.source.partitions()
+        log = logs.get(name)
+        if log is None and name.endswith(_SUFFIX):
+            log = logs.get(name.removesuffix(_SUFFIX))
+            if log is not None and shown_name(log.name) != name:
+                log = None
+        elif name in _TAKEN:
+            log = None
+        known = self._known.get(name)
+        if known is not None and known.log is log:
+            return known
+        with self._lock:
+            if log is None:
+                self._known.pop(name, None)
+                return None
+            found = self._known.get(name)
+            if found is None or found.log is not log:
+                found = self._known[name] = Partition(self._context, log, name)
+            return found
+
+
+_SUFFIX = "@1"
+_TAKEN = frozenset(name for name, _ in _OWN)
+
+
+def shown_name(name: str) -> str:
+    """A partition's name in the tree: a loose `time.log` must not take the place of `time/`."""
+    return name + _SUFFIX if name in _TAKEN else name
+
+
+class RootFolder(Directory):
+    """The mount itself."""
+
+    __slots__ = ("_context", "partitions")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__("")
+        self._context = context
+        self.partitions = Partitions(context)
+
+    def attrs(self) -> Attrs:
+        context = self._context
+        return context.root_owner().directory("", context.ttl(context.is_live))
+
+    def xattrs(self) -> dict[str, bytes]:
+        roots = ",".join(root.path for root in self._context.source.roots)
+        live = b"true" if self._context.is_live else b"false"
+        return {
+            "user.kafka.log_dirs": roots.encode("utf-8", "surrogateescape"),
+            "user.kafka.live": live,
+        }
+
+    def lookup(self, name: str) -> Node:
+        partition = self.partitions.find(name)
+        if partition is not None:
+            return PartitionFolder(name, partition)
+        context = self._context
+        match name:
+            case "README.txt":
+                owner = context.root_owner()
+                return BytesFile(
+                    name, readme(context), owner,
+                    mtime_ns=owner.mtime_ns, ttl=context.ttl(context.is_live),
+                )  # fmt: skip
+            case ".kafkafs":
+                return StatusFolder(name, context)
+            case "state":
+                return RootStateFolder(name, context)
+            case "time":
+                return RootTimeFolder(name, context, self.partitions)
+        raise NotFound(name)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        for index, (name, kind) in enumerate(_OWN):
+            if FIRST_COOKIE + index > after:
+                yield entry(self, name, kind, FIRST_COOKIE + index)
+        for slot, name in self.partitions.slots.number(self.partitions.names()):
+            cookie = slot + len(_OWN)
+            if cookie > after:
+                yield entry(self, name, Kind.DIRECTORY, cookie)

@@ -1,0 +1,101 @@
+"""`/time/<period>/`: all logs cut to a period, as a log dir that a broker loads.
+
+Nothing is listed in `/time/`: a tool that walks the whole mount would else read everything twice. In a
+period there is a folder for each partition that has records in it; the metadata log of a KRaft cluster is
+left out, because a broker cannot begin in the middle of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from engine.errors import KafkaStorageError
+from kafkafs.tree.context import Context
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import NameSlots, entry
+from kafkafs.tree.log_slices import SliceFolder
+from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
+from kafkafs.tree.partition import Partition
+from kafkafs.tree.path_names import Period, parse_period
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class PartitionsByName(Protocol):
+    """Where partitions are found."""
+
+    slots: NameSlots
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+
+    def find(self, name: str) -> Partition | None:
+        """The partition of a name."""
+
+
+class RootTimeFolder(Directory):
+    """`/time/`: every period resolves."""
+
+    __slots__ = ("_context", "_partitions")
+
+    def __init__(self, path: str, context: Context, partitions: PartitionsByName) -> None:
+        super().__init__(path)
+        self._context = context
+        self._partitions = partitions
+
+    def attrs(self) -> Attrs:
+        context = self._context
+        return context.root_owner().directory(self.path, context.ttl(context.is_live))
+
+    def lookup(self, name: str) -> Node:
+        period = parse_period(name)
+        if period is None:
+            raise NotFound(self.child(name), "not a period such as 2024-01-01 or A..B")
+        return RootPeriodFolder(self.child(name), self._context, self._partitions, period)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        return iter(())
+
+
+class RootPeriodFolder(Directory):
+    """`/time/<period>/`: a log dir cut to the period."""
+
+    __slots__ = ("_context", "_partitions", "_period")
+
+    def __init__(
+        self, path: str, context: Context, partitions: PartitionsByName, period: Period
+    ) -> None:
+        super().__init__(path)
+        self._context = context
+        self._partitions = partitions
+        self._period = period
+
+    def attrs(self) -> Attrs:
+        context = self._context
+        return context.root_owner().directory(self.path, context.ttl(context.is_live))
+
+    def lookup(self, name: str) -> Node:
+        folder = self._folder(name)
+        if folder is None:
+            raise NotFound(self.child(name), "no records in this period")
+        return folder
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        for slot, name in self._partitions.slots.number(self._partitions.names()):
+            if slot > after and self._folder(name) is not None:
+                yield entry(self, name, Kind.DIRECTORY, slot)
+
+    def _folder(self, name: str) -> SliceFolder | None:
+        partition = self._partitions.find(name)
+        if partition is None or not partition.log.is_log:
+            return None
+        if partition.log.topic_partition.topic == METADATA_TOPIC:
+            return None
+        if name != str(partition.log.topic_partition):
+            return None
+        folder = SliceFolder(self.child(name), partition, self._period)
+        try:
+            return None if folder.is_empty else folder
+        except (KafkaStorageError, OSError):
+            return folder  # what is wrong is said by who reads it

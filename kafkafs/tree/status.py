@@ -1,0 +1,75 @@
+"""`.kafkafs/`: about this program and what it has found wrong; a mount adds its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkafs import __version__
+from kafkafs.decode.error_line import plain_json
+from kafkafs.tree.content import BytesContent
+from kafkafs.tree.context import Context
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.json_text import cleaned
+from kafkafs.tree.listing import NameSlots
+from kafkafs.tree.node import Attrs, Cancel, Content, Directory, Entry, File, Kind, Node
+
+_slots = NameSlots()
+
+
+class StatusFolder(Directory):
+    """`.kafkafs/`."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, path: str, context: Context) -> None:
+        super().__init__(path)
+        self._context = context
+
+    def attrs(self) -> Attrs:
+        return self._context.root_owner().directory(self.path, 0.0)
+
+    def lookup(self, name: str) -> Node:
+        if name not in self._names():
+            raise NotFound(self.child(name))
+        return StatusFile(self.child(name), self._context, name)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        return _slots.entries(self, [(name, Kind.FILE) for name in self._names()], after)
+
+    def _names(self) -> list[str]:
+        provider = self._context.status
+        return list(dict.fromkeys(["version", "problems", *(provider.names() if provider else ())]))
+
+
+class StatusFile(File):
+    """A file of `.kafkafs/`, as it is at this moment."""
+
+    __slots__ = ("_context", "_name")
+
+    def __init__(self, path: str, context: Context, name: str) -> None:
+        super().__init__(path)
+        self._context = context
+        self._name = name
+
+    def attrs(self) -> Attrs:
+        owner = self._context.root_owner()
+        return owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        return BytesContent(self._read())
+
+    def _read(self) -> bytes:
+        provider = self._context.status
+        if provider is not None and self._name in provider.names():
+            try:
+                return provider.read(self._name)
+            except KeyError:
+                raise NotFound(self.path) from None
+        if self._name == "version":
+            return f"kafkafs {__version__}\n".encode()
+        return problems(self._context)
+
+
+def problems(context: Context) -> bytes:
+    """What has been found wrong so far, a JSON object a line."""
+    return b"".join(plain_json(cleaned(facts)) + b"\n" for facts in context.source.problems)

@@ -1,0 +1,86 @@
+"""The benchmarks: us beside Kafka's own classes, libfuse's own file system and DumpLogSegments.
+
+    scripts/bench [--size MB] [--rounds N] [--json FILE] [--only GROUP,...]
+
+The first run generates data (a few times --size, kept in ~/.cache/kafkafs) and downloads Kafka's jars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import bench_decode  # noqa: E402
+import bench_jvm  # noqa: E402
+import bench_lookup  # noqa: E402
+import bench_mount  # noqa: E402
+from bench_report import Report  # noqa: E402
+
+from engine import kernel  # noqa: E402
+from tests.kafka import jars  # noqa: E402
+
+GROUPS = ("decode", "crc", "lines", "dump", "search", "threads", "lookup", "mount", "listing", "memory")
+
+
+def arguments() -> argparse.Namespace:
+    """What to measure."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--size", type=int, default=400, metavar="MB", help="of each data set [400]")
+    parser.add_argument("--rounds", type=int, default=5, help="medians are over these [5]")
+    parser.add_argument("--only", default=",".join(GROUPS), help=f"some of {', '.join(GROUPS)}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
+    parser.add_argument("--segments", default="10,1000,100000", help="of the logs to look up in")
+    parser.add_argument("--names", type=int, default=1_000_000, help="of the folder to list")
+    parser.add_argument("--partitions", type=int, default=10_000, help="of the log dir for memory")
+    options = parser.parse_args()
+    options.only = options.only.split(",")
+    unknown = set(options.only) - set(GROUPS)
+    if unknown:
+        parser.error(f"no such group: {', '.join(sorted(unknown))}")
+    return options
+
+
+def plan(options: argparse.Namespace, report: Report, peer: bench_jvm.Peer) -> dict[str, Callable[[], None]]:
+    """What each group runs."""
+    segments = [int(count) for count in options.segments.split(",")]
+    return {
+        "decode": lambda: bench_decode.run_decode(report, peer, options.size),
+        "crc": lambda: bench_decode.run_crc(report, peer, options.size),
+        "lines": lambda: bench_decode.run_lines(report, peer, options.size),
+        "dump": lambda: bench_decode.run_dump(report, min(options.size, 100)),
+        "search": lambda: bench_decode.run_search(report, options.size),
+        "threads": lambda: bench_decode.run_threads(report, options.size),
+        "lookup": lambda: bench_lookup.run(report, peer, segments),
+        "mount": lambda: bench_mount.run(report, options.size),
+        "listing": lambda: bench_mount.run_listing(report, options.names),
+        "memory": lambda: bench_mount.run_memory(report, options.partitions),
+    }
+
+
+def main() -> int:
+    """Measures and prints."""
+    missing = jars.missing_tool()
+    if missing:
+        print(missing, file=sys.stderr)
+        return 3
+    options = arguments()
+    report = Report(rounds=options.rounds)
+    print(f"kernel: {kernel.name}, {os.cpu_count()} cores, {options.rounds} rounds, {options.size} MB")
+    with bench_jvm.Peer() as peer:
+        groups = plan(options, report, peer)
+        for name in GROUPS:
+            if name in options.only:
+                groups[name]()
+    print("\n" + report.table())
+    if options.json:
+        options.json.write_text(report.json(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""A daemon over the tree in memory: python serve_fake.py SOURCE MOUNTPOINT [OPTION,…]."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from kafkafs.fuse import daemon
+from kafkafs.fuse.mounting import MountOptions, parse_options
+from kafkafs.fuse.status import DaemonStatus
+from kafkafs.tree.node import Directory
+
+
+def fake_tree():
+    spec = importlib.util.spec_from_file_location(
+        "fake_tree", Path(__file__).with_name("fake_tree.py")
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fake_tree"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Served:
+    """The example tree with the daemon's own files, as the real tree shows them."""
+
+    def __init__(self, status: DaemonStatus) -> None:
+        self.fakes = fakes = fake_tree()
+        self.tree = fakes.example()
+        self.tree.children[".kafkafs"] = fakes.StatusFolder(".kafkafs", status)
+
+    def root(self) -> Directory:
+        return self.tree
+
+    def usage(self) -> tuple[int, int]:
+        return 12_345_678, 42
+
+    def rescan(self) -> None:
+        self.tree.children["rescanned"] = self.fakes.Bytes("rescanned", b"yes\n")
+
+    def close(self) -> None:
+        pass
+
+
+def opener(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> Served:
+    if options.values == "hex":  # a way to make the start fail
+        raise ZeroDivisionError("a start that fails in no foreseen way")
+    return Served(status)
+
+
+if __name__ == "__main__":
+    source, mountpoint, *options = sys.argv[1:]
+    sys.exit(daemon.run([source], mountpoint, parse_options(options), opener=opener))
