@@ -98,9 +98,11 @@ static inline void kfs_fill_row(const uint8_t *p, int32_t size, int64_t position
     row->base_timestamp = row->max_timestamp = p[16] == 1 ? (int64_t)kfs_be64(p + 18) : -1;
 }
 
+static inline int32_t kfs_crc_start(const uint8_t *p) { return p[16] == 2 ? KFS_CRC_START_V2 : KFS_CRC_START_LEGACY; }
+
 static uint32_t kfs_batch_crc(const uint8_t *p, int32_t size) {
-    return p[16] == 2 ? kfs_crc32c(p + KFS_CRC_START_V2, size - KFS_CRC_START_V2)
-                      : kfs_crc32(p + KFS_CRC_START_LEGACY, size - KFS_CRC_START_LEGACY);
+    return p[16] == 2 ? kfs_crc32c(p + KFS_CRC_START_V2, (size_t)size - KFS_CRC_START_V2)
+                      : kfs_crc32(p + KFS_CRC_START_LEGACY, (size_t)size - KFS_CRC_START_LEGACY);
 }
 
 /* Fills rows from buf[start..n) until one of the reasons to stop, which it returns. */
@@ -126,20 +128,50 @@ static int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_pos
     return stop;
 }
 
-/* The index of the first batch at or after `start` that is whole, plausible, of the right checksum and
- * starts at min_offset or later; -1 when there is none. */
+/* Whether a batch may start at p, of which n bytes are there: whole, of sane fields, min_offset or later. */
+static int kfs_is_plausible(const uint8_t *p, size_t n, int64_t min_offset, int64_t largest, int32_t *size) {
+    if (p[16] > 2 || p[0] > 127 || kfs_frame(p, n, largest, size) != KFS_WHOLE) return 0;
+    if ((int64_t)kfs_be64(p) < min_offset) return 0;
+    return p[16] < 2 || (p[23] | p[57]) < 128; /* neither last offset delta nor count below zero */
+}
+
+/* The index of the first batch at or after `start` that is plausible and of the right checksum; -1 when there
+ * is none. Crafted bytes can be plausible everywhere: when the sums of what was tried come to several times
+ * the buffer, the rest is summed by marks, so that the time stays in proportion to the buffer. */
 static int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest) {
+    enum { PLAIN_SUMS = 4 };
+    kfs_crc_marks *marks[2] = {NULL, NULL}; /* of CRC-32 and CRC-32C */
+    int64_t found = -1;
+    uint64_t summed = 0;
     for (size_t at = start; at + KFS_V0_OVERHEAD <= n; at++) {
         const uint8_t *p = buf + at;
         int32_t size;
-        if (p[16] > 2 || p[0] > 127) continue;
-        if (kfs_frame(p, n - at, largest, &size) != KFS_WHOLE) continue;
-        if ((int64_t)kfs_be64(p) < min_offset) continue;
-        if (p[16] == 2 && ((p[23] | p[57]) > 127)) continue; /* last offset delta or count below zero */
-        uint32_t stored = kfs_be32(p + (p[16] == 2 ? 17 : 12));
-        if (kfs_batch_crc(p, size) == stored) return (int64_t)at;
+        uint32_t crc;
+        if (!kfs_is_plausible(p, n - at, min_offset, largest, &size)) continue;
+        int kind = p[16] == 2;
+        if (summed > (uint64_t)n * PLAIN_SUMS && !marks[kind]) {
+            marks[kind] = malloc(sizeof(kfs_crc_marks));
+            if (marks[kind] && !kfs_marks_init(marks[kind], buf, n, kind)) {
+                free(marks[kind]);
+                marks[kind] = NULL;
+            }
+        }
+        if (marks[kind]) {
+            crc = kfs_marks_crc(marks[kind], at + (size_t)kfs_crc_start(p), at + (size_t)size);
+        } else {
+            crc = kfs_batch_crc(p, size);
+            summed += (uint64_t)size;
+        }
+        if (crc == kfs_be32(p + (kind ? 17 : 12))) {
+            found = (int64_t)at;
+            break;
+        }
     }
-    return -1;
+    for (int kind = 0; kind < 2; kind++) {
+        if (marks[kind]) free(marks[kind]->marks);
+        free(marks[kind]);
+    }
+    return found;
 }
 
 static int64_t kfs_pread(int fd, uint8_t *to, size_t size, int64_t position) {

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -30,6 +31,7 @@ typedef uint32_t kfs_crc_tables[8][256];
 static kfs_crc_tables kfs_tables_crc32c, kfs_tables_crc32;
 static uint32_t kfs_shift_long[4][256], kfs_shift_short[4][256];
 static int kfs_has_crc_instruction, kfs_has_avx2;
+static uint32_t (*kfs_library_crc32)(uint32_t, const void *, size_t); /* libdeflate's, where it is there */
 
 static inline uint32_t kfs_le32(const uint8_t *p) {
     uint32_t v;
@@ -127,15 +129,83 @@ __attribute__((target("sse4.2"))) static uint32_t kfs_crc32c_sse42(uint32_t stat
 }
 #endif
 
-static uint32_t kfs_crc32c(const uint8_t *p, size_t n) {
+/* The CRC-32C register after n more bytes. */
+static uint32_t kfs_crc32c_state(uint32_t state, const uint8_t *p, size_t n) {
 #if defined(__x86_64__)
-    if (KFS_LIKELY(kfs_has_crc_instruction)) return ~kfs_crc32c_sse42(~0u, p, n);
+    if (KFS_LIKELY(kfs_has_crc_instruction)) return kfs_crc32c_sse42(state, p, n);
 #endif
-    return ~kfs_crc_sliced(kfs_tables_crc32c, ~0u, p, n);
+    return kfs_crc_sliced(kfs_tables_crc32c, state, p, n);
 }
 
+static uint32_t kfs_crc32c(const uint8_t *p, size_t n) { return ~kfs_crc32c_state(~0u, p, n); }
+
 static uint32_t kfs_crc32(const uint8_t *p, size_t n) {
+    if (kfs_library_crc32) return kfs_library_crc32(0, p, n);
     return ~kfs_crc_sliced(kfs_tables_crc32, ~0u, p, n);
+}
+
+/* Registers at every KFS_MARK_STEP bytes of a buffer, from which the sum of any part of it follows without
+ * reading that part: for a search that tries more parts than it could read. */
+#define KFS_MARK_STEP 256
+
+typedef struct {
+    const uint8_t *buf;
+    int is_crc32c;
+    uint32_t polynomial, *marks;
+    size_t filled;
+    uint32_t power[4][256]; /* [k][i]: x to the 8 * i * 256^k, modulo the polynomial */
+} kfs_crc_marks;
+
+/* Polynomials are held bit-reversed: 1 is the top bit. */
+static uint32_t kfs_multiply(uint32_t a, uint32_t b, uint32_t polynomial) {
+    uint32_t product = 0;
+    for (; a; a <<= 1) {
+        product ^= b & (0u - (a >> 31)); /* no branches: the bits are as good as random */
+        b = (b >> 1) ^ (polynomial & (0u - (b & 1)));
+    }
+    return product;
+}
+
+/* 0 when memory is short. */
+static int kfs_marks_init(kfs_crc_marks *marks, const uint8_t *buf, size_t n, int is_crc32c) {
+    marks->buf = buf;
+    marks->is_crc32c = is_crc32c;
+    marks->polynomial = is_crc32c ? KFS_CRC32C_POLYNOMIAL : KFS_CRC32_POLYNOMIAL;
+    marks->marks = malloc((n / KFS_MARK_STEP + 1) * sizeof(uint32_t));
+    if (!marks->marks) return 0;
+    marks->marks[0] = 0;
+    marks->filled = 0;
+    uint32_t byte = 1u << 23; /* x^8 */
+    for (int k = 0; k < 4; k++) {
+        marks->power[k][0] = 1u << 31;
+        for (int i = 1; i < 256; i++)
+            marks->power[k][i] = kfs_multiply(marks->power[k][i - 1], byte, marks->polynomial);
+        byte = kfs_multiply(marks->power[k][255], byte, marks->polynomial);
+    }
+    return 1;
+}
+
+static uint32_t kfs_marks_state(const kfs_crc_marks *marks, uint32_t state, size_t from, size_t to) {
+    if (marks->is_crc32c) return kfs_crc32c_state(state, marks->buf + from, to - from);
+    return kfs_crc_sliced(kfs_tables_crc32, state, marks->buf + from, to - from);
+}
+
+/* The register, started at 0, after the first `to` bytes. */
+static uint32_t kfs_marks_at(kfs_crc_marks *marks, size_t to) {
+    size_t mark = to / KFS_MARK_STEP;
+    for (; marks->filled < mark; marks->filled++)
+        marks->marks[marks->filled + 1] = kfs_marks_state(
+            marks, marks->marks[marks->filled], marks->filled * KFS_MARK_STEP, (marks->filled + 1) * KFS_MARK_STEP);
+    return kfs_marks_state(marks, marks->marks[mark], mark * KFS_MARK_STEP, to);
+}
+
+/* The checksum of the bytes [from, to). */
+static uint32_t kfs_marks_crc(kfs_crc_marks *marks, size_t from, size_t to) {
+    uint32_t state = kfs_marks_at(marks, from) ^ ~0u;
+    size_t length = to - from;
+    for (int k = 0; k < 4; k++, length >>= 8)
+        state = kfs_multiply(marks->power[k][length & 255], state, marks->polynomial);
+    return ~(state ^ kfs_marks_at(marks, to));
 }
 
 /* XXH32 with seed 0 (the xxHash specification, XXH32). */

@@ -61,6 +61,7 @@ static int kfs_symbol(void *library, const char *name, void *slot) {
 /* Opens what is installed; must run once before any context is made. `allowed` is a mask of codecs. */
 static void kfs_codecs_init(int allowed) {
     memset(&kfs_library, 0, sizeof kfs_library);
+    kfs_library_crc32 = NULL;
     void *library;
     if ((allowed >> KFS_CODEC_ZSTD & 1) && (library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL)))
         if (!(kfs_symbol(library, "ZSTD_createDCtx", &kfs_library.zstd_create) &
@@ -73,7 +74,8 @@ static void kfs_codecs_init(int allowed) {
               kfs_symbol(library, "LZ4_decompress_safe_usingDict", &kfs_library.lz4_linked_block)))
             kfs_library.lz4_block = NULL;
     if ((allowed >> KFS_CODEC_GZIP & 1) && (library = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL)))
-        if (!(kfs_symbol(library, "libdeflate_alloc_decompressor", &kfs_library.deflate_create) &
+        if (!(kfs_symbol(library, "libdeflate_crc32", &kfs_library_crc32) &
+              kfs_symbol(library, "libdeflate_alloc_decompressor", &kfs_library.deflate_create) &
               kfs_symbol(library, "libdeflate_free_decompressor", &kfs_library.deflate_free) &
               kfs_symbol(library, "libdeflate_gzip_decompress_ex", &kfs_library.deflate_gzip)))
             kfs_library.deflate_gzip = NULL;

@@ -244,13 +244,16 @@ cdef class _Bytes:
     cdef const uint8_t *data
     cdef size_t size
 
-    def __cinit__(self, source, bint writable=False):
-        PyObject_GetBuffer(source, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
-        self.data = <const uint8_t *>self.view.buf
-        self.size = <size_t>self.view.len
-
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
+
+
+cdef _Bytes _hold(source, bint writable=False):
+    cdef _Bytes held = _Bytes.__new__(_Bytes)
+    PyObject_GetBuffer(source, &held.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+    held.data = <const uint8_t *>held.view.buf
+    held.size = <size_t>held.view.len
+    return held
 
 
 cdef class _Run:
@@ -261,9 +264,10 @@ cdef class _Run:
     cdef _Worker worker
     cdef list problems
 
-    def __cinit__(self, buffer, table, Py_ssize_t first, Py_ssize_t last, int64_t start_position, budgets):
-        self.buffer = _Bytes(buffer)
-        self.table = _Bytes(table)
+    cdef int open(self, buffer, table, Py_ssize_t first, Py_ssize_t last, int64_t start_position,
+                  budgets) except -1:
+        self.buffer = _hold(buffer)
+        self.table = _hold(table)
         if self.table.size % ROW_SIZE:
             raise ValueError("the batch table's rows have another size")
         if not 0 <= first <= last <= <Py_ssize_t>(self.table.size // ROW_SIZE):
@@ -280,6 +284,7 @@ cdef class _Run:
         self.run.contexts = &self.worker.contexts
         self.run.arena = &self.worker.arena
         self.run.records = &self.worker.records
+        return 0
 
     def __dealloc__(self):
         if self.worker is not None:
@@ -330,35 +335,37 @@ cdef class _Run:
 
 # ---- batches -----------------------------------------------------------------------------------
 
-def walk(buffer, table, size_t start, int64_t file_position, bint check_crc, *, int64_t largest=LARGEST_BATCH):
+def walk(buffer, table, Py_ssize_t start, int64_t file_position, bint check_crc, *, int64_t largest=LARGEST_BATCH):
     """Fill `table` with the whole batches from buffer[start] on: (rows, bytes consumed, why it stopped)."""
-    cdef _Bytes source = _Bytes(buffer)
-    cdef _Bytes rows = _Bytes(table, True)
+    cdef _Bytes source = _hold(buffer)
+    cdef _Bytes rows = _hold(table, True)
     cdef size_t filled, consumed
     cdef int stop
     if rows.size % ROW_SIZE:
         raise ValueError("the batch table's rows have another size")
-    if start > source.size:
+    if not 0 <= start <= <Py_ssize_t>source.size:
         raise ValueError(f"byte {start} is not in the buffer")
     with nogil:
-        stop = kfs_walk(source.data, source.size, start, file_position, largest, check_crc,
+        stop = kfs_walk(source.data, source.size, <size_t>start, file_position, largest, check_crc,
                         <kfs_row *>rows.data, rows.size // ROW_SIZE, &filled, &consumed)
     return filled, consumed, stop
 
 
-def find_batch(buffer, size_t start, int64_t file_position, int64_t min_offset, *,
+def find_batch(buffer, Py_ssize_t start, int64_t file_position, int64_t min_offset, *,
                int64_t largest=LARGEST_BATCH):
     """The index of the next batch that proves itself, or -1."""
-    cdef _Bytes source = _Bytes(buffer)
+    cdef _Bytes source = _hold(buffer)
     cdef int64_t at
+    if start < 0:
+        raise ValueError(f"byte {start} is not in the buffer")
     with nogil:
-        at = kfs_find_batch(source.data, source.size, start, min_offset, largest)
+        at = kfs_find_batch(source.data, source.size, <size_t>start, min_offset, largest)
     return at
 
 
 def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, int64_t largest=LARGEST_BATCH):
     """Where the first batch from `position` on lies whose last offset is `target` or more."""
-    cdef _Bytes room = _Bytes(scratch, True)
+    cdef _Bytes room = _hold(scratch, True)
     cdef kfs_location found
     cdef int result, error = 0
     if room.size < 256:
@@ -376,12 +383,12 @@ def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, in
     raise frame_error(found.stop, found.position, found.size, found.magic)
 
 
-def floor_slot(buffer, int64_t count, size_t entry_size, size_t key_offset_in_entry, bint key_is_i64,
+def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offset_in_entry, bint key_is_i64,
                int64_t target):
     """The largest slot whose key is at most `target`, or -1."""
-    cdef _Bytes source = _Bytes(buffer)
-    cdef size_t key_end = key_offset_in_entry + (8 if key_is_i64 else 4)
-    if entry_size == 0 or key_end > entry_size or count > <int64_t>(source.size // entry_size):
+    cdef _Bytes source = _hold(buffer)
+    cdef Py_ssize_t key_size = 8 if key_is_i64 else 4
+    if not (0 <= key_offset_in_entry <= entry_size - key_size and count <= <int64_t>source.size // entry_size):
         raise ValueError("the slots do not lie in the buffer")
     return kfs_floor_slot(source.data, count, entry_size, key_offset_in_entry, key_is_i64, target)
 
@@ -389,25 +396,26 @@ def floor_slot(buffer, int64_t count, size_t entry_size, size_t key_offset_in_en
 # ---- records -----------------------------------------------------------------------------------
 
 def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position,
-           budgets=DEFAULT_BUDGETS, size_t enough=64 << 20):
+           budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20):
     """The records of rows [first_row, last_row) as columns."""
-    cdef _Run state = _Run(buffer, table, first_row, last_row, start_position, budgets)
+    cdef _Run state = _Run.__new__(_Run)
     cdef _Block arena = _Block.__new__(_Block)
     cdef _Block records = _Block.__new__(_Block)
     cdef int32_t row = <int32_t>first_row, stopped = row
     cdef kfs_payload payload
     cdef kfs_problem problem
     cdef int reason
+    state.open(buffer, table, first_row, last_row, start_position, budgets)
     state.run.copy = kfs_any_compressed(state.run.rows, row, <int32_t>last_row)
     if state.run.copy:
         _take_block(&arena.bytes)
     _take_block(&records.bytes)
     state.run.arena = &arena.bytes
     state.run.records = &records.bytes
-    while row < last_row and arena.bytes.size + records.bytes.size < enough:
+    while row < last_row and <Py_ssize_t>(arena.bytes.size + records.bytes.size) < enough:
         with nogil:
             reason = kfs_decode_rows(
-                &state.run, row, <int32_t>last_row, enough, &stopped, &payload, &problem)
+                &state.run, row, <int32_t>last_row, <size_t>enough, &stopped, &payload, &problem)
         row = stopped
         if reason:
             state.attend(reason, row, &payload, &problem)
@@ -429,7 +437,7 @@ cdef class _Lines:
     cdef _Bytes fates_bytes
     cdef bytes prefix
 
-    def __cinit__(self, _Run state, options, fates, bint measure, size_t enough):
+    cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough) except -1:
         self.state = state
         self.python_options, self.python_fates = options, fates
         self.prefix = options.prefix
@@ -441,13 +449,14 @@ cdef class _Lines:
         self.options.mode = options.mode
         self.options.committed = options.committed
         self.options.measure = measure
-        self.options.enough = enough
+        self.options.enough = <size_t>enough if enough > 0 else 0
         if fates is not None:
-            self.fates_bytes = _Bytes(fates)
+            self.fates_bytes = _hold(fates)
             if self.fates_bytes.size < state.table.size // ROW_SIZE:
                 raise ValueError("the fates are fewer than the rows")
             self.fates = self.fates_bytes.data
         self.lines.text = &state.worker.text
+        return 0
 
     cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
         """The lines of a control batch, written in Python: what it found wrong, or None."""
@@ -484,18 +493,22 @@ cdef class _Lines:
 
 
 def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position, options,
-          fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, size_t enough=NO_BOUND, size_t first_record=0):
+          fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, Py_ssize_t enough=NO_BOUND, Py_ssize_t first_record=0):
     """The record lines of rows [first_row, last_row), up to the first row with a problem."""
-    cdef _Run state = _Run(buffer, table, first_row, last_row, start_position, budgets)
-    cdef _Lines out = _Lines(state, options, fates, measure, enough)
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Lines out = _Lines.__new__(_Lines)
     cdef int32_t row = <int32_t>first_row, last = <int32_t>last_row, stopped
     cdef kfs_payload payload
     cdef kfs_problem problem
     cdef int reason
     found = None
+    state.open(buffer, table, first_row, last_row, start_position, budgets)
+    out.open(state, options, fates, measure, enough)
+    if first_record < 0:
+        first_record = 0
     while row < last and found is None and not out.lines.full:
         with nogil:
-            reason = kfs_put_rows(&state.run, out.fates, row, last, first_record, &out.options, &out.lines,
+            reason = kfs_put_rows(&state.run, out.fates, row, last, <size_t>first_record, &out.options, &out.lines,
                                   &stopped, &payload, &problem)
         if stopped != row:
             row, first_record = stopped, 0
@@ -519,13 +532,14 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
 def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *, int64_t start_position,
              budgets=DEFAULT_BUDGETS):
     """Which of the rows [first_row, last_row) may hold the needle: a uint8 for each."""
-    cdef _Run state = _Run(buffer, table, first_row, last_row, start_position, budgets)
-    cdef _Bytes sought = _Bytes(needle)
-    mask = np.zeros(last_row - first_row, np.uint8)
-    cdef _Bytes marks = _Bytes(mask, True)
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Bytes sought = _hold(needle), marks
     cdef int32_t row = <int32_t>first_row, stopped
     cdef kfs_payload payload
     cdef int reason
+    state.open(buffer, table, first_row, last_row, start_position, budgets)
+    mask = np.zeros(last_row - first_row, np.uint8)
+    marks = _hold(mask, True)
     while row < last_row:
         with nogil:
             reason = kfs_search_rows(
@@ -545,7 +559,7 @@ def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *
 
 def checksum(str name, data):
     """The checksum that the kernel computes: name is "crc32c", "crc32" or "xxh32"."""
-    cdef _Bytes source = _Bytes(data)
+    cdef _Bytes source = _hold(data)
     if name == "crc32c":
         return kfs_crc32c(source.data, source.size)
     if name == "crc32":

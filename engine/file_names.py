@@ -226,17 +226,6 @@ def _offset_digits(offset: Offset) -> str:
     return f"{offset:020d}"
 
 
-def replace_suffix(name: str, old: str, new: str) -> str:
-    """The name with another end. Raises ValueError when it does not end with `old`.
-
-    >>> replace_suffix("00000000000000000035.log.deleted", ".deleted", "")
-    '00000000000000000035.log'
-    """
-    if not name.endswith(old):
-        raise ValueError(f"{name!a} does not end with {old!a}")
-    return name[: len(name) - len(old)] + new
-
-
 def parse_folder_name(name: str) -> FolderName:
     """Which partition a folder holds. Raises InvalidNameError for what Kafka does not write.
 

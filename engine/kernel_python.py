@@ -158,6 +158,8 @@ def find_batch(
     `min_offset` or more. `file_position` is where buffer[start] lies in the file.
     """
     view = memoryview(buffer)
+    if start < 0:
+        raise ValueError(f"byte {start} is not in the buffer")
     for position in range(start, len(view) - min(SMALLEST_BATCH.values()) + 1):
         if view[position + 16] > 2 or view[position] > 127:
             continue
@@ -240,9 +242,7 @@ def floor_slot(
     """
     view = memoryview(buffer)
     key = _INT64 if key_is_i64 else _INT32
-    if entry_size <= 0 or key_offset_in_entry + key.size > entry_size:
-        raise ValueError("the slots do not lie in the buffer")
-    if count > len(view) // entry_size:
+    if not 0 <= key_offset_in_entry <= entry_size - key.size or count > len(view) // entry_size:
         raise ValueError("the slots do not lie in the buffer")
 
     def is_below(slot: Slot) -> bool:
@@ -328,7 +328,7 @@ def lines(
     writer = LineWriter(
         Decoder(buffer, table, start_position, budgets, copy=False), options, enough
     )
-    problem, row = None, first_row
+    problem, row, first_record = None, first_row, max(first_record, 0)
     while row < last_row and problem is None:
         if not writer.write(row, 0 if fates is None else int(fates[row]), first_record):
             break

@@ -151,8 +151,8 @@ class SourceFile:
     def read_at(self, position: int, size: int) -> bytes:
         """`size` bytes from absolute `position`, fewer only where the file ends.
 
-        Never allocates more than the file holds. Raises ValueError when closed or for a negative number,
-        OSError when the device fails.
+        Never allocates more than the file holds. Raises ValueError when closed, OSError when the device
+        fails or a number is negative.
         """
         fd = self._open_fd()
         if size > _LARGE_READ:

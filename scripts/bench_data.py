@@ -13,6 +13,7 @@ from tests.kafka import jars
 
 FIRST_LOG = "00000000000000000000.log"
 KIB = 1024
+LINKS = 50_000  # of one file; ext4 allows 65,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,34 @@ def _write_segment(folder: Path, base: int, batches: list[tuple[int, int, bytes]
     for suffix, content in (("log", log), ("index", index), ("timeindex", [times])):
         with open(f"{stem}.{suffix}", "wb") as file:
             file.write(b"".join(content))
+
+
+def many_names(count: int) -> Path:
+    """A partition's folder with about that many files, three a segment; the indexes are links to a few."""
+    segments = -(-count // 3)
+    folder = cache() / f"names-{count}" / "names-0"
+    done = folder / "leader-epoch-checkpoint"
+    if not done.exists():
+        print(f"generating {count:,} files ...", flush=True)
+        template, step = many_segments("none", 10)
+        batch = _first_batches((template / FIRST_LOG).read_bytes(), 1)[0][2]
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(segments):
+            _write_named(folder, number, step, batch)
+        done.write_text("0\n1\n0 0\n", encoding="ascii")
+    return folder
+
+
+def _write_named(folder: Path, number: int, step: int, batch: bytes) -> None:
+    stem = f"{folder}/{number * step:020d}"
+    with open(f"{stem}.log", "wb") as file:
+        file.write(struct.pack(">q", number * step) + batch[8:])
+    first = f"{folder}/{number // LINKS * LINKS * step:020d}"
+    for suffix in ("index", "timeindex"):
+        if number % LINKS == 0:
+            Path(f"{stem}.{suffix}").touch()
+        else:
+            os.link(f"{first}.{suffix}", f"{stem}.{suffix}")
 
 
 def many_partitions(count: int) -> Path:

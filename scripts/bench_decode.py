@@ -24,7 +24,15 @@ DECODE_TARGETS = {
     "tiny-lz4": 9.2,
 }  # fmt: skip
 CRC_SETS = ("plain-100b", "lz4-16k", "tiny-plain")
-LINE_SETS = ("plain-100b", "json-200b", "lz4-16k", "snappy-16k", "zstd-16k", "gzip-16k", "tiny-plain")
+LINE_SETS = (
+    "plain-100b",
+    "json-200b",
+    "lz4-16k",
+    "snappy-16k",
+    "zstd-16k",
+    "gzip-16k",
+    "tiny-plain",
+)
 DUMP_SETS = ("plain-100b", "lz4-16k", "zstd-16k")
 THREAD_SETS = ("plain-100b", "lz4-16k", "zstd-16k", "tiny-plain")
 LINE_CHUNK = 512 << 10  # what a stream of record lines decodes at a time
@@ -50,9 +58,7 @@ class Reading:
             while start < end:
                 view = memoryview(self._buffer)[: min(len(self._buffer), end - start)]
                 size = os.preadv(descriptor, [view], start)
-                rows, used, _ = kernel.walk(
-                    view[:size], self._table, 0, start, self.check_crc
-                )
+                rows, used, _ = kernel.walk(view[:size], self._table, 0, start, self.check_crc)
                 if not rows:
                     raise ValueError(f"no batch at byte {start} of {self.file}")
                 yield view[:size], self._table[:rows], start

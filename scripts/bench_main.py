@@ -15,22 +15,35 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import bench_decode  # noqa: E402
-import bench_jvm  # noqa: E402
-import bench_lookup  # noqa: E402
-import bench_mount  # noqa: E402
-from bench_report import Report  # noqa: E402
+import bench_decode
+import bench_jvm
+import bench_lookup
+import bench_mount
+from bench_report import Report
 
-from engine import kernel  # noqa: E402
-from tests.kafka import jars  # noqa: E402
+from engine import kernel
+from tests.kafka import jars
 
-GROUPS = ("decode", "crc", "lines", "dump", "search", "threads", "lookup", "mount", "listing", "memory")
+GROUPS = (
+    "decode",
+    "crc",
+    "lines",
+    "dump",
+    "search",
+    "threads",
+    "lookup",
+    "mount",
+    "listing",
+    "memory",
+)
 
 
 def arguments() -> argparse.Namespace:
     """What to measure."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=400, metavar="MB", help="of each data set [400]")
+    parser.add_argument(
+        "--size", type=int, default=400, metavar="MB", help="of each data set [400]"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="medians are over these [5]")
     parser.add_argument("--only", default=",".join(GROUPS), help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
@@ -45,7 +58,9 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def plan(options: argparse.Namespace, report: Report, peer: bench_jvm.Peer) -> dict[str, Callable[[], None]]:
+def plan(
+    options: argparse.Namespace, report: Report, peer: bench_jvm.Peer
+) -> dict[str, Callable[[], None]]:
     """What each group runs."""
     segments = [int(count) for count in options.segments.split(",")]
     return {
@@ -70,7 +85,9 @@ def main() -> int:
         return 3
     options = arguments()
     report = Report(rounds=options.rounds)
-    print(f"kernel: {kernel.name}, {os.cpu_count()} cores, {options.rounds} rounds, {options.size} MB")
+    print(
+        f"kernel: {kernel.name}, {os.cpu_count()} cores, {options.rounds} rounds, {options.size} MB"
+    )
     with bench_jvm.Peer() as peer:
         groups = plan(options, report, peer)
         for name in GROUPS:

@@ -24,7 +24,11 @@ LAYERS = (
 )
 
 settings.register_profile(
-    "quick", max_examples=50, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    "quick",
+    max_examples=50,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 settings.register_profile(
     "deep", max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck)

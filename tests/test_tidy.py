@@ -9,7 +9,19 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted([*ROOT.glob("engine/**/*.py"), *ROOT.glob("kafkafs/**/*.py")])
-VAGUE = {"util", "utils", "helper", "helpers", "common", "base", "core", "misc", "manager", "data", "info"}
+VAGUE = {
+    "util",
+    "utils",
+    "helper",
+    "helpers",
+    "common",
+    "base",
+    "core",
+    "misc",
+    "manager",
+    "data",
+    "info",
+}
 TOP_LEVEL = {
     "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore", ".ci", "kafkafs", "engine",
     "tests", "scripts",
@@ -48,7 +60,9 @@ def test_only_one_module_opens_source_files_and_none_maps_them(path: Path) -> No
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_is_left_to_be_written(path: Path) -> None:
-    assert not re.search(r"\bTODO\b|\bFIXME\b|NotImplementedError|not implemented", path.read_text())
+    assert not re.search(
+        r"\bTODO\b|\bFIXME\b|NotImplementedError|not implemented", path.read_text()
+    )
 
 
 def test_the_top_level_holds_only_what_the_design_names() -> None:

@@ -27,7 +27,7 @@ _GZIP_HEAD = b"\x1f\x8b\x08"
 _GZIP_WBITS = 31
 _ZSTD_WINDOW = 2**27
 """The largest window that zstd decoders take by default, and Kafka's writers at their highest level."""
-_ZSTD_PIECE = 1024
+_ZSTD_PIECE = 512
 """Input fed at once: zstd's decoder has no bound on the output of a call, and 4 bytes make 128 KiB."""
 
 
@@ -91,7 +91,10 @@ def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int =
 def compress(
     codec: CompressionType, data: Buffer, *, magic: int = 2, level: int | None = None
 ) -> bytes:
-    """Compressed as Kafka's own writers do it; the level is the codec's own, None for Kafka's default."""
+    """Compressed as Kafka's own writers do it.
+
+    The level is gzip's or zstd's own, None for Kafka's default; snappy has none, LZ4 always its fastest.
+    """
     if codec is CompressionType.NONE:
         return bytes(data)
     if codec is CompressionType.GZIP:
@@ -106,7 +109,7 @@ def compress(
     try:
         if codec is CompressionType.SNAPPY:
             return snappy_frame.compress(data)
-        return lz4_frame.compress(data, level=level, broken_header_checksum=magic == 0)
+        return lz4_frame.compress(data, broken_header_checksum=magic == 0)
     except ModuleNotFoundError as error:
         raise _missing(codec, "cramjam") from error
 
@@ -128,7 +131,7 @@ def _decompress_gzip(data: Buffer, limit: int) -> bytes:
     try:
         return _inflate_members(libraries.inflater, data, limit, len(data))
     except (zlib.error, libraries.inflater.error) as error:
-        piece = max(16, len(data) // 65536)
+        piece = max(1, len(data) // 32768)
         partial = _salvage(lambda: _inflate_members(zlib, data, limit, piece))
         raise DecompressionError(f"gzip: {error}", partial=partial) from None
 
@@ -181,20 +184,22 @@ def _decompress_zstd(data: Buffer, limit: int) -> bytes:
     library = libraries.zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     out = bytearray()
     view = memoryview(data)
-    position = 0
-    for _ in range(MAX_PARTS):
-        if position == len(view):
-            return bytes(out)
+    position = frames = 0
+    while position < len(view):
+        if frames == MAX_PARTS:
+            raise DecompressionError(f"zstd: more than {MAX_PARTS} frames", partial=bytes(out))
         frame = library.decompressobj()
         while not frame.eof and position < len(view):
             taken = view[position : position + _ZSTD_PIECE]
             try:
-                out += frame.decompress(taken)
+                made = frame.decompress(taken)
             except libraries.zstandard.ZstdError as error:
                 raise DecompressionError(f"zstd: {error}", partial=bytes(out)) from None
-            if len(out) > limit:
+            if len(out) + len(made) > limit:
                 raise too_large(limit)
+            out += made
             position += len(taken) - len(frame.unused_data)
         if not frame.eof:
             raise DecompressionError("zstd: ends inside a frame", partial=bytes(out))
-    raise DecompressionError(f"zstd: more than {MAX_PARTS} frames", partial=bytes(out))
+        frames += 1
+    return bytes(out)

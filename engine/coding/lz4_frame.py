@@ -74,7 +74,6 @@ def decompress(data: Buffer, out: bytearray, limit: int, *, check_header: bool) 
 def compress(
     data: Buffer,
     *,
-    level: int | None = None,
     broken_header_checksum: bool = False,
     block_hash: bool = False,
     block_size_code: int = _BLOCK_64K,
@@ -90,7 +89,7 @@ def compress(
     block_size = 1 << (2 * block_size_code + 8)
     for start in range(0, len(view), block_size):
         plain = view[start : start + block_size]
-        block, word = _compress_block(plain, level)
+        block, word = _compress_block(plain)
         parts += [word.to_bytes(4, "little"), block]
         if block_hash:
             parts.append(xxh32(block).to_bytes(4, "little"))
@@ -98,14 +97,8 @@ def compress(
     return b"".join(parts)
 
 
-def _compress_block(plain: memoryview, level: int | None) -> tuple[bytes, int]:
-    if level is None:
-        made = libraries.cramjam.lz4.compress_block(plain, store_size=False)
-    else:
-        made = libraries.cramjam.lz4.compress_block(
-            plain, mode="high_compression", compression=level, store_size=False
-        )
-    block = bytes(made)
+def _compress_block(plain: memoryview) -> tuple[bytes, int]:
+    block = bytes(libraries.cramjam.lz4.compress_block(plain, store_size=False))
     if len(block) >= len(plain):
         return bytes(plain), len(plain) | STORED
     return block, len(block)

@@ -102,17 +102,19 @@ class LogSegment:
     Args:
         files: where it lies; shared with other states of the same segment.
         end: where its batches end; None for a segment that is complete: the file's size.
+        tail_end: where the file ends, when what follows the last good batch is not just on its way.
         budgets: for what is read.
 
     Look-ups raise FileNotFoundError once the file is gone, other OSError, SourceRefusedError.
     """
 
-    __slots__ = ("_end", "_facts", "base_offset", "budgets", "files")
+    __slots__ = ("_end", "_facts", "_tail_end", "base_offset", "budgets", "files")
 
     def __init__(
         self,
         files: SegmentFiles,
         end: Position | None = None,
+        tail_end: Position | None = None,
         *,
         budgets: Budgets = DEFAULT_BUDGETS,
     ) -> None:
@@ -120,14 +122,15 @@ class LogSegment:
         self.base_offset = files.base_offset
         self.budgets = budgets
         self._end = end
+        self._tail_end = tail_end
         self._facts: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r})"
 
-    def grown_to(self, end: Position) -> LogSegment:
+    def grown_to(self, end: Position, tail_end: Position) -> LogSegment:
         """The same segment with more batches in it."""
-        grown = LogSegment(self.files, end, budgets=self.budgets)
+        grown = LogSegment(self.files, end, tail_end, budgets=self.budgets)
         known = (self._facts or {}).get("max_timestamp")
         if known is not None and self._end is not None:
             grown._facts = {"max_timestamp_before": (known, self._end)}
@@ -159,6 +162,11 @@ class LogSegment:
         """Where its batches end: the file's size, or what is known to be good of an active one."""
         end = self._end
         return self.files.open().size if end is None else end
+
+    @property
+    def tail_end(self) -> Position:
+        """Where the file ended, for an active segment that nobody writes to; else the same as `end`."""
+        return self.end if self._tail_end is None else self._tail_end
 
     @property
     def size(self) -> int:
@@ -304,7 +312,8 @@ class LogSegment:
             hint = opened.hints.floor(target)
             if not hint.position:
                 break
-            base = prover.good_batch_at(hint.position)
+            is_inside = hint.position < self.end
+            base = prover.good_batch_at(hint.position) if is_inside else None
             if base is not None and self.base_offset <= base <= offset:
                 return self.scan(
                     hint.position, next_offset=base, chunk=LOOK_UP_CHUNK, resync=resync
@@ -341,6 +350,24 @@ class LogSegment:
             chunk=chunk,
             resync=resync,
         )
+
+    def checked_bytes(self, position: Position, size: int) -> bytes:
+        """A batch as it lies in the file.
+
+        Raises:
+            CorruptRecordError: no good batch of this size is there.
+        """
+        data = self.file.read_at(position, size)
+        if _run_of_one(data, position) is None:
+            frame = Resync(self.file, self.end, self.budgets).frame(position)
+            raise CorruptRecordError(
+                frame.reason or "the batch is another one by now",
+                path=self.path,
+                position=position,
+                expected=None if frame.row is None else int(frame.row["crc"]),
+                found=frame.found,
+            )
+        return data
 
     def positions(self, start_offset: Offset, stop_offset: Offset) -> tuple[Position, Position]:
         """The bytes of the whole batches that hold offsets of [start_offset, stop_offset).

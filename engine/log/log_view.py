@@ -30,7 +30,7 @@ from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
 from engine.log.segment_times import max_timestamp
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
-from engine.record.batch_table import Problem
+from engine.record.batch_table import BatchProblem, Problem
 from engine.record.columns import Columns
 from engine.source_files import SourceEntry
 from engine.state.leader_epoch_cache import LeaderEpochCache
@@ -82,8 +82,10 @@ class LogView:
         *,
         log_start_offset: Offset,
         log_end_offset: Offset,
-        generation: int,
-        rewrites: int,
+        generation: int = 0,
+        rewrites: int = 0,
+        after: LogView | None = None,
+        transactions: TransactionState | None = None,
     ) -> None:
         self.log = log
         self.listing = listing
@@ -96,6 +98,12 @@ class LogView:
         self._active = active
         self._lazy: dict[str, Any] = {}
         self._lock = Lock()
+        if transactions is not None:
+            self._lazy["transactions"] = transactions
+        if after is not None and after.rewrites == rewrites:
+            known = len(after.base_offsets)
+            if self.base_offsets[:known] == after.base_offsets:
+                self._lazy["newest"] = after._lazy.get("newest", [])[: max(known - 1, 0)]
 
     def __repr__(self) -> str:
         return f"<{self.name}: offsets {self.log_start_offset} to {self.log_end_offset}>"
@@ -157,7 +165,8 @@ class LogView:
     def segments(self) -> LogSegments[LogSegment]:
         """All segments by base offset."""
         return self._once(
-            "segments", lambda: LogSegments(self.segment_at(i) for i in range(len(self.base_offsets)))
+            "segments",
+            lambda: LogSegments(self.segment_at(i) for i in range(len(self.base_offsets))),
         )
 
     @property
@@ -274,7 +283,7 @@ class LogView:
             return None
         segment = self.segment_at(place)
         run = segment.batch(offset)
-        if run is None or int(run.table["base_offset"][0]) > offset and first_offset(run) > offset:
+        if run is None or first_offset(run) > offset:
             return None
         return segment, run
 
@@ -343,8 +352,8 @@ class LogView:
             if start >= stop:
                 return
             first, last = self.positions(segment, start, stop)
-            if segment is self._active and stop >= self.log_end_offset and not self.live:
-                last = max(last, segment.file_size)
+            if stop >= self.log_end_offset and segment is self._active:
+                last = max(last, segment.tail_end)
             for item in segment.scan(first, last, next_offset=expected):
                 if isinstance(item, BatchRun):
                     expected = item.next_offset
@@ -456,7 +465,9 @@ class LogView:
         return found
 
 
-def decode_error(problem: Any, segment: LogSegment, run: BatchRun, row: int = 0) -> Exception:
+def decode_error(
+    problem: BatchProblem, segment: LogSegment, run: BatchRun, row: int = 0
+) -> Exception:
     """The error for a batch that does not decode whole."""
     facts: Mapping[str, Any] = {
         "path": segment.path,

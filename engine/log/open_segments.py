@@ -62,7 +62,8 @@ class IndexHints:
         base, count, data = self._base_offset, self._count, self._data
         if count < 0:
             try:
-                return self._index.lookup(offset)
+                entry = self._index.lookup(offset)
+                return entry if entry.position >= 0 else OffsetPosition(base, 0)
             except OSError:  # gone since: its segment was deleted, or is about to be replaced
                 return OffsetPosition(base, 0)
         slot = kernel.floor_slot(data, count, _ENTRY, 0, False, offset - base) if count else -1
@@ -201,8 +202,8 @@ class SegmentFiles:
     def remember_places(self) -> WalkedHints:
         """From now on, hints that learn where batches start; for the active segment."""
         if self.walked is None:
-            self.walked = WalkedHints(self.open().hints)
-            self.let_go()
+            opened = self.open()
+            self.walked = opened.hints = WalkedHints(opened.hints)
         return self.walked
 
     def _index_hints(self) -> PositionHints:

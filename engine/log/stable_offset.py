@@ -129,19 +129,23 @@ def leader_epochs(view: LogView) -> LeaderEpochCache:
 
 
 def epochs_of_batches(view: LogView) -> Iterator[EpochEntry]:
-    """The epochs that the batches name; of two segments that begin in the same one the first is not read."""
+    """The epochs that the batches name; a segment is not read when the next one begins in the same epoch."""
+    segments = [view.segment_at(place) for place in range(len(view))]
+    firsts = [_first_epoch(segment) for segment in segments]
+    following: list[int | None] = [None] * len(firsts)
+    for place in range(len(firsts) - 2, -1, -1):
+        first = firsts[place + 1]
+        following[place] = following[place + 1] if first is None else first.epoch
     latest = -1
-    firsts = [_first_epoch(view.segment_at(place)) for place in range(len(view))]
-    for place, first in enumerate(firsts):
-        following = next((entry for entry in firsts[place + 1 :] if entry is not None), None)
+    for segment, first, after in zip(segments, firsts, following, strict=True):
         if first is None:
             continue
         if first.epoch > latest:
             latest = first.epoch
             yield first
-        if following is not None and following.epoch == latest:
+        if after == latest:
             continue
-        for item in view.segment_at(place).scan():
+        for item in segment.scan():
             if isinstance(item, BatchRun):
                 for row in item.table[item.table["leader_epoch"] > latest]:
                     if row["leader_epoch"] > latest:

@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 
 from engine.record.control_records import describe_control
 from engine.record.json_text import Values, bytes_json, hide, string_json, time_json
@@ -66,13 +67,19 @@ class LineOptions:
     prefix: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = [mode.name.lower() for mode in Values]
-        if self.values not in names:
-            raise ValueError(f"values must be one of {', '.join(names)}, not {self.values!r}")
-        topic = self.topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        prefix = f'{{"topic":{string_json(topic)},"partition":{self.partition},"offset":'
-        object.__setattr__(self, "mode", Values(names.index(self.values)))
-        object.__setattr__(self, "prefix", prefix.encode())
+        mode, prefix = _mode_and_prefix(self.topic, self.partition, self.values)
+        object.__setattr__(self, "mode", mode)
+        object.__setattr__(self, "prefix", prefix)
+
+
+@lru_cache(maxsize=1024)
+def _mode_and_prefix(topic: str, partition: int, values: str) -> tuple[Values, bytes]:
+    names = [mode.name.lower() for mode in Values]
+    if values not in names:
+        raise ValueError(f"values must be one of {', '.join(names)}, not {values!r}")
+    shown = topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    prefix = f'{{"topic":{string_json(shown)},"partition":{partition},"offset":'
+    return Values(names.index(values)), prefix.encode()
 
 
 def record_line(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -88,13 +88,17 @@ def facts(name: str, node: Node) -> dict[str, Any]:
 def moment(nanoseconds: int) -> str:
     """A time as RFC 3339; times past the calendar show as its last second."""
     seconds = min(nanoseconds // 10**9, 253_402_300_799)
-    return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def printable(name: str) -> str:
     """A name with everything escaped that could drive a terminal."""
     return "".join(
-        c if c.isprintable() else c.encode("utf-8", "surrogateescape").decode("latin-1").encode(
-            "unicode_escape").decode("ascii")  # fmt: skip
+        c
+        if c.isprintable()
+        else c.encode("utf-8", "surrogateescape")
+        .decode("latin-1")
+        .encode("unicode_escape")
+        .decode("ascii")  # fmt: skip
         for c in name
     )

@@ -37,7 +37,10 @@ BUDGET_HELP = (
               help="How keys and values are written in record lines.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Log every request that fails.")
 def mount(
-    sources: tuple[str, ...], mountpoint: str, options: tuple[str, ...], **flags: Any  # noqa: ANN401
+    sources: tuple[str, ...],
+    mountpoint: str,
+    options: tuple[str, ...],
+    **flags: Any,  # noqa: ANN401
 ) -> None:
     """Mount log dirs read-only; returns when the tree is ready, the daemon goes on behind.
 

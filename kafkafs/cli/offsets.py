@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from operator import attrgetter
 from typing import NamedTuple
 
 import click
 
-from engine.log.partition_log import LogView, PartitionLog
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.tree.path_names import parse_instant
+from kafkafs.tree.selection import proper_logs
 
 SPECS = {
     "latest": -1,
@@ -98,7 +101,7 @@ def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
     if time in (SPECS["earliest"], SPECS["earliest-local"]):
         return view.log_start_offset
     if time == SPECS["max-timestamp"]:
-        largest = view.max_timestamp()
+        largest = view.max_timestamp
         return None if largest is None else largest.offset
     if time == SPECS["latest-tiered"]:
         return None
@@ -142,8 +145,8 @@ def offsets(
     time = parse_time(time_text)
     ranges = parse_topic_partitions(topic_partitions or topic or "")
     with open_log_source(sources) as source:
-        logs = [log for log in source.partitions().values() if log.is_log]
-        for log in sorted(logs, key=lambda log: (log.topic_partition, log.name)):
+        logs = source.partitions()
+        for log in sorted((logs[name] for name in proper_logs(logs)), key=attrgetter("topic_partition")):
             if exclude_internal_topics and log.topic_partition.topic in INTERNAL_TOPICS:
                 continue
             if not any(item.takes(log) for item in ranges):

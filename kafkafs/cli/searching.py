@@ -28,19 +28,27 @@ Item = Match | Damage | int
 @click.argument("pattern")
 @one_source_argument
 @click.argument("path", default="", required=False)
-@click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="PATTERN is text, no regular expression.")
+@click.option(
+    "-F", "--fixed-strings", "fixed", is_flag=True, help="PATTERN is text, no regular expression."
+)
 @click.option("-i", "--ignore-case", is_flag=True, help="Letters of either case match.")
-@click.option("-c", "--count", "only_count", is_flag=True, help="Print the number of matching records only.")
-@click.option("-m", "--max-count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
+@click.option(
+    "-c", "--count", "only_count", is_flag=True, help="Print the number of matching records only."
+)
+@click.option(
+    "-m", "--max-count", type=click.IntRange(min=1), metavar="N", help="Stop after N records."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit status tells.")
 @click.option("--field", "fields", multiple=True, type=click.Choice(sorted(ALL_FIELDS)),
               help="Look here only; may be given more than once.")  # fmt: skip
 @click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log.")
-@click.option("--json", "as_json", is_flag=True, help="With -c, the count as JSON; damage as JSON lines.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="With -c, the count as JSON; damage as JSON lines."
+)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
               help="Threads; the number of cores when not given.")  # fmt: skip
 @values_option
-def grep(  # noqa: PLR0913
+def grep(
     pattern: str,
     source: str,
     path: str,
@@ -163,7 +171,7 @@ def work(
             return
         raise Stopped
 
-    topic, partition = selection.view.partition.topic_partition
+    topic, partition = selection.view.partition
     options = kernel.LineOptions(
         topic, partition, values=values, committed=selection.committed,
         log_start_offset=selection.view.log_start_offset,

@@ -17,7 +17,7 @@ QUIET_KINDS = frozenset({"zero_tail"})
 """Kinds that are a normal state of a file: the unwritten end of a preallocated one."""
 
 
-def plain_json(facts: Any) -> bytes:
+def plain_json(facts: object) -> bytes:
     """Compact JSON in ASCII, so that no name and no reason from a disk can drive a terminal."""
     text = json.dumps(facts, separators=(",", ":"), default=str)
     return text.replace("\x7f", "\\u007f").encode("ascii")

@@ -38,7 +38,7 @@ from kafkafs.decode.failures import Cancelled, ChangedFileError
 
 if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
-    from engine.log.partition_log import LogView
+    from engine.log.log_view import LogView
     from engine.source_files import SourceFile
 
 Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
@@ -73,7 +73,7 @@ class Chunk(NamedTuple):
     """A piece of the text and where it comes from.
 
     `next_offset` and `scan_end` are what the scan knew when it measured the chunk, so that it words damage
-    the same way again; `fates` has a byte for each batch, if any mattered.
+    the same way again; `fates` has a byte for each of the `rows` batches, if any mattered.
     """
 
     text_start: int
@@ -85,10 +85,11 @@ class Chunk(NamedTuple):
     from_offset: int
     to_offset: int
     scan_end: int
+    rows: int
     fates: bytes | None
 
 
-_FIELDS = 7  # of a chunk in the array: part to scan_end
+_FIELDS = 8  # of a chunk in the array: part to rows
 
 
 class _Ahead:
@@ -146,13 +147,16 @@ class LineStream:
         self._shows_torn_tail = shows_torn_tail
         self._measuring = threading.Lock()
         self._index = threading.Lock()
-        self._starts = array("q", [0])  # where the text of each chunk starts, and where the last ends
+        # Where the text of each chunk starts, and where the last one ends.
+        self._starts = array("q", [0])
         self._chunks = array("q")
         self._fates: dict[int, bytes] = {}
-        self._frontier = (0, parts[0].start if parts else 0, -1)
+        self._frontier = (0, *self._beginning(0)) if parts else (0, 0, -1)
         self._clean_end = True
+        self._last_head = 0, b""
         self._ratio = 4.0
         self._files: dict[int, SourceFile] = {}
+        self._identities: dict[int, tuple[int, int]] = {}
         self._pins = 0
         self._read_to = 0
 
@@ -218,25 +222,49 @@ class LineStream:
             if parts == self.parts:
                 self._view = view
                 return True
-            if not self._is_prefix_of(parts):
+            if not self._is_prefix_of(view, parts):
                 return False
             self.parts = parts
             self._view = view
             return True
 
-    def _is_prefix_of(self, parts: list[StreamPart]) -> bool:
+    def _is_prefix_of(self, view: LogView, parts: list[StreamPart]) -> bool:
         own = self.parts
-        if not own or len(parts) < len(own) or not self._clean_end:
-            return not own and self._frontier[:1] == (0,) and bool(parts) and self._restart(parts)
-        last = len(own) - 1
+        if not own:
+            return self._restart(parts)
+        if len(parts) < len(own):
+            return False
+        is_rewritten = view.rewrites != self._view.rewrites
         for mine, new in zip(own, parts, strict=False):
-            same = mine.segment.identity == new.segment.identity and mine.start == new.start
-            if not same or new.end < mine.end:
+            if mine.start != new.start or not self._is_same(mine.segment, new.segment):
                 return False
-        return all(own[i].end == parts[i].end for i in range(last))
+            if new.end != mine.end and (new.end < mine.end or mine is not own[-1]):
+                return False
+        if is_rewritten and not self._still_ends_as_measured(parts[len(own) - 1]):
+            return False
+        return parts == own or self._clean_end
+
+    def _still_ends_as_measured(self, part: StreamPart) -> bool:
+        """Whether the last batch that was measured is still there, after a log may have been cut."""
+        position, head = self._last_head
+        try:
+            return part.segment.file.read_at(position, len(head)) == head
+        except OSError:
+            return False
+
+    @staticmethod
+    def _is_same(mine: LogSegment, new: LogSegment) -> bool:
+        if mine.files is new.files:
+            return True
+        try:
+            return mine.identity == new.identity
+        except OSError:
+            return False
 
     def _restart(self, parts: list[StreamPart]) -> bool:
-        self._frontier = (0, parts[0].start, -1)
+        self.parts = parts
+        if parts:
+            self._frontier = (0, *self._beginning(0))
         return True
 
     def _take_measuring(self, cancel: Callable[[], bool] | None) -> None:
@@ -252,9 +280,14 @@ class LineStream:
             self._measure_part(part, position, next_offset, cancel)
             if part == len(self.parts) - 1:
                 return
-            part, next_offset = part + 1, -1
-            position = self.parts[part].start
+            part += 1
+            position, next_offset = self._beginning(part)
             self._frontier = (part, position, next_offset)
+
+    def _beginning(self, part: int) -> tuple[int, int]:
+        """Where a part begins, and the smallest offset that may come; -1 if any may."""
+        start = self.parts[part].start
+        return start, -1 if start else self.parts[part].segment.base_offset
 
     def _measure_part(
         self, index: int, position: int, next_offset: int, cancel: Callable[[], bool] | None
@@ -275,6 +308,7 @@ class LineStream:
                     self._note(damage_facts(item))
             else:
                 self._clean_end = True
+                self._last_head = _head_of_last(item)
                 fates = self._view.fates(part.segment, item)
                 self._measure_run(item, fates, filling, file.path)
         filling.close(part.end, filling.seen_next_offset)
@@ -328,7 +362,9 @@ class LineStream:
             if result.size > LARGE_TEXT:
                 self._measure_large(run, row, fates, filling, extra)
             else:
-                filling.add(result.size + extra, None if fates is None else fates[row:done], done - row)
+                filling.add(
+                    result.size + extra, None if fates is None else fates[row:done], done - row
+                )
                 if filling.size >= CHUNK_TEXT:
                     filling.close(end, filling.seen_next_offset)
             row = done
@@ -376,7 +412,7 @@ class LineStream:
             number = len(self._starts) - 1
             if chunk.fates is not None:
                 self._fates[number] = chunk.fates
-            self._chunks.extend(chunk[2:9])
+            self._chunks.extend(chunk[2:10])
             self._starts.append(chunk.text_end)
 
     # -- reading ----------------------------------------------------------------------------------
@@ -447,10 +483,12 @@ class LineStream:
     def _chunk_at(self, position: int) -> Chunk:
         with self._index:
             number = bisect_right(self._starts, position) - 1
-            fields = self._chunks[number * _FIELDS : (number + 1) * _FIELDS]
+            at = number * _FIELDS
+            part, start, end, expected, low, high, scan_end, rows = self._chunks[at : at + _FIELDS]
             return Chunk(
-                self._starts[number], self._starts[number + 1], *fields, self._fates.get(number)
-            )
+                self._starts[number], self._starts[number + 1], part, start, end,
+                expected, low, high, scan_end, rows, self._fates.get(number),
+            )  # fmt: skip
 
     def _look_ahead(self, offset: int, end: int) -> None:
         """A reader that goes on where it stopped will want the next chunk."""
@@ -504,9 +542,9 @@ class LineStream:
         return self._files.get(index) or self._open(index)
 
     def _open(self, index: int) -> SourceFile:
-        segment = self.parts[index].segment
-        file = segment.file
-        if file.identity != segment.identity:
+        file = self.parts[index].segment.file
+        known = self._identities.setdefault(index, (file.device, file.inode))
+        if known != (file.device, file.inode):
             raise ChangedFileError("another file has taken the name of this one", path=file.path)
         return file
 
@@ -515,8 +553,8 @@ class _Filling:
     """The chunk that is being measured."""
 
     __slots__ = (
-        "_fates", "_has_fates", "_index", "_next_offset", "_scan_end", "_start", "_stream",
-        "_text_start", "seen_next_offset", "size",
+        "_fates", "_has_fates", "_index", "_next_offset", "_rows", "_scan_end", "_start",
+        "_stream", "_text_start", "seen_next_offset", "size",
     )  # fmt: skip
 
     def __init__(
@@ -525,6 +563,7 @@ class _Filling:
         self._stream = stream
         self._index = index
         self._scan_end = scan_end
+        self._fates: list[bytes] = []
         self.seen_next_offset = next_offset
         self.begin(position, next_offset)
         if stream.size:
@@ -536,12 +575,14 @@ class _Filling:
         small = last.text_end - last.text_start < JOINED_TEXT
         if not (is_whole and small and last.part == self._index and last.end == position):
             return
-        if last.fates is not None:
-            return
         self._start, self._next_offset = last.start, last.next_offset
         self._text_start, self.size = last.text_start, last.text_end - last.text_start
-        # How many batches it has is not known, which matters only when fates come into it.
-        self._fates = None
+        self._rows = last.rows
+        if last.fates is not None:
+            self._fates = [last.fates]
+            self._has_fates = True
+        else:
+            self._fates = [bytes(last.rows)]
 
     @property
     def next_offset_at_end(self) -> int:
@@ -553,17 +594,18 @@ class _Filling:
         self._start = position
         self._next_offset = next_offset
         self._text_start = self._stream.size
-        self._fates: list[bytes] | None = []
+        self._fates = []
         self._has_fates = False
+        self._rows = 0
         self.size = 0
 
     def add(self, size: int, fates: Fates, rows: int) -> None:
         """Count text of some more batches."""
         self.size += size
+        self._rows += rows
         if fates is not None:
             self._has_fates = True
-        if self._fates is not None:
-            self._fates.append(bytes(rows) if fates is None else fates.tobytes())
+        self._fates.append(bytes(rows) if fates is None else fates.tobytes())
 
     def close(
         self, end: int, next_offset: int, *, from_offset: int = -1, to_offset: int = MAX_INT64,
@@ -572,18 +614,24 @@ class _Filling:
         """Hand the chunk over and start the next one at `end`; with `is_cut` at the same place again."""
         stream = self._stream
         if self.size:
-            fates = b"".join(self._fates) if self._has_fates and self._fates is not None else None
-            stream._commit(
-                Chunk(
-                    self._text_start, self._text_start + self.size, self._index, self._start, end,
-                    self._next_offset, from_offset, to_offset, self._scan_end, fates,
-                )  # fmt: skip
-            )
+            fates = b"".join(self._fates) if self._has_fates else None
+            chunk = Chunk(
+                self._text_start, self._text_start + self.size, self._index, self._start, end,
+                self._next_offset, from_offset, to_offset, self._scan_end, self._rows, fates,
+            )  # fmt: skip
+            stream._commit(chunk)
         if is_cut:
             self.begin(self._start, self._next_offset)
             return
         stream._frontier = (self._index, end, next_offset)
         self.begin(end, next_offset)
+
+
+def _head_of_last(run: BatchRun) -> tuple[int, bytes]:
+    """The position and the first bytes, checksum included, of a run's last batch."""
+    position = int(run.table["position"][-1])
+    start = position - run.start_position
+    return position, bytes(run.buffer[start : start + 21])
 
 
 def _before(run: BatchRun, end: int) -> BatchRun:

@@ -19,13 +19,13 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.scan import BatchRun, Damage
-from engine.record.batch_table import BATCH_DTYPE, BatchProblem, Problem
+from engine.record.batch_table import BatchProblem, Problem
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
 
 if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
-    from engine.log.partition_log import LogView
+    from engine.log.log_view import LogView
 
 WHOLE_RECORDS = 1024
 WHOLE_COMPRESSED = 128 * 1024
@@ -40,8 +40,8 @@ _OPEN = 3
 class DamagedRecordError(CorruptRecordError):
     """The record at an offset cannot be given; `damage` is the whole story as JSON facts."""
 
-    def __init__(self, reason: str, damage: dict[str, Any], **facts: Any) -> None:
-        super().__init__(reason, **facts)
+    def __init__(self, reason: str, damage: dict[str, Any], **facts: object) -> None:
+        super().__init__(reason, **facts)  # type: ignore[arg-type]
         self.damage = damage
 
 
@@ -213,9 +213,11 @@ class RecordBatches:
         batch = self._by_offset.get(offset)
         if batch is not None:
             return batch
-        if not view.log_start_offset <= offset < view.log_end_offset:
-            return None
-        found = self.locate(view, offset)
+        try:
+            at = view.batch(offset)
+            found = None if at is None else FoundBatch(*at, 0)
+        except DamagedFileError:
+            found = self._search(view, offset)
         if found is None:
             return None
         batch = self._render(view, found, offset)
@@ -266,18 +268,16 @@ class RecordBatches:
         Raises:
             DamagedRecordError: the offset is, or may be, in a damaged place.
         """
+        if not view.log_start_offset <= offset < view.log_end_offset:
+            return None
         try:
-            location = view.locate(offset)
-            if location is None:
-                return None
-            data = view.batch_bytes(location)
-        except (DamagedFileError, FileNotFoundError):
+            for segment in view.segments_from(offset):
+                run = segment.batch(max(offset, segment.base_offset))
+                if run is not None:
+                    return FoundBatch(segment, run, 0)
+        except DamagedFileError:
             return self._search(view, offset)
-        table = np.empty(1, BATCH_DTYPE)
-        rows, _, _ = kernel.walk(data, table, 0, location.position, True)
-        if rows != 1 or not table["crc_ok"][0]:
-            return self._search(view, offset)
-        return FoundBatch(location.segment, BatchRun(data, location.position, table), 0)
+        return None
 
     def _search(self, view: LogView, offset: Offset) -> FoundBatch | None:
         """As `_locate`, around damage: the batch, or an error when the offset may lie in the damage."""
@@ -340,21 +340,21 @@ class RecordBatches:
         with self._cache.lock:
             if view is not self._view:
                 return
-            self._by_offset.update(dict.fromkeys(batch.offsets, batch))
+            start = view.log_start_offset
+            offsets = batch.offsets
+            served = offsets if min(offsets) >= start else [o for o in offsets if o >= start]
+            self._by_offset.update(dict.fromkeys(served, batch))
             self._cache.keep(batch, self)
 
     def _adopt(self, view: LogView) -> None:
         with self._cache.lock:
             for batch in set(self._by_offset.values()):
-                segment = view.segments.get(batch.segment.base_offset)
+                # While nothing is rewritten a log only grows: what is in it stays as it is.
                 stays = (
-                    segment is not None
-                    and segment.identity == batch.segment.identity
-                    and segment.size == batch.segment.size
-                    and segment is not view.segments.last
-                    and not batch.is_open
-                    and self._view is not None
+                    self._view is not None
+                    and self._view.rewrites == view.rewrites
                     and self._view.log_start_offset == view.log_start_offset
+                    and not batch.is_open
                 )
                 if not stays:
                     self.forget(batch)

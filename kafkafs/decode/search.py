@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from re import _constants as ops, _parser as regex_parser  # type: ignore[attr-defined]
 from typing import NamedTuple
 
 import numpy as np
-from re import _constants as ops, _parser as regex_parser  # type: ignore[attr-defined]
 
 from engine import kernel
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
 
 ALL_FIELDS = frozenset({"key", "value", "headers"})

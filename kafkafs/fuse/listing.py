@@ -9,7 +9,6 @@ from __future__ import annotations
 import stat
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyfuse3
 from pyfuse3 import EntryAttributes, ReaddirToken
@@ -139,20 +138,24 @@ class Lister:
 
     def _reply_plus(self, listing: OpenDirectory, entry: Entry, token: ReaddirToken) -> bool:
         """An entry with attributes, which counts as a look-up; a name only where they cannot be had."""
+        name = entry.name.encode("utf-8", "surrogateescape")
+        record = None
         try:
             node = listing.directory.lookup(entry.name)
             attrs = node.attrs()
-        except Exception as error:  # noqa: BLE001  one broken entry must not hide the others
+            # A file's node is not kept: a listing alone opens nothing.
+            kept = node if isinstance(node, Directory) else None
+            record = self._table.remember(node.path, attrs.inode, listing.record.inode, kept)
+            attributes = self._fill(record, attrs)
+        except BaseException as error:  # noqa: BLE001  one broken entry must not hide the others
+            if record is not None:
+                self._table.forget(((record.inode, 1),))
             if errno_of(error) is None:
                 self._failed(error, listing.record, entry.name)
             if self._name_entry is None:
                 return True  # left out: this reply cannot say a name without attributes
             return self._reply_name(entry, token)
-        # A file's node is not kept: `grep -r` looks up what it opens, a listing alone opens nothing.
-        kept = node if isinstance(node, Directory) else None
-        record = self._table.remember(node.path, attrs.inode, listing.record.inode, kept)
-        name = entry.name.encode("utf-8", "surrogateescape")
-        reply: Any = pyfuse3.readdir_reply(token, name, self._fill(record, attrs), entry.cookie)
-        if not reply:
-            self._table.forget(((record.inode, 1),))
-        return bool(reply)
+        if pyfuse3.readdir_reply(token, name, attributes, entry.cookie):
+            return True
+        self._table.forget(((record.inode, 1),))
+        return False

@@ -170,6 +170,9 @@ class Operations(pyfuse3.Operations):
             self.statistics.interrupted_calls += 1
         if isinstance(error, DamagedFileError):
             self.statistics.damage_answers += 1
+        if operation == "readdir" and number == errno.ENOENT:
+            # glibc takes ENOENT for the end of the listing: a silent gap, which rsync --delete would copy.
+            number = errno.ESTALE
         if number not in SILENT:
             self.log.write(logging.WARNING, f"{operation} {path}: {error}")
         return number

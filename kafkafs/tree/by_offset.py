@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from engine.coding.compression import CompressionType
 from engine.errors import DamagedFileError, UnsupportedCodecError
-from engine.log.partition_log import LogView
-from engine.record.attributes import CompressionType, TimestampType
+from engine.log.log_view import LogView
+from engine.record.attributes import TimestampType
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.error_line import exception_facts, plain_json
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
@@ -34,6 +35,7 @@ class OffsetFolder(PartitionNode):
     __slots__ = ()
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         match = _RECORD.fullmatch(name)
         if match is None:
             return self._other(name)
@@ -51,6 +53,7 @@ class OffsetFolder(PartitionNode):
         return self._field(name, view, batch, offset, match[2])
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         partition = self.partition
         view = partition.view()
         if after < _AFTER_LINKS - 1 and first_offset(partition, view) is not None:
@@ -153,15 +156,18 @@ class RecordFile(File):
         self._line = line
 
     def attrs(self) -> Attrs:
+        """See Node."""
         partition, view = self.partition, self._view
         owner = partition.owner(view)
         mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
         return owner.file(self.path, len(self._line), mtime, partition.ttl(view))
 
     def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
         return record_xattrs(self._batch, self._offset, self._line)
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         return BytesContent(self._line)
 
 
@@ -188,12 +194,14 @@ class FieldFile(RecordFile):
         self._data = data
 
     def attrs(self) -> Attrs:
+        """See Node."""
         partition, view = self.partition, self._view
         owner = partition.owner(view)
         mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
         return owner.file(self.path, len(self._data), mtime, partition.ttl(view))
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         return BytesContent(self._data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from engine.units import MAX_INT64
@@ -11,6 +12,7 @@ from kafkafs.tree.line_files import LineFile
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.node import Entry, Kind, Node
 from kafkafs.tree.partition import Partition, PartitionNode
+from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource
 
 _NAME = re.compile(r"([0-9]{1,20})\.jsonl")
@@ -26,20 +28,18 @@ class DecodedFolder(PartitionNode):
         self._committed = committed
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         match = _NAME.fullmatch(name)
         base = int(match[1]) if match else -1
-        if base < 0 or base not in self.partition.view().segments:
+        if base < 0 or segment_with_base(self.partition.view(), base) is None:
             raise NotFound(self.child(name))
         source = LineSource(self.partition.name, base, committed=self._committed)
         return LineFile(self.child(name), self.partition, lambda _view: source)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        segments = self.partition.view().segments
-        start = max(after - FIRST_COOKIE + 1, 0)
-        segment = segments.ceiling(start)
-        while segment is not None:
-            base = segment.base_offset
+        """See Directory."""
+        bases = self.partition.view().base_offsets
+        for base in bases[bisect_left(bases, after - FIRST_COOKIE + 1) :]:
             cookie = min(base + FIRST_COOKIE, MAX_INT64)
             if cookie > after:
                 yield entry(self, f"{base:020}.jsonl", Kind.FILE, cookie)
-            segment = segments.higher(base)

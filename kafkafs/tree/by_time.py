@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.errors import KafkaStorageError
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.units import MAX_INT64
 from kafkafs.tree.by_offset import offset_link
 from kafkafs.tree.errors import NotFound
@@ -29,6 +29,7 @@ class TimeFolder(PartitionNode):
     __slots__ = ()
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         partition = self.partition
         view = partition.view()
         path = self.child(name)
@@ -47,6 +48,7 @@ class TimeFolder(PartitionNode):
         return PeriodFolder(path, partition, period)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         partition = self.partition
         view = partition.view()
         if after < _AFTER_LINKS - 1 and first_offset(partition, view) is not None:
@@ -54,10 +56,10 @@ class TimeFolder(PartitionNode):
                 if FIRST_COOKIE + index > after:
                     yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
         for day in days_with_records(view, max(after - _AFTER_LINKS + 1, 0)):
-            name = day_name(day * DAY_MS)
-            if name is None:
+            day_of = day_name(day * DAY_MS)
+            if day_of is None:
                 return
-            yield entry(self, name, Kind.DIRECTORY, day + _AFTER_LINKS)
+            yield entry(self, day_of, Kind.DIRECTORY, day + _AFTER_LINKS)
 
 
 def days_with_records(view: LogView, first_day: int) -> Iterator[int]:
@@ -89,6 +91,7 @@ class PeriodFolder(PartitionNode):
         self._period = period
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         path = self.child(name)
         if name == "log":
             return SliceFolder(path, self.partition, self._period)
@@ -97,6 +100,7 @@ class PeriodFolder(PartitionNode):
         return LineFile(path, self.partition, self._lines)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         names = [("records.jsonl", Kind.FILE), ("log", Kind.DIRECTORY)]
         return fixed_entries(self, names, after)
 
@@ -104,5 +108,7 @@ class PeriodFolder(PartitionNode):
         start, end = offsets_of_period(view, self._period)
         # Where no record lies behind the period yet, new ones still come in.
         ends = self._period.end_ms
-        is_open = ends is None or (end == view.log_end_offset and view.offset_for_time(ends) is None)
+        is_open = ends is None or (
+            end == view.log_end_offset and view.offset_for_time(ends) is None
+        )
         return LineSource(self.partition.name, None, start, MAX_INT64 if is_open else end)

@@ -20,9 +20,11 @@ class BytesContent(Content):
 
     @property
     def size(self) -> int:
+        """See Content."""
         return len(self.data)
 
     def read_now(self, offset: int, size: int) -> bytes:
+        """See Content."""
         data = self.data
         if offset == 0 and size >= len(data):
             return data
@@ -54,9 +56,11 @@ class FileContent(Content):
 
     @property
     def size(self) -> int:
+        """See Content."""
         return self._end - self._start
 
     def read_now(self, offset: int, size: int) -> bytes | None:
+        """See Content."""
         position = self._start + offset
         size = min(size, self._end - position)
         if size <= 0:
@@ -69,6 +73,7 @@ class FileContent(Content):
         return bytes(view) if got == size else None
 
     def read(self, offset: int, size: int) -> bytes:
+        """See Content."""
         position = self._start + offset
         size = min(size, self._end - position)
         return self._file.read_at(position, size) if size > 0 else b""

@@ -29,7 +29,8 @@ class TreeOptions:
 
     Attributes:
         values: the form of keys and values in record lines: auto, text, json, base64, hex or none.
-        snapshot: the source is frozen, so every answer may be kept for long.
+        snapshot: nothing changes: every answer may be kept for long (so it is for a source that was
+            opened as a snapshot in any case).
         budgets: bounds of memory.
     """
 
@@ -70,13 +71,18 @@ class Context:
         return self.options.budgets
 
     @property
+    def is_snapshot(self) -> bool:
+        """Whether the source is frozen."""
+        return self.options.snapshot or self.source.is_snapshot
+
+    @property
     def is_live(self) -> bool:
         """Whether a broker has the source open."""
         return self.source.broker_pid is not None
 
     def ttl(self, is_live: bool) -> float:
         """For how long, in seconds, an answer may be kept."""
-        if self.options.snapshot:
+        if self.is_snapshot:
             return TTL_FROZEN
         return TTL_LIVE if is_live else TTL_AT_REST
 

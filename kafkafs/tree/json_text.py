@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 
-def pretty_json(facts: Any) -> bytes:
+def pretty_json(facts: object) -> bytes:
     """A JSON document; names from a disk that are no UTF-8 come with \\x escapes."""
     text = json.dumps(cleaned(facts), indent=2, default=str)
     return text.replace("\x7f", "\\u007f").encode("ascii") + b"\n"
@@ -17,7 +16,7 @@ def clean_name(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def cleaned(facts: Any) -> Any:
+def cleaned(facts: object) -> object:
     """The same with every text free of lone surrogates."""
     if isinstance(facts, str):
         return clean_name(facts)

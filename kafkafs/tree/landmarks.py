@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from engine.errors import KafkaStorageError
-from engine.log.partition_log import LogView
-from engine.units import MAX_INT64, Offset
+from engine.log.log_view import LogView
+from engine.units import Offset
 from kafkafs.decode.record_batches import FoundBatch
 from kafkafs.tree.partition import Partition
+from kafkafs.tree.segments import end_offset
 
 _MOST_EMPTY_TAILS = 64
 
@@ -66,15 +68,14 @@ def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> Found
     return found
 
 
-def segment_landmarks(
-    partition: Partition, view: LogView, after: Offset = -1
-) -> Iterator[Offset]:
+def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:
     """The first record of each segment above an offset: its base offset, unless compaction took that."""
-    for segment in view.segments:
-        following = view.segments.higher(segment.base_offset)
-        limit = MAX_INT64 if following is None else following.base_offset
-        start = max(segment.base_offset, view.log_start_offset)
-        if limit <= after + 1 or start >= min(limit, view.log_end_offset):
+    bases = view.base_offsets
+    place = max(bisect_right(bases, max(after + 1, view.log_start_offset)) - 1, 0)
+    for base in bases[place:]:
+        limit = end_offset(view, base)
+        start = max(base, view.log_start_offset)
+        if start >= limit:
             continue
         try:
             offset = partition.records.first_at(view, start, limit)

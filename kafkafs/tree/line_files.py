@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.errors import KafkaStorageError
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.units import NO_TIMESTAMP
 from kafkafs.decode.error_line import plain_json
 from kafkafs.decode.line_stream import LineStream
@@ -13,6 +13,7 @@ from kafkafs.tree.errors import NotFound
 from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition import Partition
+from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource, offsets_of, parts_of
 
 MEASURED_INLINE = 256 * 1024
@@ -33,15 +34,19 @@ class LineContent(Content):
 
     @property
     def size(self) -> int:
+        """See Content."""
         return self._stream.size
 
     def read_now(self, offset: int, size: int) -> bytes | None:
+        """See Content."""
         return self._stream.read_now(offset, size)
 
     def read(self, offset: int, size: int) -> bytes:
+        """See Content."""
         return self._stream.read(offset, size)
 
     def close(self) -> None:
+        """See Content."""
         if self._is_open:
             self._is_open = False
             self._stream.unpin()
@@ -65,6 +70,7 @@ class LineFile(File):
         self._source = source
 
     def attrs(self) -> Attrs:
+        """See Node."""
         partition = self.partition
         view = partition.view()
         source = self._source_in(view)
@@ -87,6 +93,7 @@ class LineFile(File):
         return {"user.kafka.error": plain_json(facts)}
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         partition = self.partition
         view = partition.view()
         source = self._source_in(view)
@@ -100,7 +107,7 @@ class LineFile(File):
 
     def _source_in(self, view: LogView) -> LineSource:
         source = self._source(view)
-        if source.base_offset is not None and source.base_offset not in view.segments:
+        if source.base_offset is not None and segment_with_base(view, source.base_offset) is None:
             raise NotFound(self.path)
         return source
 

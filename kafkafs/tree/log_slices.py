@@ -16,7 +16,7 @@ from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.errors import KafkaStorageError
 from engine.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
 from engine.log.log_segment import LogSegment, first_offset
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.log.scan import BatchRun
 from engine.units import NO_TIMESTAMP, Offset, Position
 from kafkafs.tree.content import FileContent
@@ -28,6 +28,7 @@ from kafkafs.tree.partition import Partition, PartitionNode
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.plain_files import BytesFile
 from kafkafs.tree.ranges import offsets_of_period
+from kafkafs.tree.segments import end_offset, next_base, segment_with_base
 from kafkafs.tree.source_folder import SourceFileNode
 
 _NAME = re.compile(r"([0-9]{20})\.log")
@@ -62,7 +63,7 @@ class Slices:
         if location is None:
             return None
         segment = location.segment
-        position = max(segment.positions(self.start, self.end)[0], 0)
+        position = self.view.positions(segment, self.start, self.end)[0]
         run = next((i for i in segment.scan(position) if isinstance(i, BatchRun)), None)
         if run is None:
             return None
@@ -80,11 +81,15 @@ class Slices:
         segment, _, base = self._first
         if base > after:
             yield base
-        following = self.view.segments.higher(max(segment.base_offset, after))
-        while following is not None and following.base_offset < self.end:
-            if following.size:
-                yield following.base_offset
-            following = self.view.segments.higher(following.base_offset)
+        following = next_base(self.view, max(segment.base_offset, after))
+        while following is not None and following < self.end:
+            if self._size_of(following):
+                yield following
+            following = next_base(self.view, following)
+
+    def _size_of(self, base: Offset) -> int:
+        segment = segment_with_base(self.view, base)
+        return 0 if segment is None else segment.size
 
     def find(self, base: Offset) -> Slice | None:
         """The slice with a base offset."""
@@ -93,14 +98,14 @@ class Slices:
         segment, position, first = self._first
         start = self.start
         if base != first:
-            found = self.view.segments.get(base)
+            found = segment_with_base(self.view, base)
             if found is None or not segment.base_offset < base < self.end or not found.size:
                 return None
             segment, position, start = found, 0, base
-        following = self.view.segments.higher(segment.base_offset)
-        if following is not None and following.base_offset <= self.end:
-            return Slice(segment, position, segment.size, start, following.base_offset)
-        end_position = segment.positions(start, self.end)[1]
+        following = end_offset(self.view, segment.base_offset)
+        if following <= self.end:
+            return Slice(segment, position, segment.size, start, following)
+        end_position = self.view.positions(segment, start, self.end)[1]
         return Slice(segment, position, end_position, start, self.end)
 
 
@@ -123,6 +128,7 @@ class SliceFolder(PartitionNode):
         return self.slices(self.partition.view()).base_offset is None
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         partition = self.partition
         view = partition.view()
         slices = self.slices(view)
@@ -140,6 +146,7 @@ class SliceFolder(PartitionNode):
         return SliceFile(self.child(name), self, int(match[1]))
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         slices = self.slices(self.partition.view())
         if slices.base_offset is None:
             return
@@ -179,6 +186,7 @@ class SliceFile(File):
         self._base = base_offset
 
     def attrs(self) -> Attrs:
+        """See Node."""
         partition = self._folder.partition
         view = partition.view()
         piece = self._piece(view)
@@ -192,6 +200,7 @@ class SliceFile(File):
         return owner.file(self.path, size, mtime, partition.ttl(view))
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         piece = self._piece(self._folder.partition.view())
         return FileContent(piece.segment.file, piece.position, piece.end_position)
 

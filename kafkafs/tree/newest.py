@@ -8,14 +8,16 @@ of a large part can be missed where there is no time index.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import islice
 
 from engine.errors import KafkaStorageError
 from engine.log.log_segment import LogSegment
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.log.scan import BatchRun
 from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
+from kafkafs.tree.segments import first_on_disk
 
 WALKED = 1024 * 1024
 """Bytes of batches whose headers are read."""
@@ -25,7 +27,7 @@ MOST_SEGMENTS = 16
 
 def newest_timestamp(view: LogView, start: Offset, end: Offset) -> Timestamp:
     """The largest timestamp of the batches with offsets in [start, end); NO_TIMESTAMP without any."""
-    start, end = max(start, view.first_offset), min(end, view.log_end_offset)
+    start, end = max(start, first_on_disk(view)), min(end, view.log_end_offset)
     if start >= end:
         return NO_TIMESTAMP
     found = NO_TIMESTAMP
@@ -39,12 +41,14 @@ def newest_timestamp(view: LogView, start: Offset, end: Offset) -> Timestamp:
 def _newest_first(view: LogView, start: Offset, end: Offset) -> Iterator[tuple[LogSegment, Offset]]:
     """Segments with offsets of [start, end), the newest first, and where the next one begins."""
     following = view.log_end_offset
-    segment = view.segments.last
-    while segment is not None and following > start:
-        if segment.base_offset < end:
-            yield segment, following
-        following = segment.base_offset
-        segment = view.segments.lower(following)
+    bases = view.base_offsets
+    place = bisect_left(bases, end) - 1
+    if place + 1 < len(bases):
+        following = bases[place + 1]
+    while place >= 0 and following > start:
+        yield view.segment_at(place), following
+        following = bases[place]
+        place -= 1
 
 
 def _of_part(segment: LogSegment, start: Offset, end: Offset) -> Timestamp:

@@ -38,9 +38,7 @@ class Owner(NamedTuple):
             Kind.LINK, 0o777, size, mtime_ns, inode_number(path), 1, self.uid, self.gid, True, ttl
         )
 
-    def file(
-        self, path: str, size: int, mtime_ns: int, ttl: float, *, exact: bool = True
-    ) -> Attrs:
+    def file(self, path: str, size: int, mtime_ns: int, ttl: float, *, exact: bool = True) -> Attrs:
         """A file's attributes."""
         return Attrs(
             Kind.FILE, self.file_mode, size, mtime_ns, inode_number(path), 1,

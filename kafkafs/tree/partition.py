@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.kernel import LineOptions
-from engine.log.partition_log import LogView, PartitionLog
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from kafkafs.decode.record_batches import RecordBatches
 from kafkafs.tree.context import Context
+from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import NameSlots
 from kafkafs.tree.node import Attrs, Directory
 from kafkafs.tree.owner import Owner
@@ -27,11 +29,15 @@ class Partition:
         self.options = LineOptions(topic, partition, values=context.options.values)
         self.records = RecordBatches(context.batches, self.options, context.budgets)
         self.slots = NameSlots()
+        self.frozen_attrs: dict[str, Attrs] = {}
         self._owner: tuple[LogView, Owner] | None = None
 
     def view(self) -> LogView:
-        """The log as it is now."""
-        return self.log.view()
+        """The log as it is now. Raises NotFound when its folder is gone."""
+        try:
+            return self.log.view()
+        except FileNotFoundError:
+            raise NotFound(self.name, "the partition's folder is gone") from None
 
     @property
     def root(self) -> SourceRoot:
@@ -67,7 +73,7 @@ class PartitionNode(Directory):
         self.partition = partition
 
     def attrs(self) -> Attrs:
+        """See Node."""
         partition = self.partition
         view = partition.view()
         return partition.owner(view).directory(self.path, partition.ttl(view))
-

@@ -30,13 +30,16 @@ class PartitionFolder(PartitionNode):
     __slots__ = ()
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         make = _FOLDERS.get(name)
         if make is None:
             raise NotFound(self.child(name))
         return make(self.child(name), self.partition)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         return fixed_entries(self, [(name, Kind.DIRECTORY) for name in _FOLDERS], after)
 
     def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
         return view_xattrs(self.partition)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from engine.errors import KafkaStorageError
-from engine.file_names import FileKind, FileState, parse_file_name
+from engine.file_names import producer_snapshot_name
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
-from engine.log.partition_log import LogView
-from engine.source_files import EntryKind
-from engine.state.producer_snapshot import ProducerSnapshot
+from engine.log.log_view import LogView
+from engine.state.producer_snapshot import ProducerSnapshot, ProducerStateEntry
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.json_text import pretty_json
@@ -30,6 +29,7 @@ class StateFolder(PartitionNode):
     __slots__ = ()
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         make = _FILES.get(name)
         if make is None:
             raise NotFound(self.child(name))
@@ -45,6 +45,7 @@ class StateFolder(PartitionNode):
         )
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
 
 
@@ -58,7 +59,7 @@ def view_xattrs(partition: Partition) -> dict[str, bytes]:
 def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -> dict[str, Any]:
     """The offsets that a broker would answer with, and where each comes from."""
     topic, number = partition.log.topic_partition
-    newest = view.max_timestamp()
+    newest = view.max_timestamp
     return {
         "topic": topic,
         "partition": number,
@@ -71,8 +72,8 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
         "logEndOffset": view.log_end_offset,
         "maxTimestamp": None if newest is None else newest.timestamp,
         "maxTimestampOffset": None if newest is None else newest.offset,
-        "segments": len(view.segments),
-        "size": view.segments.size,
+        "segments": len(view),
+        "size": sum(segment.size for segment in view.segments_from(0)),
         "live": view.live,
     }
 
@@ -80,23 +81,23 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
 def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
     """Leader epochs, the oldest first."""
     entries = view.leader_epochs.entries
-    ends = [entry.start_offset for entry in entries[1:]] + [view.log_end_offset]
-    return [
-        {"epoch": entry.epoch, "startOffset": entry.start_offset, "endOffset": end}
-        for entry, end in zip(entries, ends, strict=True)
-    ]
+    found: list[dict[str, Any]] = []
+    end = view.log_end_offset
+    for entry in reversed(entries):
+        found.append({"epoch": entry.epoch, "startOffset": entry.start_offset, "endOffset": end})
+        end = entry.start_offset
+    return found[::-1]
 
 
 def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
     """Every producer snapshot with what it says; one that cannot be used says why."""
     found = []
-    for offset, name in _files_of(view, FileKind.PRODUCER_SNAPSHOT):
+    for offset in view.listing.producer_snapshots:
         _stop_if(cancel)
+        name = producer_snapshot_name(offset)
         facts: dict[str, Any] = {"file": name, "offset": offset}
         try:
-            path = partition.source_path(name)
-            data = partition.root.read(path, limit=partition.context.budgets.checkpoint_bytes)
-            entries = ProducerSnapshot.parse(data, path)
+            entries = ProducerSnapshot.parse(view.read_side_file(name), name)
             facts["producers"] = [_producer(entry) for entry in entries]
         except (KafkaStorageError, OSError) as error:
             facts["error"] = exception_facts(error)
@@ -104,7 +105,7 @@ def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> lis
     return found
 
 
-def _producer(entry: Any) -> dict[str, Any]:
+def _producer(entry: ProducerStateEntry) -> dict[str, Any]:
     last = entry.last_batch
     return {
         "producerId": entry.producer_id,
@@ -122,7 +123,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
     """Open transactions as the log shows them, aborted ones as the transaction indexes have them."""
     aborted: list[dict[str, Any]] = []
     errors = []
-    for segment in view.segments:
+    for segment in view.segments_from(0):
         _stop_if(cancel)
         try:
             for txn in segment.transaction_index():
@@ -158,7 +159,7 @@ def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[
     """The indexes of each segment: how many entries, the last one, what a quick look finds wrong."""
     names = {file.name for file in view.files}
     found = []
-    for segment in view.segments:
+    for segment in view.segments_from(0):
         _stop_if(cancel)
         stem = f"{segment.base_offset:020}"
         offset_path = partition.source_path(f"{stem}.index")
@@ -201,18 +202,11 @@ def _index(index: AbstractIndex[Any]) -> dict[str, Any]:
 def leftovers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
     """What lies in the folder and is no part of the log: files on their way in or out, strangers, links."""
     found = []
-    for file in sorted(view.files, key=lambda file: file.name):
+    for name, reason in view.leftovers:
         _stop_if(cancel)
-        parsed = parse_file_name(file.name)
-        if file.kind is EntryKind.FILE and parsed is not None and parsed.state is FileState.LIVE:
-            continue
-        facts: dict[str, Any] = {"file": file.name, "kind": file.kind.value}
-        if file.kind is not EntryKind.FILE:
-            facts["why"] = f"a {file.kind.value} is not read"
-        else:
-            facts["why"] = "not a name that Kafka writes" if parsed is None else parsed.state.value[1:]
+        facts: dict[str, Any] = {"file": name, "reason": reason}
         try:
-            status = partition.root.stat(partition.source_path(file.name))
+            status = partition.root.stat(partition.source_path(name))
             facts |= {"bytes": status.st_size, "modified": status.st_mtime_ns // 1_000_000}
         except (KafkaStorageError, OSError):
             pass
@@ -229,15 +223,6 @@ _FILES: dict[str, _Make] = {
     "indexes.json": indexes,
     "leftovers.json": leftovers,
 }
-
-
-def _files_of(view: LogView, kind: FileKind) -> list[tuple[int, str]]:
-    found = []
-    for file in view.files:
-        parsed = parse_file_name(file.name)
-        if parsed is not None and parsed.kind is kind and parsed.state is FileState.LIVE:
-            found.append((parsed.base_offset or 0, file.name))
-    return sorted(found)
 
 
 def _stop_if(cancel: Cancel | None) -> None:

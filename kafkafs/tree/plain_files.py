@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from kafkafs.tree.content import BytesContent
-from kafkafs.tree.owner import Owner
 from kafkafs.tree.node import Attrs, Cancel, Content, File, Link
+from kafkafs.tree.owner import Owner
 
 
 class BytesFile(File):
@@ -34,12 +34,15 @@ class BytesFile(File):
         self._xattrs = xattrs
 
     def attrs(self) -> Attrs:
+        """See Node."""
         return self._owner.file(self.path, len(self._data), self._mtime_ns, self._ttl)
 
     def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
         return self._xattrs or {}
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         return BytesContent(self._data)
 
 
@@ -100,12 +103,14 @@ class MadeFile(File):
         self._version = version
 
     def attrs(self) -> Attrs:
+        """See Node."""
         known = self._memo.get(self.path)
         exact = known is not None and known[0] == self._version
         size = self.GUESS if known is None else len(known[1])
         return self._owner.file(self.path, size, self._owner.mtime_ns, self._ttl, exact=exact)
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         known = self._memo.get(self.path)
         if known is not None and known[0] == self._version:
             return BytesContent(known[1])
@@ -132,12 +137,15 @@ class FailingFile(File):
         self._xattrs = xattrs
 
     def attrs(self) -> Attrs:
+        """See Node."""
         return self._owner.file(self.path, 1, self._owner.mtime_ns, self._ttl, exact=False)
 
     def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
         return self._xattrs
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         raise self._error
 
 
@@ -146,13 +154,12 @@ class PlainLink(Link):
 
     __slots__ = ("_mtime_ns", "_owner", "_ttl")
 
-    def __init__(
-        self, path: str, target: str, owner: Owner, *, mtime_ns: int, ttl: float
-    ) -> None:
+    def __init__(self, path: str, target: str, owner: Owner, *, mtime_ns: int, ttl: float) -> None:
         super().__init__(path, target)
         self._owner = owner
         self._mtime_ns = mtime_ns
         self._ttl = ttl
 
     def attrs(self) -> Attrs:
+        """See Node."""
         return self._owner.link(self.path, self.target, self._mtime_ns, self._ttl)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.units import Offset, Timestamp
 from kafkafs.tree.path_names import OffsetRange, Period
 

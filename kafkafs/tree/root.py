@@ -83,10 +83,12 @@ class RootFolder(Directory):
         self.partitions = Partitions(context)
 
     def attrs(self) -> Attrs:
+        """See Node."""
         context = self._context
         return context.root_owner().directory("", context.ttl(context.is_live))
 
     def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
         roots = ",".join(root.path for root in self._context.source.roots)
         live = b"true" if self._context.is_live else b"false"
         return {
@@ -95,6 +97,7 @@ class RootFolder(Directory):
         }
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         partition = self.partitions.find(name)
         if partition is not None:
             return PartitionFolder(name, partition)
@@ -115,6 +118,7 @@ class RootFolder(Directory):
         raise NotFound(name)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         for index, (name, kind) in enumerate(_OWN):
             if FIRST_COOKIE + index > after:
                 yield entry(self, name, kind, FIRST_COOKIE + index)

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.checkpoint.properties_file import parse_properties
-from engine.errors import KafkaStorageError
+from engine.errors import InvalidNameError, KafkaStorageError
 from engine.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -15,6 +15,7 @@ from engine.file_names import (
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
+    parse_folder_name,
 )
 from engine.source_files import SourceRoot
 from kafkafs.decode.error_line import exception_facts
@@ -43,10 +44,12 @@ class RootStateFolder(Directory):
         self._context = context
 
     def attrs(self) -> Attrs:
+        """See Node."""
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         make = _FILES.get(name)
         if make is None:
             raise NotFound(self.child(name))
@@ -62,6 +65,7 @@ class RootStateFolder(Directory):
         )
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
 
 
@@ -105,7 +109,7 @@ def checkpoints(context: Context) -> list[dict[str, Any]]:
 
 
 def partitions(context: Context) -> list[dict[str, Any]]:
-    """The partition folders, what is in the way of being one, without opening any."""
+    """The partition folders and whether each is the log or stands apart, without opening any."""
     found = []
     for name, log in sorted(context.source.partitions().items()):
         topic, number = log.topic_partition
@@ -116,16 +120,37 @@ def partitions(context: Context) -> list[dict[str, Any]]:
                 "partition": number,
                 "logDir": log.root.path,
                 "folder": log.folder,
-                "isLog": log.is_log,
+                "state": _folder_state(log.folder),
             }
         )
     return found
+
+
+def leftovers(context: Context) -> list[dict[str, Any]]:
+    """What lies in the log dirs and is neither a partition nor a file of a log dir."""
+    return [
+        {
+            "logDir": other.root.path,
+            "name": other.name,
+            "kind": other.kind.value,
+            "reason": other.reason,
+        }
+        for other in context.source.others
+    ]
+
+
+def _folder_state(folder: str) -> str | None:
+    try:
+        return parse_folder_name(folder).state.name.lower()
+    except InvalidNameError:
+        return None
 
 
 _FILES: dict[str, Callable[[Context], Any]] = {
     "meta.properties.json": meta_properties,
     "checkpoints.json": checkpoints,
     "partitions.json": partitions,
+    "leftovers.json": leftovers,
 }
 
 

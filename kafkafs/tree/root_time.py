@@ -45,16 +45,19 @@ class RootTimeFolder(Directory):
         self._partitions = partitions
 
     def attrs(self) -> Attrs:
+        """See Node."""
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         period = parse_period(name)
         if period is None:
             raise NotFound(self.child(name), "not a period such as 2024-01-01 or A..B")
         return RootPeriodFolder(self.child(name), self._context, self._partitions, period)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         return iter(())
 
 
@@ -72,27 +75,28 @@ class RootPeriodFolder(Directory):
         self._period = period
 
     def attrs(self) -> Attrs:
+        """See Node."""
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         folder = self._folder(name)
         if folder is None:
             raise NotFound(self.child(name), "no records in this period")
         return folder
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         for slot, name in self._partitions.slots.number(self._partitions.names()):
             if slot > after and self._folder(name) is not None:
                 yield entry(self, name, Kind.DIRECTORY, slot)
 
     def _folder(self, name: str) -> SliceFolder | None:
         partition = self._partitions.find(name)
-        if partition is None or not partition.log.is_log:
-            return None
+        if partition is None or name != str(partition.log.topic_partition):
+            return None  # not there, on its way out, or a second copy
         if partition.log.topic_partition.topic == METADATA_TOPIC:
-            return None
-        if name != str(partition.log.topic_partition):
             return None
         folder = SliceFolder(self.child(name), partition, self._period)
         try:

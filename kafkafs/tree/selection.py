@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.log.log_directory import LogSource
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.path_names import parse_offset, parse_period, parse_range
 from kafkafs.tree.ranges import offsets_of_period, offsets_of_range
@@ -32,10 +34,10 @@ def select(source: LogSource, path: str, *, committed: bool = False) -> list[Sel
     logs = source.partitions()
     parts = path.split("/") if path else []
     if parts and parts[0] == "time":
-        names = parts[2:3] or [name for name, log in logs.items() if log.is_log]
+        names = parts[2:3] or proper_logs(logs)
         rest = parts[:2]
     else:
-        names = parts[:1] or [name for name, log in logs.items() if log.is_log]
+        names = parts[:1] or proper_logs(logs)
         rest = parts[1:]
     found: list[Selection] = []
     for name in names:
@@ -50,11 +52,17 @@ def select(source: LogSource, path: str, *, committed: bool = False) -> list[Sel
     return found
 
 
+def proper_logs(logs: Mapping[str, PartitionLog]) -> list[str]:
+    """The partitions that are logs: not on their way out, not a second copy."""
+    return [name for name, log in logs.items() if name == str(log.topic_partition)]
+
+
 def offset_range(view: LogView, rest: list[str], path: str) -> tuple[int, int]:
     """The offsets that the path inside a partition names."""
     match rest:
         case [] | ["records"]:
-            return view.first_offset, view.log_end_offset
+            first = view.base_offsets[0] if view.base_offsets else view.log_start_offset
+            return first, view.log_end_offset
         case ["committed"]:
             return view.log_start_offset, view.log_end_offset
         case ["records" | "committed", name] if name.endswith(".jsonl"):

@@ -26,14 +26,17 @@ class StatusFolder(Directory):
         self._context = context
 
     def attrs(self) -> Attrs:
+        """See Node."""
         return self._context.root_owner().directory(self.path, 0.0)
 
     def lookup(self, name: str) -> Node:
+        """See Directory."""
         if name not in self._names():
             raise NotFound(self.child(name))
         return StatusFile(self.child(name), self._context, name)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
         return _slots.entries(self, [(name, Kind.FILE) for name in self._names()], after)
 
     def _names(self) -> list[str]:
@@ -52,10 +55,12 @@ class StatusFile(File):
         self._name = name
 
     def attrs(self) -> Attrs:
+        """See Node."""
         owner = self._context.root_owner()
         return owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)
 
     def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
         return BytesContent(self._read())
 
     def _read(self) -> bytes:

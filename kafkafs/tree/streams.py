@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from engine import kernel
 from engine.budgets import Budgets
-from engine.errors import DamagedFileError
 from engine.log.log_segment import LogSegment
-from engine.log.partition_log import LogView
+from engine.log.log_view import LogView
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.line_stream import LineStream, StreamPart
+from kafkafs.tree.segments import end_offset, next_base, segment_with_base
 
 MOST_STREAMS = 16_384
 
@@ -62,9 +63,7 @@ class Streams:
             return None
         return held.stream if held.follow(source, view) else None
 
-    def obtain(
-        self, source: LineSource, view: LogView, options: kernel.LineOptions
-    ) -> LineStream:
+    def obtain(self, source: LineSource, view: LogView, options: kernel.LineOptions) -> LineStream:
         """The stream that shows it, made anew where needed; pinned for the caller."""
         with self._lock:
             held = self._streams.get(source)
@@ -143,8 +142,8 @@ def offsets_of(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
     """The offsets that a source is about."""
     if source.base_offset is None:
         return source.start, source.end
-    following = view.segments.higher(source.base_offset)
-    return source.base_offset, MAX_INT64 if following is None else following.base_offset
+    following = next_base(view, source.base_offset)
+    return source.base_offset, MAX_INT64 if following is None else following
 
 
 def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
@@ -153,37 +152,42 @@ def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
     if source.committed:
         start = max(start, view.log_start_offset)
         end = min(end, view.last_stable_offset)
-    if source.base_offset is not None:
-        segment = view.segments.get(source.base_offset)
-        segments = [] if segment is None else [segment]
-    else:
-        segments = list(view.segments.values(start, end)) if start < end else []
     parts = []
-    for segment in segments:
+    for segment in _segments(source, view, start, end):
         low, high = _positions(view, segment, start, end)
         if low < high:
             parts.append(StreamPart(segment, low, high))
     return parts
 
 
+def _segments(
+    source: LineSource, view: LogView, start: Offset, end: Offset
+) -> Iterator[LogSegment]:
+    if source.base_offset is not None:
+        segment = segment_with_base(view, source.base_offset)
+        if segment is not None:
+            yield segment
+    elif start < end:
+        for segment in view.segments_from(start):
+            if segment.base_offset >= end:
+                return
+            yield segment
+
+
 def text_end(view: LogView, segment: LogSegment) -> int:
     """Where a segment's records end: at a live log's last whole batch, else at the end of the file."""
-    if view.live and segment is view.segments.last:
-        return view.end_position
+    if segment is view.active_segment and not view.live:
+        return segment.file_size
     return segment.size
 
 
-def _positions(
-    view: LogView, segment: LogSegment, start: Offset, end: Offset
-) -> tuple[int, int]:
-    whole = text_end(view, segment)
-    following = view.segments.higher(segment.base_offset)
+def _positions(view: LogView, segment: LogSegment, start: Offset, end: Offset) -> tuple[int, int]:
     begins_before = start <= segment.base_offset
-    ends_after = end >= (view.log_end_offset if following is None else following.base_offset)
+    ends_after = end >= end_offset(view, segment.base_offset)
+    whole = text_end(view, segment)
     if begins_before and ends_after:
         return 0, whole
-    try:
-        low, high = view.positions(segment, start, end)
-    except DamagedFileError:
-        return 0, whole  # records outside the range are left out by their offsets
-    return (0 if begins_before else low), (whole if ends_after else high)
+    if end <= segment.base_offset:
+        return 0, 0
+    low, high = view.positions(segment, start, end)
+    return low, (whole if ends_after else high)

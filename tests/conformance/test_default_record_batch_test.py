@@ -29,7 +29,6 @@ from tests.builders import (
     end_marker,
     is_valid,
     patched,
-    resealed,
 )
 
 MAX_INT = 2**31 - 1
@@ -247,9 +246,3 @@ def test_increment_sequence():
 def test_decrement_sequence():
     assert decrement_sequence(5, 5) == 0
     assert decrement_sequence(0, 1) == MAX_INT
-
-
-def test_a_resealed_batch_is_valid_again():
-    broken = patched(batch(THREE), 70, b"\x07")
-    assert not is_valid(DefaultRecordBatch(broken))
-    assert is_valid(DefaultRecordBatch(resealed(broken)))

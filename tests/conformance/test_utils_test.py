@@ -26,11 +26,6 @@ def root(tmp_path: Path):
         yield opened
 
 
-@pytest.mark.conformance("UtilsTest.testMurmur2")
-def test_murmur2():
-    assert {text: murmur2(text) for text in MURMUR2} == MURMUR2
-
-
 MURMUR2 = {
     b"21": -973932308,
     b"foobar": -790332482,
@@ -39,6 +34,11 @@ MURMUR2 = {
     b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
     b"abc": 479470107,
 }
+
+
+@pytest.mark.conformance("UtilsTest.testMurmur2")
+def test_murmur2():
+    assert {text: murmur2(text) for text in MURMUR2} == MURMUR2
 
 
 @pytest.mark.conformance("UtilsTest.getNullableSizePrefixedArrayInvalid")
@@ -119,7 +119,7 @@ def test_read_fully_if_eof_is_reached(root, tmp_path):
 
 @pytest.mark.conformance("UtilsTest.testReplaceSuffix")
 def test_replace_suffix():
-    for state in FileState:
+    for state in (FileState.LIVE, FileState.DELETED, FileState.CLEANED, FileState.SWAP):
         name = log_file_name(33, state)
         assert name.startswith("00000000000000000033.log")
         found = parse_file_name(name)

@@ -23,7 +23,6 @@ from engine.file_names import (
     parse_file_name,
     parse_folder_name,
     producer_snapshot_name,
-    replace_suffix,
     time_index_name,
     transaction_index_name,
     validate_topic,
@@ -202,12 +201,6 @@ def test_topics_are_ascii_of_bounded_length() -> None:
     for topic in ("", ".", "..", "x" * 250, "a b", "é", "a/b", "a\n", "a\n-b"):
         with pytest.raises(InvalidNameError):
             validate_topic(topic)
-
-
-def test_a_suffix_is_replaced_at_the_end_only() -> None:
-    assert replace_suffix("a.log.log", ".log", ".index") == "a.log.index"
-    with pytest.raises(ValueError, match="end"):
-        replace_suffix("a.log.swap", ".log", "")
 
 
 def test_the_builders_and_kinds_agree() -> None:

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.kafka import jars
 
@@ -79,7 +80,7 @@ class Broker:
             raise BrokerError("the broker is not running")
         return self._processes[-1].pid
 
-    def __enter__(self) -> Broker:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -165,7 +166,9 @@ class Broker:
     def _spawn(self, main: str, settings: Path, log: str) -> subprocess.Popen[bytes]:
         command = [*jars.java_command(self.version, main), str(settings)]
         with open(self.home / log, "ab") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdout=output, stderr=output, start_new_session=True
+            )
         self._processes.append(process)
         return process
 

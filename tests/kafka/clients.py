@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -19,6 +19,11 @@ from tests.fixtures_data import TruthRecord
 
 ANSWER_SECONDS = 30
 NO_OFFSET = -1
+
+
+def now() -> int:
+    """The time in ms, as brokers and producers take it for retention and timestamps."""
+    return time.time_ns() // 1_000_000
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -36,9 +41,9 @@ def create_topic(
     end = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < end:
         topic = client.list_topics(name, timeout=ANSWER_SECONDS).topics.get(name)
-        if topic and len(topic.partitions) == partitions:
-            if all(part.leader >= 0 for part in topic.partitions.values()):
-                return
+        parts = topic.partitions.values() if topic else ()
+        if len(parts) == partitions and all(part.leader >= 0 for part in parts):
+            return
         time.sleep(0.05)
     raise TimeoutError(f"topic {name} got no leader")
 
@@ -94,7 +99,7 @@ class Reader:
             }
         )
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,7 +180,7 @@ class Group:
             }
         )
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

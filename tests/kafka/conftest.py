@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,7 +80,9 @@ def _written(home: Path, version: str) -> Written:
     from tests.kafka.truth import truth_of
 
     with Broker(home, version) as broker:
-        fill: Callable[[str, int], object] = fill_current if version == jars.CURRENT else fill_legacy
+        fill: Callable[[str, int], object] = (
+            fill_current if version == jars.CURRENT else fill_legacy
+        )
         session = fill(broker.bootstrap, SEED)
         truth = truth_of(broker.bootstrap)
         shutil.copytree(broker.log_dir, home / "live")
@@ -89,9 +91,3 @@ def _written(home: Path, version: str) -> Written:
             warnings.simplefilter("ignore")
             del session
     return Written(broker.log_dir, truth, version)
-
-
-@pytest.fixture
-def broker_home(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a broker of one test."""
-    yield tmp_path / "broker"

@@ -17,9 +17,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 <groupId>kafkafs</groupId><artifactId>jars-{version}</artifactId><version>0</version>
 <dependencies>{dependencies}</dependencies></project>
 """
-_DEPENDENCY = (
-    "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>"
-)
+_DEPENDENCY = "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>"
 
 
 def missing_tool() -> str | None:

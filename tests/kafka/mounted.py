@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_SECONDS = 30.0
@@ -45,12 +46,15 @@ class Mounted:
         """What the daemon wrote to its terminal."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
-    def __enter__(self) -> Mounted:
+    def __enter__(self) -> Self:
         self.path.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "kafkafs", "mount", "--foreground", *self._options]
         with open(self._log, "wb") as output:
             self._process = subprocess.Popen(
-                [*command, str(self._source), str(self.path)], cwd=ROOT, stdout=output, stderr=output
+                [*command, str(self._source), str(self.path)],
+                cwd=ROOT,
+                stdout=output,
+                stderr=output,
             )
         end = time.monotonic() + READY_SECONDS
         while not os.path.ismount(self.path):

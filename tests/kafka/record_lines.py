@@ -55,9 +55,7 @@ def shown_lines(text: bytes) -> list[dict[str, Any]]:
     return [line for line in lines if "control" not in line and not line.get("belowLogStart")]
 
 
-def assert_same_records(
-    text: bytes, truth: PartitionTruth, records: Sequence[TruthRecord]
-) -> None:
+def assert_same_records(text: bytes, truth: PartitionTruth, records: Sequence[TruthRecord]) -> None:
     """Record lines hold exactly those records; of internal topics, whose values are decoded, the frames."""
     lines = shown_lines(text)
     assert [int(line["offset"][0]) for line in lines] == [record.offset for record in records]

@@ -84,15 +84,27 @@ class Session:
         for index in range(count):
             dead = self.random.random() < 0.15
             key = f"k{self.random.randrange(keys)}".encode()
-            sender.produce(topic, key=key, value=None if dead else self.order(index), timestamp=start + index * 5)
+            sender.produce(
+                topic,
+                key=key,
+                value=None if dead else self.order(index),
+                timestamp=start + index * 5,
+            )
             if index % 40 == 39:
                 sender.flush()
         sender.flush()
 
     def order(self, index: int) -> bytes:
         """A JSON document of random size."""
-        note = "".join(self.random.choices("abcdefghij klmnop qrst uvwxyz", k=self.random.randrange(90)))
-        row = {"id": index, "total": self.random.random() * 900, "city": self.random.choice(CITIES), "note": note}
+        note = "".join(
+            self.random.choices("abcdefghij klmnop qrst uvwxyz", k=self.random.randrange(90))
+        )
+        row = {
+            "id": index,
+            "total": self.random.random() * 900,
+            "city": self.random.choice(CITIES),
+            "note": note,
+        }
         return json.dumps(row, ensure_ascii=False).encode()
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
@@ -188,7 +200,9 @@ def _disorder(session: Session) -> None:
     session.create("out-of-order")
     for _ in range(8):
         start = START - session.random.randrange(10**10)
-        session.send("out-of-order", 60, start=start, step=session.random.choice([-5000, 0, 1, 60_000]))
+        session.send(
+            "out-of-order", 60, start=start, step=session.random.choice([-5000, 0, 1, 60_000])
+        )
 
 
 def _days(session: Session) -> None:
@@ -204,7 +218,9 @@ def _empty(session: Session) -> None:
 
 
 def _compacted(session: Session) -> None:
-    session.create("compacted", **{key.replace(".", "_"): value for key, value in COMPACTED.items()})
+    session.create(
+        "compacted", **{key.replace(".", "_"): value for key, value in COMPACTED.items()}
+    )
     for codec in session.random.choices(("none", "zstd", "lz4"), k=5):
         session.keyed("compacted", 250, 120, codec)
         time.sleep(1.2)
@@ -219,7 +235,7 @@ def _trimmed(session: Session) -> None:
 def _retained(session: Session) -> None:
     session.create("retained", retention_ms=20 * 365 * DAY)
     session.send("retained", 500, start=START - 700 * DAY)
-    session.send("retained", 100, start=int(time.time() * 1000) - DAY)
+    session.send("retained", 100, start=clients.now() - DAY)
     clients.set_topic_config(session.bootstrap, "retained", "retention.ms", 30 * DAY)
 
 
@@ -237,7 +253,11 @@ def _transactions(session: Session) -> None:
                 _in_transaction(session, producer, "txn", number)
         for producer in active:
             producer.flush()
-            end = producer.abort_transaction if session.random.random() < 0.4 else producer.commit_transaction
+            end = (
+                producer.abort_transaction
+                if session.random.random() < 0.4
+                else producer.commit_transaction
+            )
             end(clients.ANSWER_SECONDS)
         session.send("txn", 3, partitions=2, start=START + number * 60_000)
     session.send("open-txn", 30)
@@ -252,7 +272,10 @@ def _transactions(session: Session) -> None:
 def _transactional(session: Session, index: int) -> Producer:
     codec = CODECS[index % 2 * 4]
     producer = clients.producer(
-        session.bootstrap, transactional_id=f"tx-{index}", transaction_timeout_ms=600_000, compression_type=codec
+        session.bootstrap,
+        transactional_id=f"tx-{index}",
+        transaction_timeout_ms=600_000,
+        compression_type=codec,
     )
     producer.init_transactions(clients.ANSWER_SECONDS)
     return producer

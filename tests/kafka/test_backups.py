@@ -39,7 +39,9 @@ class Copy(NamedTuple):
 
 def run(*command: object, cwd: Path | None = None) -> str:
     """Runs a tool that must succeed and complain of nothing: what it printed."""
-    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -120,7 +122,10 @@ def batches_of(folder: Path) -> list[tuple[int, int]]:
     """First and last offset of each batch, as Kafka's own tool prints them."""
     files = ",".join(entry.path for entry in log_files(folder))
     text = jars.dump_log_segments(jars.CURRENT, "--files", files)
-    return [(int(a), int(b)) for a, b in re.findall(r"^baseOffset: (\d+) lastOffset: (\d+)", text, re.M)]
+    return [
+        (int(a), int(b))
+        for a, b in re.findall(r"^baseOffset: (\d+) lastOffset: (\d+)", text, re.MULTILINE)
+    ]
 
 
 def wanted(written: Written, copy: Copy) -> list[TruthRecord]:

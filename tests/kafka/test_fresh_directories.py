@@ -28,7 +28,9 @@ class Shown(NamedTuple):
     view: View
 
 
-@pytest.fixture(scope="module", params=[f"{kind}-{how}" for kind in KINDS for how in ("tree", "mount")])
+@pytest.fixture(
+    scope="module", params=[f"{kind}-{how}" for kind in KINDS for how in ("tree", "mount")]
+)
 def shown(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shown]:
@@ -129,7 +131,9 @@ def test_offsets_that_compaction_took_are_not_there(shown):
         truth = shown.written.truth.get(name)
         if truth is None:
             continue
-        gone = set(range(truth.earliest, truth.latest)) - {record.offset for record in truth.records}
+        gone = set(range(truth.earliest, truth.latest)) - {
+            record.offset for record in truth.records
+        }
         assert gone
         for offset in sorted(gone)[:: max(1, len(gone) // FIELDS_READ)]:
             with pytest.raises(FileNotFoundError):

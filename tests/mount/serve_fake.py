@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,25 +12,15 @@ from kafkafs.fuse import daemon
 from kafkafs.fuse.mounting import MountOptions, parse_options
 from kafkafs.fuse.status import DaemonStatus
 from kafkafs.tree.node import Directory
-
-
-def fake_tree():
-    spec = importlib.util.spec_from_file_location(
-        "fake_tree", Path(__file__).with_name("fake_tree.py")
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fake_tree"] = module
-    spec.loader.exec_module(module)
-    return module
+from tests.mount.fake_tree import Bytes, StatusFolder, example
 
 
 class Served:
     """The example tree with the daemon's own files, as the real tree shows them."""
 
     def __init__(self, status: DaemonStatus) -> None:
-        self.fakes = fakes = fake_tree()
-        self.tree = fakes.example()
-        self.tree.children[".kafkafs"] = fakes.StatusFolder(".kafkafs", status)
+        self.tree = example()
+        self.tree.children[".kafkafs"] = StatusFolder(".kafkafs", status)
 
     def root(self) -> Directory:
         return self.tree
@@ -40,7 +29,7 @@ class Served:
         return 12_345_678, 42
 
     def rescan(self) -> None:
-        self.tree.children["rescanned"] = self.fakes.Bytes("rescanned", b"yes\n")
+        self.tree.children["rescanned"] = Bytes("rescanned", b"yes\n")
 
     def close(self) -> None:
         pass

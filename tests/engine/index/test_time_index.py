@@ -6,6 +6,7 @@ import struct
 from bisect import bisect_right
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, strategies as st
 
 from engine.errors import CorruptIndexError

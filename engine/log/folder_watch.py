@@ -1,0 +1,44 @@
+"""Whether a folder's entries may have changed since it was last listed, for the price of a stat."""
+
+from __future__ import annotations
+
+from engine.source_files import SourceRoot
+
+_CONFIRM_AFTER = 0.05
+
+
+class FolderWatch:
+    """Watches one folder; used by one thread at a time.
+
+    A folder's mtime moves in ticks of some milliseconds, so after a change it has to be listed once more:
+    what happened later in the same tick would never be seen else.
+
+    Attributes:
+        replaced: whether the last look found another folder of the same name.
+    """
+
+    __slots__ = ("_confirm_at", "_folder", "_root", "_stamp", "replaced")
+
+    def __init__(self, root: SourceRoot, folder: str) -> None:
+        self._root = root
+        self._folder = folder
+        self._stamp: tuple[int, int, int] | None = None
+        self._confirm_at: float | None = None
+        self.replaced = False
+
+    def must_list(self, now: float) -> bool:
+        """Look at the folder: whether to list it. `now` counts seconds and never goes back.
+
+        Raises FileNotFoundError, other OSError.
+        """
+        status = self._root.stat(self._folder)
+        stamp = status.st_dev, status.st_ino, status.st_mtime_ns
+        known, self._stamp = self._stamp, stamp
+        self.replaced = known is not None and known[:2] != stamp[:2]
+        if stamp != known:
+            self._confirm_at = now + _CONFIRM_AFTER
+            return True
+        if self._confirm_at is not None and now >= self._confirm_at:
+            self._confirm_at = None
+            return True
+        return False

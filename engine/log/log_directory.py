@@ -1,0 +1,328 @@
+"""Sources as an operator names them: log dirs, one partition's folder, or one records file.
+
+Opening a source lists its top folder and nothing else; partitions look at their own when they are asked.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+from time import monotonic
+from types import MappingProxyType
+from typing import NamedTuple
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
+from engine.errors import DamagedFileError, InvalidNameError, SourceError
+from engine.file_names import META_PROPERTIES, parse_file_name, parse_folder_name
+from engine.log.folder_watch import FolderWatch
+from engine.log.partition_log import PartitionLog, Shared
+from engine.log.problems import ProblemEntry, Problems
+from engine.log.source_checkpoints import SourceCheckpoints
+from engine.log.source_identity import (
+    HINT,
+    LOG_DIR_FILES,
+    Identified,
+    Placed,
+    identify,
+    readable,
+)
+from engine.source_files import EntryKind, SourceEntry, SourceRoot
+
+MAX_AGE = 0.2
+_LIVE_MAX_AGE = 1.0
+_SPARE_DESCRIPTORS = 256
+
+
+class OtherEntry(NamedTuple):
+    """An entry of a log dir that is neither a partition nor a file of the log dir, and why."""
+
+    root: SourceRoot
+    name: str
+    kind: EntryKind
+    reason: str
+
+
+class _Directory:
+    """One of a source's paths: a log dir, or a part of one.
+
+    Attributes:
+        root: what is read.
+        log_dir: the log dir around it, when there is one.
+        fixed: the one partition, when the path is not a log dir.
+    """
+
+    def __init__(
+        self, found: Identified, problems: Problems, frozen: bool, budgets: Budgets
+    ) -> None:
+        self.root, self.log_dir, self.fixed = found
+        self.checkpoints = SourceCheckpoints(self.log_dir, problems, frozen=frozen, budgets=budgets)
+        self._problems = problems
+        self._budgets = budgets
+        self._watch = FolderWatch(self.root, "")
+        self._live: tuple[float, int | None] | None = None
+        self.entries: Sequence[SourceEntry] = ()
+
+    def look(self, now: float) -> bool:
+        """List the log dir if it may have changed; whether it was listed."""
+        if self.fixed is not None or not self._watch.must_list(now):
+            return False
+        self.entries = sorted(self.root.list())
+        return True
+
+    def broker_pid(self) -> int | None:
+        """Who holds the log dir's lock, asked once a second at most."""
+        now, known = monotonic(), self._live
+        if known is None or now - known[0] > _LIVE_MAX_AGE:
+            pid = None if self.log_dir is None else self.log_dir.broker_pid()
+            self._live = known = now, pid
+        return known[1]
+
+    def is_live(self) -> bool:
+        """Whether a broker has it open."""
+        return self.broker_pid() is not None
+
+    def meta_properties(self) -> MetaProperties | None:
+        """What the log dir says about itself; None when it does not, or not well."""
+        if self.log_dir is None:
+            return None
+        try:
+            data = self.log_dir.read(META_PROPERTIES, limit=self._budgets.checkpoint_bytes)
+            return parse_meta_properties(data, path=META_PROPERTIES)
+        except FileNotFoundError:
+            return None
+        except (DamagedFileError, OSError) as error:
+            self._problems.add_error("meta_properties", META_PROPERTIES, error)
+            return None
+
+    def placed(self) -> Iterator[Placed | OtherEntry]:
+        """What the entries are."""
+        if self.fixed is not None:
+            yield self.fixed
+        for entry in self.entries:
+            found = self._place(entry)
+            if found is not None:
+                yield found
+
+    def _place(self, entry: SourceEntry) -> Placed | OtherEntry | None:
+        name, kind = entry
+        if kind is EntryKind.SYMLINK:
+            return OtherEntry(self.root, name, kind, "a symbolic link, not followed")
+        if kind is EntryKind.OTHER:
+            return OtherEntry(self.root, name, kind, "neither a file nor a folder")
+        if kind is EntryKind.FILE:
+            parsed = parse_file_name(name)
+            if parsed is not None and parsed.kind in LOG_DIR_FILES:
+                return None
+            return OtherEntry(self.root, name, kind, "no file of a log dir has such a name")
+        try:
+            return Placed(name, name, parse_folder_name(name).topic_partition)
+        except InvalidNameError:
+            return OtherEntry(self.root, name, kind, "not the name of a partition's folder")
+
+
+class LogSource:
+    """Everything that was named as one source; safe from several threads. Made by `open_source`.
+
+    Attributes:
+        is_snapshot: whether it shows what was there when it was opened, whatever happens since.
+        budgets: for what is read.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[_Directory],
+        problems: Problems,
+        *,
+        snapshot: bool,
+        budgets: Budgets,
+    ) -> None:
+        self.is_snapshot = snapshot
+        self.budgets = budgets
+        self._directories = directories
+        self._problems = problems
+        self._shared = Shared(budgets)
+        self._lock = Lock()
+        self._checked: float | None = None
+        self._logs: dict[tuple[int, str], PartitionLog] = {}
+        self._partitions: Mapping[str, PartitionLog] = MappingProxyType({})
+        self._others: tuple[OtherEntry, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"LogSource({', '.join(repr(root.path) for root in self.roots)})"
+
+    @property
+    def roots(self) -> tuple[SourceRoot, ...]:
+        """The folders that are read, in the order they were named."""
+        return tuple(directory.root for directory in self._directories)
+
+    @property
+    def log_dirs(self) -> tuple[SourceRoot | None, ...]:
+        """The log dir of each root: itself, the folder above a partition's, or None if that is none."""
+        return tuple(directory.log_dir for directory in self._directories)
+
+    def partitions(self, max_age: float = MAX_AGE) -> Mapping[str, PartitionLog]:
+        """All partitions by name, in the order of their names.
+
+        The name is the folder's; of a partition's second folder in a later log dir it has "@2" behind it.
+        """
+        self._look(max_age)
+        return self._partitions
+
+    @property
+    def others(self) -> tuple[OtherEntry, ...]:
+        """What lies in the log dirs and is neither a partition nor a file of a log dir."""
+        self._look(MAX_AGE)
+        return self._others
+
+    @property
+    def problems(self) -> list[ProblemEntry]:
+        """What was found wrong with the source and with the partitions that were looked at."""
+        found = self._problems.entries()
+        for log in list(self._logs.values()):
+            if len(log.problems):
+                found += log.problems.entries()
+        return found
+
+    @property
+    def broker_pid(self) -> int | None:
+        """The broker that has the source open, 0 if its number is not known, None if there is none."""
+        pids = (directory.broker_pid() for directory in self._directories)
+        return next((pid for pid in pids if pid is not None), None)
+
+    @property
+    def meta_properties(self) -> tuple[MetaProperties | None, ...]:
+        """What each root's log dir says about itself."""
+        return tuple(directory.meta_properties() for directory in self._directories)
+
+    def checkpoints(self, root: SourceRoot) -> SourceCheckpoints:
+        """The offset checkpoints of a root's log dir."""
+        return next(each.checkpoints for each in self._directories if each.root is root)
+
+    def close(self) -> None:
+        """Drop the folders; files that are held elsewhere stay open."""
+        for directory in self._directories:
+            directory.root.close()
+            if directory.log_dir is not None:
+                directory.log_dir.close()
+
+    def _look(self, max_age: float) -> None:
+        checked = self._checked
+        if checked is not None and (self.is_snapshot or monotonic() - checked < max_age):
+            return
+        with self._lock:
+            if self._checked is not None and self.is_snapshot:
+                return
+            now = monotonic()
+            looks = [directory.look(now) for directory in self._directories]
+            if any(looks) or self._checked is None:
+                self._sort()
+            self._checked = now
+
+    def _sort(self) -> None:
+        """Name what there is; partitions that are still there stay the same objects."""
+        named: dict[str, PartitionLog] = {}
+        others: list[OtherEntry] = []
+        logs: dict[tuple[int, str], PartitionLog] = {}
+        for place, directory in enumerate(self._directories):
+            for found in directory.placed():
+                if isinstance(found, OtherEntry):
+                    others.append(found)
+                    continue
+                key = place, found.folder
+                name = self._free_name(found.name, named, directory)
+                log = self._logs.get(key)
+                if log is None or log.name != name:
+                    log = self._partition(directory, found, name)
+                logs[key] = named[name] = log
+        self._logs = logs
+        self._others = tuple(others)
+        self._partitions = MappingProxyType({name: named[name] for name in sorted(named)})
+
+    def _free_name(
+        self, name: str, taken: Mapping[str, PartitionLog], directory: _Directory
+    ) -> str:
+        if name not in taken:
+            return name
+        number = 2
+        while f"{name}@{number}" in taken:
+            number += 1
+        reason = (
+            f"{name} is also in {taken[name].root.path}, which comes first and is the log;"
+            f" this one is shown as {name}@{number}"
+        )
+        self._problems.add("second_copy", directory.root.display(name), reason)
+        return f"{name}@{number}"
+
+    def _partition(self, directory: _Directory, found: Placed, name: str) -> PartitionLog:
+        return PartitionLog(
+            directory.root,
+            found.folder,
+            name=name,
+            topic_partition=found.topic_partition,
+            checkpoints=directory.checkpoints,
+            budgets=self.budgets,
+            frozen=self.is_snapshot,
+            only=found.only,
+            shared=self._shared,
+            is_live=directory.is_live,
+        )
+
+    def freeze(self) -> None:
+        """Open everything that a snapshot shows, as far as there are descriptors."""
+        left = _raised_descriptor_limit() - _SPARE_DESCRIPTORS
+        for log in self.partitions().values():
+            try:
+                left -= log.freeze(left)
+            except (DamagedFileError, OSError) as error:
+                log.problems.add_error("unreadable", log.folder, error)
+
+
+def open_source(
+    paths: str | Sequence[str],
+    *,
+    snapshot: bool = False,
+    cross_device: bool = False,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> LogSource:
+    """Open what an operator named, for reading.
+
+    Args:
+        paths: log dirs, partition folders or .log files.
+        snapshot: show what is there now, also when it is changed or deleted later.
+        cross_device: enter other file systems mounted in the source.
+        budgets: for what is read.
+
+    Raises:
+        SourceError: it is not there, cannot be read, is empty, or is nothing of Kafka's.
+    """
+    names = [paths] if isinstance(paths, str) else list(paths)
+    if not names:
+        raise SourceError("no source was named", hint=HINT)
+    problems = Problems()
+    directories = []
+    for name in names:
+        with readable(name):
+            found = identify(name, open_files=budgets.open_files // 2, cross_device=cross_device)
+            directories.append(_Directory(found, problems, snapshot, budgets))
+            directories[-1].look(monotonic())
+    source = LogSource(directories, problems, snapshot=snapshot, budgets=budgets)
+    if snapshot:
+        source.freeze()
+    return source
+
+
+def _raised_descriptor_limit() -> int:
+    """How many descriptors this process may have, after asking for as many as it can get."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 1 << 20
+    if hard == resource.RLIM_INFINITY or hard > soft:
+        wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            return soft
+        return wanted
+    return soft

@@ -1,0 +1,154 @@
+"""What a path is that an operator named: a log dir, a partition's folder, or one records file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from engine.errors import InvalidNameError, SourceError
+from engine.file_names import FileKind, FileName, FileState, parse_file_name, parse_folder_name
+from engine.source_files import EntryKind, SourceEntry, SourceRoot
+from engine.units import TopicPartition
+
+HINT = (
+    "name a broker's log dir (the folder that holds meta.properties and folders like orders-0),"
+    " one partition's folder, or one .log file"
+)
+LOG_DIR_FILES = {
+    *(FileKind.META_PROPERTIES, FileKind.OFFSET_CHECKPOINT, FileKind.CLEAN_SHUTDOWN),
+    *(FileKind.LOCK, FileKind.BOOTSTRAP_CHECKPOINT),
+}
+"""What a broker keeps beside the partitions."""
+UNKNOWN_PARTITION = -1
+
+
+class Placed(NamedTuple):
+    """A partition's folder in a source; `only` is the one records file to see of it."""
+
+    folder: str
+    name: str
+    topic_partition: TopicPartition
+    only: str | None = None
+
+
+class Identified(NamedTuple):
+    """A path that was recognised.
+
+    Attributes:
+        root: what to read.
+        log_dir: the log dir: the same, or the folder above a partition's, None where that is none.
+        fixed: the one partition, when the path is not a log dir.
+    """
+
+    root: SourceRoot
+    log_dir: SourceRoot | None
+    fixed: Placed | None
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Say in one sentence why a source cannot be read. Raises SourceError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise SourceError(f"{path} is not there", hint=HINT) from None
+    except PermissionError:
+        raise SourceError(
+            f"{path} may not be read by this user",
+            hint="run as the user that owns the log dir, or as one of its group",
+        ) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SourceError(f"{path} cannot be read: {reason}") from error
+
+
+def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
+    """Open a path and tell what it is. Raises OSError, and SourceError when it is nothing of Kafka's."""
+
+    def opened(folder: str) -> SourceRoot:
+        return SourceRoot(folder, open_files=max(open_files, 1), cross_device=cross_device)
+
+    mode = os.stat(path).st_mode
+    if stat.S_ISREG(mode):
+        folder, name = os.path.split(os.path.abspath(path))
+        return _one_file(opened(folder), folder, name, _log_dir_above(folder, opened))
+    if not stat.S_ISDIR(mode):
+        raise SourceError(f"{path} is neither a folder nor a file", hint=HINT)
+    root = opened(path)
+    entries = root.list()
+    if not entries:
+        raise SourceError(f"{path} is empty", hint=HINT)
+    if _is_log_dir(entries):
+        return Identified(root, root, None)
+    name = os.path.basename(os.path.abspath(path))
+    if _is_partition(entries):
+        placed = Placed("", name, _partition_called(name))
+        return Identified(root, _log_dir_above(path, opened), placed)
+    raise SourceError(f"{path} is not a log dir", hint=HINT)
+
+
+def _one_file(root: SourceRoot, folder: str, name: str, log_dir: SourceRoot | None) -> Identified:
+    stem, dot, _ = name.partition(".log")
+    if not stem or not dot:
+        raise SourceError(f"{name} is not a .log file", hint=HINT)
+    above = os.path.basename(folder)
+    try:
+        partition, shown = parse_folder_name(above).topic_partition, above
+    except InvalidNameError:
+        partition, shown = TopicPartition(stem, UNKNOWN_PARTITION), stem
+    return Identified(root, log_dir, Placed("", shown, partition, only=name))
+
+
+def _partition_called(name: str) -> TopicPartition:
+    """Topic and number of a folder's name; a renamed copy is a topic of its own without a number."""
+    try:
+        return parse_folder_name(name).topic_partition
+    except InvalidNameError:
+        return TopicPartition(name, UNKNOWN_PARTITION)
+
+
+def _is_log_dir(entries: Sequence[SourceEntry]) -> bool:
+    """Whether it holds a broker's own files or folders that are named like partitions."""
+    for entry in entries:
+        if entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES:
+            return True
+        if entry.kind is EntryKind.DIRECTORY and _is_partition_name(entry.name):
+            return True
+    return False
+
+
+def _is_partition(entries: Sequence[SourceEntry]) -> bool:
+    """Whether it holds what a partition's folder holds."""
+    marks = {FileKind.LOG, FileKind.PARTITION_METADATA, FileKind.LEADER_EPOCH_CHECKPOINT}
+    return any(entry.kind is EntryKind.FILE and _kind_of(entry.name) in marks for entry in entries)
+
+
+def _kind_of(name: str) -> FileKind | None:
+    parsed: FileName | None = parse_file_name(name)
+    return parsed.kind if parsed is not None and parsed.state is FileState.LIVE else None
+
+
+def _is_partition_name(name: str) -> bool:
+    try:
+        parse_folder_name(name)
+    except InvalidNameError:
+        return False
+    return True
+
+
+def _log_dir_above(path: str, opened: Callable[[str], SourceRoot]) -> SourceRoot | None:
+    """The folder that a partition's folder lies in, if that is a log dir that can be read."""
+    try:
+        root = opened(os.path.dirname(os.path.realpath(path)))
+        entries = root.list()
+    except OSError:
+        return None
+    if any(
+        entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES for entry in entries
+    ):
+        return root
+    root.close()
+    return None

@@ -1,0 +1,32 @@
+"""What Kafka's CleanShutdownFileHandlerTest asks of reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.checkpoint.clean_shutdown import read_clean_shutdown
+from engine.source_files import SourceRoot
+
+
+@pytest.mark.conformance("CleanShutdownFileHandlerTest.testCleanShutdownFileNonExist")
+def test_clean_shutdown_file_non_exist(tmp_path: Path) -> None:
+    file = tmp_path / ".kafka_cleanshutdown"
+    file.write_text('{"version":0,"brokerEpoch":10}')
+    with SourceRoot(str(tmp_path)) as root:
+        shutdown = read_clean_shutdown(root)
+        assert shutdown is not None
+        assert shutdown.broker_epoch == 10
+        file.unlink()
+        assert read_clean_shutdown(root) is None
+
+
+@pytest.mark.conformance(
+    "CleanShutdownFileHandlerTest.testCleanShutdownFileCanParseWithUnknownFields"
+)
+def test_clean_shutdown_file_can_parse_with_unknown_fields(tmp_path: Path) -> None:
+    text = '{"version":0,"brokerEpoch":10,"unknown":123}'
+    (tmp_path / ".kafka_cleanshutdown").write_text(text)
+    with SourceRoot(str(tmp_path)) as root:
+        assert read_clean_shutdown(root) == (0, 10)
