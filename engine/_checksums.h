@@ -139,6 +139,10 @@ static uint32_t kfs_crc32c_state(uint32_t state, const uint8_t *p, size_t n) {
 
 static uint32_t kfs_crc32c(const uint8_t *p, size_t n) { return ~kfs_crc32c_state(~0u, p, n); }
 
+static uint32_t kfs_crc32c_by_table(const uint8_t *p, size_t n) {
+    return ~kfs_crc_sliced(kfs_tables_crc32c, ~0u, p, n);
+}
+
 static uint32_t kfs_crc32(const uint8_t *p, size_t n) {
     if (kfs_library_crc32) return kfs_library_crc32(0, p, n);
     return ~kfs_crc_sliced(kfs_tables_crc32, ~0u, p, n);

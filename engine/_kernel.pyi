@@ -11,7 +11,7 @@ from engine.kernel_python import (
 )
 
 def checksum(name: str, data: bytes) -> int:
-    """The checksum that the kernel computes: name is "crc32c", "crc32" or "xxh32"."""
+    """The checksum that the kernel computes: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
 
 def use_libraries(use: bool) -> None:
     """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""

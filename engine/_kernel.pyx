@@ -91,6 +91,7 @@ cdef extern from "_kernel.h" nogil:
 
     void kfs_checksums_init()
     uint32_t kfs_crc32c(const uint8_t *p, size_t n)
+    uint32_t kfs_crc32c_by_table(const uint8_t *p, size_t n)
     uint32_t kfs_crc32(const uint8_t *p, size_t n)
     uint32_t kfs_xxh32(const uint8_t *p, size_t n)
     void kfs_codecs_init(int allowed)
@@ -558,8 +559,10 @@ def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *
 # ---- for tests -----------------------------------------------------------------------------------
 
 def checksum(str name, data):
-    """The checksum that the kernel computes: name is "crc32c", "crc32" or "xxh32"."""
+    """The checksum that the kernel computes: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
     cdef _Bytes source = _hold(data)
+    if name == "crc32c by table":
+        return kfs_crc32c_by_table(source.data, source.size)
     if name == "crc32c":
         return kfs_crc32c(source.data, source.size)
     if name == "crc32":

@@ -27,7 +27,7 @@ def run(report: Report, peer: Peer, counts: list[int]) -> None:
 
 def _run_one(report: Report, peer: Peer, codec: str, folder: Path, count: int, step: int) -> None:
     offsets = _offsets(count, step)
-    source = open_source([folder.parent])
+    source = open_source([str(folder.parent)])
     try:
         log = source.partitions()[folder.name]
         found = log.view().record(offsets[0])

@@ -42,6 +42,7 @@ WHOLE: Position = MAX_INT64
 LOOK_UP_CHUNK = 64 * 1024
 _SCRATCH = 16 * 1024
 _MOST_STEPS_BACK = 3
+_ONE_ROW = np.zeros(1, BATCH_DTYPE)
 _CODEC_MASK = 0x07
 
 
@@ -210,7 +211,7 @@ class LogSegment:
         end = self._end
         if end is None:
             end = opened.size
-        start = opened.hints.floor(offset).position
+        start = opened.hints.position(offset)
         try:
             found = kernel.locate(
                 opened.fd, start, end, offset, _scratch.buffer, largest=self.budgets.batch_bytes
@@ -230,12 +231,10 @@ class LogSegment:
         return BatchLocation(self, *(int(row[name]) for name in fields))
 
     def batch(self, offset: Offset) -> BatchRun | None:
-        """The batch that holds an offset, or else the first after it: a run of one row, checksum checked.
-
-        None when everything lies below.
+        """The batch whose offsets include this one, checksum checked: a run of one row; None in a gap.
 
         Raises:
-            CorruptRecordError: damage took, or may have taken, the batch with this offset.
+            CorruptRecordError: damage took, or may have taken, the batch.
         """
         files = self.files
         opened = files.opened or files.open()
@@ -244,44 +243,48 @@ class LogSegment:
         if end is None:
             end = opened.size
         scratch = _scratch.buffer
-        start = opened.hints.floor(offset).position
+        start = opened.hints.position(offset)
         try:
             found = kernel.locate(
                 opened.fd, start, end, offset, scratch, largest=self.budgets.batch_bytes
             )
         except (CorruptRecordError, LimitExceededError):
             found = None
-        if found is not None and (found[2] <= offset or found[4] < 2):
-            position, size, _, _, _, index = found
-            if index >= 0:
-                data = bytes(memoryview(scratch)[index : index + size])
-            else:
-                data = opened.file.read_at(position, size)
-            run = _run_of_one(data, position)
-            if run is not None and (found[2] <= offset or first_offset(run) <= offset):
-                return run
+        if found is not None:
+            position, size, base, _, magic, index = found
+            if base <= offset or magic < 2:
+                if index >= 0:
+                    data = bytes(memoryview(scratch)[index : index + size])
+                else:
+                    data = opened.file.read_at(position, size)
+                table = _ONE_ROW.copy()
+                rows, _, _ = kernel.walk(data, table, 0, position, True)
+                if rows and table["crc_ok"][0]:
+                    run = BatchRun(data, position, table)
+                    if base <= offset or first_offset(run) <= offset:
+                        return run
         return self._batch_proven(offset)
 
     def _batch_proven(self, offset: Offset) -> BatchRun | None:
+        """The same by `seek`, which tells a gap from damage."""
         landing = self.seek(offset)
         damage = landing.damage
-        run = None
         if landing.run is not None:
             row = landing.row
             run = landing.run._replace(table=landing.run.table[row : row + 1])
-        if damage is None or (run is not None and first_offset(run) <= offset):
-            return run
-        if (damage.first_offset or 0) <= offset and (
-            damage.last_offset is None or offset <= damage.last_offset
-        ):
-            raise CorruptRecordError(
-                damage.reason,
-                path=damage.path,
-                position=damage.position,
-                expected=damage.expected,
-                found=damage.found,
-            )
-        return run
+            if first_offset(run) <= offset:
+                return run
+        if damage is None or not (damage.first_offset or 0) <= offset:
+            return None
+        if damage.last_offset is not None and damage.last_offset < offset:
+            return None
+        raise CorruptRecordError(
+            damage.reason,
+            path=damage.path,
+            position=damage.position,
+            expected=damage.expected,
+            found=damage.found,
+        )
 
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
@@ -358,7 +361,7 @@ class LogSegment:
             CorruptRecordError: no good batch of this size is there.
         """
         data = self.file.read_at(position, size)
-        if _run_of_one(data, position) is None:
+        if not _is_good(data):
             frame = Resync(self.file, self.end, self.budgets).frame(position)
             raise CorruptRecordError(
                 frame.reason or "the batch is another one by now",
@@ -481,11 +484,11 @@ def first_offset(run: BatchRun) -> Offset:
     return int(columns.offset[0]) if len(columns) else base
 
 
-def _run_of_one(data: bytes, position: Position) -> BatchRun | None:
-    """A run of the one batch that the bytes are; None when it is not good."""
-    table = np.empty(1, BATCH_DTYPE)
-    rows, _, _ = kernel.walk(data, table, 0, position, True)
-    return BatchRun(data, position, table) if rows and table["crc_ok"][0] else None
+def _is_good(data: bytes) -> bool:
+    """Whether the bytes are one whole batch of the right checksum."""
+    table = _ONE_ROW.copy()
+    rows, consumed, _ = kernel.walk(data, table, 0, 0, True)
+    return bool(rows and consumed == len(data) and table["crc_ok"][0])
 
 
 def _joined(first: Damage, second: Damage) -> Damage:

@@ -24,7 +24,7 @@ from engine.errors import (
 )
 from engine.log import stable_offset
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
-from engine.log.log_segment import BatchLocation, LogSegment, first_offset
+from engine.log.log_segment import BatchLocation, LogSegment
 from engine.log.log_segments import LogSegments
 from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
@@ -283,9 +283,7 @@ class LogView:
             return None
         segment = self.segment_at(place)
         run = segment.batch(offset)
-        if run is None or first_offset(run) > offset:
-            return None
-        return segment, run
+        return None if run is None else (segment, run)
 
     def record(self, offset: Offset) -> tuple[Columns, int] | None:
         """The record with exactly this offset: its batch's records and its place in them.
@@ -308,9 +306,14 @@ class LogView:
             start_position=run.start_position,
             budgets=self.log.budgets,
         )
-        places = np.flatnonzero(columns.table["offset"] == offset)
-        if len(places):
-            return columns, int(places[0])
+        offsets = columns.table["offset"]
+        if len(offsets):
+            place = offset - int(offsets[0])  # where it is when none is missing
+            if 0 <= place < len(offsets) and offsets[place] == offset:
+                return columns, place
+            places = np.flatnonzero(offsets == offset)
+            if len(places):
+                return columns, int(places[0])
         if columns.problems:
             raise decode_error(columns.problems[0], segment, run)
         return None

@@ -7,6 +7,7 @@ which costs a look-up one attribute write.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -25,7 +26,7 @@ SMALL_INDEX = 64 * 1024
 """An offset index up to this size is kept whole while its segment is open."""
 INDEX_INTERVAL = 4096
 """Bytes between the places that are remembered of what was read ahead of the index."""
-_ENTRY = 8
+_POSITION = struct.Struct(">i").unpack_from
 
 
 class PositionHints(Protocol):
@@ -33,6 +34,9 @@ class PositionHints(Protocol):
 
     def floor(self, offset: Offset) -> OffsetPosition:
         """The known place with the largest offset at or below this one; the segment's start if none."""
+
+    def position(self, offset: Offset) -> Position:
+        """Only the position of that."""
 
 
 class IndexHints:
@@ -59,19 +63,21 @@ class IndexHints:
 
     def floor(self, offset: Offset) -> OffsetPosition:
         """See PositionHints."""
-        base, count, data = self._base_offset, self._count, self._data
+        try:
+            entry = self._index.lookup(offset)
+        except OSError:  # gone since: its segment was deleted, or is about to be replaced
+            return OffsetPosition(self._base_offset, 0)
+        return entry if entry.position >= 0 else OffsetPosition(self._base_offset, 0)
+
+    def position(self, offset: Offset) -> Position:
+        """See PositionHints."""
+        count = self._count
         if count < 0:
-            try:
-                entry = self._index.lookup(offset)
-                return entry if entry.position >= 0 else OffsetPosition(base, 0)
-            except OSError:  # gone since: its segment was deleted, or is about to be replaced
-                return OffsetPosition(base, 0)
-        slot = kernel.floor_slot(data, count, _ENTRY, 0, False, offset - base) if count else -1
-        if slot < 0:
-            return OffsetPosition(base, 0)
-        at = slot * _ENTRY
-        relative = int.from_bytes(data[at : at + 4], "big", signed=True)
-        return OffsetPosition(base + relative, int.from_bytes(data[at + 4 : at + 8], "big"))
+            return self.floor(offset).position
+        if not count:
+            return 0
+        slot = kernel.floor_slot(self._data, count, 8, 0, False, offset - self._base_offset)
+        return max(_POSITION(self._data, slot * 8 + 4)[0], 0) if slot >= 0 else 0
 
 
 class NoHints:
@@ -85,6 +91,10 @@ class NoHints:
     def floor(self, offset: Offset) -> OffsetPosition:
         """See PositionHints."""
         return self._start
+
+    def position(self, offset: Offset) -> Position:
+        """See PositionHints."""
+        return 0
 
 
 class WalkedHints:
@@ -115,6 +125,11 @@ class WalkedHints:
         if place < 0:
             return self._behind.floor(offset)
         return OffsetPosition(self._offsets[place], self._positions[place])
+
+    def position(self, offset: Offset) -> Position:
+        """See PositionHints."""
+        place = bisect_right(self._offsets, offset) - 1
+        return self._behind.position(offset) if place < 0 else self._positions[place]
 
 
 class OpenSegment:

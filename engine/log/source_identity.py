@@ -93,7 +93,7 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
 def _one_file(root: SourceRoot, folder: str, name: str, log_dir: SourceRoot | None) -> Identified:
     stem, dot, _ = name.partition(".log")
     if not stem or not dot:
-        raise SourceError(f"{name} is not a .log file", hint=HINT)
+        raise SourceError(f"{root.path}/{name} is not a .log file", hint=HINT)
     above = os.path.basename(folder)
     try:
         partition, shown = parse_folder_name(above).topic_partition, above

@@ -93,12 +93,9 @@ def moment(nanoseconds: int) -> str:
 
 def printable(name: str) -> str:
     """A name with everything escaped that could drive a terminal."""
-    return "".join(
-        c
-        if c.isprintable()
-        else c.encode("utf-8", "surrogateescape")
-        .decode("latin-1")
-        .encode("unicode_escape")
-        .decode("ascii")  # fmt: skip
-        for c in name
-    )
+    return "".join(c if c.isprintable() else escaped(c) for c in name)
+
+
+def escaped(character: str) -> str:
+    """A character's bytes as \\x.. escapes."""
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))

@@ -146,7 +146,9 @@ def offsets(
     ranges = parse_topic_partitions(topic_partitions or topic or "")
     with open_log_source(sources) as source:
         logs = source.partitions()
-        for log in sorted((logs[name] for name in proper_logs(logs)), key=attrgetter("topic_partition")):
+        for log in sorted(
+            (logs[name] for name in proper_logs(logs)), key=attrgetter("topic_partition")
+        ):
             if exclude_internal_topics and log.topic_partition.topic in INTERNAL_TOPICS:
                 continue
             if not any(item.takes(log) for item in ranges):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import Self
 
 
 class Progress:
@@ -21,7 +22,7 @@ class Progress:
         self.shown = self.started + self.PATIENCE - self.INTERVAL
         self.printed = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def advance(self, count: int) -> None:

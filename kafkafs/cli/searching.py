@@ -104,7 +104,7 @@ def grep(
 
 def cut(match: Match, most: int | None) -> tuple[bytes, int]:
     """The first lines of a match."""
-    if most is None or match.count <= most:
+    if most is None or match.records <= most:
         return match
     lines = match.text.split(b"\n", most)
     return b"\n".join(lines[:most]) + b"\n", most

@@ -51,6 +51,7 @@ LARGE_TEXT = 4 * 1024 * 1024
 """A batch with more text than this is cut into chunks by offset."""
 KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
+CHUNKS_AHEAD = 2
 JOINED_TEXT = 64 * 1024
 """A last chunk below this size is continued when the stream grows."""
 MOST_FACTS = 16
@@ -158,7 +159,6 @@ class LineStream:
         self._files: dict[int, SourceFile] = {}
         self._identities: dict[int, tuple[int, int]] = {}
         self._pins = 0
-        self._read_to = 0
 
     # -- size and growth --------------------------------------------------------------------------
 
@@ -429,10 +429,9 @@ class LineStream:
         position = offset
         while position < end:
             chunk = self._chunk_at(position)
-            text = self._cache.get(self._key(chunk), lambda chunk=chunk: self._render(chunk))  # type: ignore[misc]
+            text = self._text_of(chunk)
             pieces.append(text[position - chunk.text_start : end - chunk.text_start])
             position = chunk.text_end
-        self._look_ahead(offset, end)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def read_now(self, offset: int, size: int) -> bytes | None:
@@ -447,8 +446,19 @@ class LineStream:
                 return None
             pieces.append(text[position - chunk.text_start : end - chunk.text_start])
             position = chunk.text_end
-        self._look_ahead(offset, end)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def prepare(self, position: int, chunks: int) -> int:
+        """Have the chunks after the one at a position decoded soon; where that one ends."""
+        chunk = self._chunk_at(min(position, self.size - 1))
+        until = chunk.text_end
+        for _ in range(chunks):
+            if chunk.text_end >= self.size:
+                break
+            chunk = self._chunk_at(chunk.text_end)
+            if self._key(chunk) not in self._cache:
+                _ahead.submit(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
+        return until
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, in order."""
@@ -490,18 +500,8 @@ class LineStream:
                 expected, low, high, scan_end, rows, self._fates.get(number),
             )  # fmt: skip
 
-    def _look_ahead(self, offset: int, end: int) -> None:
-        """A reader that goes on where it stopped will want the next chunk."""
-        is_sequential = offset == self._read_to
-        self._read_to = end
-        if not is_sequential or not 0 < end < self.size:
-            return
-        chunk = self._chunk_at(end)
-        if end - chunk.text_start > 0 and chunk.text_end < self.size:
-            chunk = self._chunk_at(chunk.text_end)
-        key = self._key(chunk)
-        if key not in self._cache:
-            _ahead.submit(lambda: self._cache.get(key, lambda: self._render(chunk)))
+    def _text_of(self, chunk: Chunk) -> bytes:
+        return self._cache.get(self._key(chunk), lambda: self._render(chunk))
 
     def _render(self, chunk: Chunk) -> bytes:
         file = self._file(chunk.part)
@@ -547,6 +547,38 @@ class LineStream:
         if known != (file.device, file.inode):
             raise ChangedFileError("another file has taken the name of this one", path=file.path)
         return file
+
+
+class LineReader:
+    """One reader's way through a stream: a reader that goes straight on finds the next chunks ready."""
+
+    __slots__ = ("_prepared_to", "_read_to", "stream")
+
+    def __init__(self, stream: LineStream) -> None:
+        self.stream = stream
+        self._read_to = 0
+        self._prepared_to = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        """As LineStream.read."""
+        self._prepare(offset, size)
+        return self.stream.read(offset, size)
+
+    def read_now(self, offset: int, size: int) -> bytes | None:
+        """As LineStream.read_now."""
+        text = self.stream.read_now(offset, size)
+        if text is not None:
+            self._prepare(offset, size)
+        return text
+
+    def _prepare(self, offset: int, size: int) -> None:
+        stream = self.stream
+        end = min(offset + size, stream.size)
+        if offset != self._read_to:
+            self._prepared_to = 0
+        elif offset < end and end > self._prepared_to:
+            self._prepared_to = stream.prepare(end, CHUNKS_AHEAD)
+        self._read_to = end
 
 
 class _Filling:

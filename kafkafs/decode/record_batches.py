@@ -1,6 +1,6 @@
 """Single records, fast: the batches that were looked at last, with the lines of their records.
 
-A look-up of one record renders the lines of its whole batch (or of a window of 64 offsets in a large one),
+A look-up of one record renders the lines of its whole batch (or of a window of 128 offsets in a large one),
 so a neighbour costs a dict hit. All partitions share one bound on the bytes that are kept. What is kept
 belongs to one view of the log: with a newer view only batches of closed segments that are still the same
 file stay.
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
     from engine.log.log_view import LogView
 
-WHOLE_RECORDS = 1024
+WHOLE_RECORDS = 256
 WHOLE_COMPRESSED = 128 * 1024
 WHOLE_PLAIN = 1 * MiB
-WINDOW = 64
+WINDOW = 128
 _MOST_EMPTY_BATCHES = 10_000
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10

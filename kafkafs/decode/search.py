@@ -69,7 +69,7 @@ class Match(NamedTuple):
     """Records of one batch run that match: their lines, and how many they are."""
 
     text: bytes
-    count: int
+    records: int
 
 
 def search(
@@ -99,7 +99,7 @@ def search(
             fates = view.fates(segment, item)
             for first, last in spans(hits):
                 match = search_rows(item, first, last, query, options, fates)
-                if match.count:
+                if match.records:
                     yield match
 
 

@@ -8,7 +8,7 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import NO_TIMESTAMP
 from kafkafs.decode.error_line import plain_json
-from kafkafs.decode.line_stream import LineStream
+from kafkafs.decode.line_stream import LineReader, LineStream
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
@@ -25,10 +25,11 @@ GUESSED_RATIO = 4
 class LineContent(Content):
     """An open stream of lines; its files stay open with it."""
 
-    __slots__ = ("_is_open", "_stream")
+    __slots__ = ("_is_open", "_reader", "_stream")
 
     def __init__(self, stream: LineStream) -> None:
         self._stream = stream
+        self._reader = LineReader(stream)
         self._is_open = True
         self.identity = hash((stream.serial, stream.size))
 
@@ -39,11 +40,11 @@ class LineContent(Content):
 
     def read_now(self, offset: int, size: int) -> bytes | None:
         """See Content."""
-        return self._stream.read_now(offset, size)
+        return self._reader.read_now(offset, size)
 
     def read(self, offset: int, size: int) -> bytes:
         """See Content."""
-        return self._stream.read(offset, size)
+        return self._reader.read(offset, size)
 
     def close(self) -> None:
         """See Content."""
