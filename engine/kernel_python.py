@@ -204,10 +204,10 @@ def locate(
     if len(room) < 256:
         raise ValueError("the scratch buffer needs 256 bytes or more")
     while position < end:
-        header = os.pread(fd, min(61, end - position), position)
+        header = os.pread(fd, min(_HEADER_V2.size, end - position), position)
         view = memoryview(header)
         size, stop = _frame(view, 0, largest)
-        if len(header) < UP_TO_MAGIC:
+        if stop == Stop.NEED_MORE and len(header) < _HEADER_V2.size:
             return None
         _, length, _, magic = _FRAME.unpack_from(header)
         if stop == Stop.TOO_LARGE and position + length + LOG_OVERHEAD > end:

@@ -86,8 +86,8 @@ def many_segments(codec: str, count: int) -> tuple[Path, int]:
     """
     template = log_dir(1) / f"template-{codec}-0"
     if not template.is_dir():
-        generate(template, codec, 4 * KIB, 100, 1, "TEXT")
-    batches = _first_batches((template / FIRST_LOG).read_bytes(), 4)
+        generate(template, codec, 16 * KIB, 100, 1, "TEXT")
+    batches = _first_batches((template / FIRST_LOG).read_bytes(), 2)
     step = batches[-1][0] + batches[-1][1]
     folder = cache() / f"segments-{count}" / f"{codec}-0"
     done = folder / "leader-epoch-checkpoint"

@@ -20,7 +20,7 @@ def parse_int64(text: str) -> int:
 
 
 def _parse(text: str, largest: int) -> int:
-    if _NUMBER.fullmatch(text) is None:
+    if not (text.isdecimal() and text.isascii() and len(text) < 40) and not _NUMBER.fullmatch(text):
         raise ValueError(f"not a decimal number: {text[:40]!a}")
     number = int(text)
     if not -largest - 1 <= number <= largest:

@@ -40,7 +40,7 @@ class ActiveTail:
     """
 
     __slots__ = (
-        "_budgets", "_files", "_is_live", "_last_header", "_last_position", "_pending_since", "_searched",
+        "_before_last", "_budgets", "_files", "_is_live", "_last_header", "_last_position", "_pending_since", "_searched",
         "_stamp", "has_grown", "next_offset", "segment",
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ class ActiveTail:
         self._pending_since: float | None = None
         self._searched: tuple[int, int] | None = None
         self.has_grown = False
-        self.next_offset = files.base_offset
+        self.next_offset = self._before_last = files.base_offset
         self._last_position: Position = -1
         self._last_header = b""
         status = files.open().file.stat()
@@ -147,12 +147,19 @@ class ActiveTail:
             if isinstance(item, Damage):
                 if is_search or not item.skipped:
                     self._note(item)
+                if not item.skipped and (item.found or 0) >= self._before_last:
+                    # This batch goes on where the one before the last ended: the last stated too much.
+                    self.next_offset = self._before_last
                 continue
             self._remember(item)
             if state is not None:
                 state.apply(item)
             end = item.end_position
-            self.next_offset = max(self.next_offset, item.next_offset)
+            last = item.table["last_offset"]
+            if len(last) > 1:
+                self.next_offset = max(self.next_offset, int(last[-2]) + 1)
+            self._before_last = self.next_offset
+            self.next_offset = max(self.next_offset, int(last[-1]) + 1)
         return end
 
     def _note(self, damage: Damage) -> None:

@@ -20,11 +20,13 @@ from engine.file_names import time_index_name, transaction_index_name
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log import segment_times
+from engine.log.batch_search import BatchSearch, first_offset
 from engine.log.open_segments import SegmentFiles
 from engine.log.resync import Resync
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.record.batch_table import BATCH_DTYPE
 from engine.record.file_records import FileRecords
+from engine.record.memory_records import MemoryRecords
 from engine.source_files import SourceFile
 from engine.units import (
     MAX_INT64,
@@ -39,11 +41,11 @@ from engine.units import (
 T = TypeVar("T")
 
 WHOLE: Position = MAX_INT64
+NO_RECORDS = MemoryRecords(b"")
 LOOK_UP_CHUNK = 64 * 1024
 _SCRATCH = 16 * 1024
 _MOST_STEPS_BACK = 3
-_ONE_ROW = np.zeros(1, BATCH_DTYPE)
-_CODEC_MASK = 0x07
+_ROW_SIZE = BATCH_DTYPE.itemsize
 
 
 class BatchLocation(NamedTuple):
@@ -62,12 +64,13 @@ class FetchedRecords(NamedTuple):
 
     Attributes:
         start: the offset asked for and where its batch starts.
-        records: whole batches and perhaps part of one more, as far as the size went.
+        records: whole batches and perhaps part of one more, as far as the size went: a part of the file,
+            or no bytes at all.
         first_is_incomplete: whether not even the first batch is whole.
     """
 
     start: LogOffsetMetadata
-    records: FileRecords
+    records: FileRecords | MemoryRecords
     first_is_incomplete: bool = False
 
 
@@ -257,7 +260,7 @@ class LogSegment:
                     data = bytes(memoryview(scratch)[index : index + size])
                 else:
                     data = opened.file.read_at(position, size)
-                table = _ONE_ROW.copy()
+                table = np.ndarray(1, BATCH_DTYPE, bytearray(_ROW_SIZE))
                 rows, _, _ = kernel.walk(data, table, 0, position, True)
                 if rows and table["crc_ok"][0]:
                     run = BatchRun(data, position, table)
@@ -266,25 +269,21 @@ class LogSegment:
         return self._batch_proven(offset)
 
     def _batch_proven(self, offset: Offset) -> BatchRun | None:
-        """The same by `seek`, which tells a gap from damage."""
-        landing = self.seek(offset)
-        damage = landing.damage
-        if landing.run is not None:
-            row = landing.row
-            run = landing.run._replace(table=landing.run.table[row : row + 1])
-            if first_offset(run) <= offset:
-                return run
-        if damage is None or not (damage.first_offset or 0) <= offset:
-            return None
-        if damage.last_offset is not None and damage.last_offset < offset:
-            return None
-        raise CorruptRecordError(
-            damage.reason,
-            path=damage.path,
-            position=damage.position,
-            expected=damage.expected,
-            found=damage.found,
-        )
+        """The same with everything on the way checked, which tells a gap from damage."""
+        search = BatchSearch(offset)
+        for item in self.scan_from(offset):
+            if search.is_over(item):
+                break
+        if search.found is None and search.suspect is not None:
+            damage = search.suspect
+            raise CorruptRecordError(
+                damage.reason,
+                path=damage.path,
+                position=damage.position,
+                expected=damage.expected,
+                found=damage.found,
+            )
+        return search.found
 
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
@@ -443,7 +442,7 @@ class LogSegment:
         start = LogOffsetMetadata(start_offset, self.base_offset, found.position)
         limit = max(max_size, found.size) if at_least_one else max_size
         if not limit or max_position is None:
-            return FetchedRecords(start, self.records(found.position, 0))
+            return FetchedRecords(start, NO_RECORDS)
         size = max(min(limit, min(max_position, self.end) - found.position), 0)
         return FetchedRecords(start, self.records(found.position, size), limit < found.size)
 
@@ -474,19 +473,9 @@ class LogSegment:
         return segment_times.find_timestamp(self, timestamp, start_offset)
 
 
-def first_offset(run: BatchRun) -> Offset:
-    """The first offset of the run's first batch: of a compressed one of magic 0 or 1 its records know."""
-    row = run.table[0]
-    base = int(row["base_offset"])
-    if row["magic"] >= 2 or not row["attributes"] & _CODEC_MASK:
-        return base
-    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
-    return int(columns.offset[0]) if len(columns) else base
-
-
 def _is_good(data: bytes) -> bool:
     """Whether the bytes are one whole batch of the right checksum."""
-    table = _ONE_ROW.copy()
+    table = np.ndarray(1, BATCH_DTYPE, bytearray(_ROW_SIZE))
     rows, consumed, _ = kernel.walk(data, table, 0, 0, True)
     return bool(rows and consumed == len(data) and table["crc_ok"][0])
 

@@ -8,7 +8,7 @@ has its hit below the log start, the search goes on in the next segment.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,20 +17,18 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.errors import (
-    CorruptRecordError,
-    InvalidRecordError,
-    LimitExceededError,
-    UnsupportedCodecError,
+    OffsetOutOfRangeError,
 )
 from engine.log import stable_offset
+from engine.log.decode_errors import decode_error
+from engine.log.fetch import FetchIsolation, read_up_to, upper_bound
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
-from engine.log.log_segment import BatchLocation, LogSegment
+from engine.log.log_segment import BatchLocation, FetchedRecords, LogSegment
 from engine.log.log_segments import LogSegments
 from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
 from engine.log.segment_times import max_timestamp
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
-from engine.record.batch_table import BatchProblem, Problem
 from engine.record.columns import Columns
 from engine.source_files import SourceEntry
 from engine.state.leader_epoch_cache import LeaderEpochCache
@@ -434,6 +432,27 @@ class LogView:
 
     # Reading as a fetch does
 
+    def read(
+        self,
+        start_offset: Offset,
+        max_size: int,
+        isolation: FetchIsolation = FetchIsolation.LOG_END,
+        *,
+        at_least_one: bool = False,
+    ) -> FetchedRecords:
+        """Records from the first batch on that reaches an offset, as a fetch request gets them.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is below the log start or above the log end.
+            ValueError: `max_size` is negative.
+        """
+        if start_offset < self.log_start_offset:
+            raise OffsetOutOfRangeError(
+                f"offset {start_offset} is below the log start {self.log_start_offset} of {self.name}"
+            )
+        bound = self.offset_metadata(upper_bound(self, isolation))
+        return read_up_to(self, start_offset, max_size, bound, at_least_one=at_least_one)
+
     def offset_metadata(self, offset: Offset) -> LogOffsetMetadata:
         """An offset with its segment and position; at the log end, where the next batch will be.
 
@@ -466,20 +485,3 @@ class LogView:
         else:
             found = lazy.setdefault(name, find())
         return found
-
-
-def decode_error(
-    problem: BatchProblem, segment: LogSegment, run: BatchRun, row: int = 0
-) -> Exception:
-    """The error for a batch that does not decode whole."""
-    facts: Mapping[str, Any] = {
-        "path": segment.path,
-        "position": int(run.table["position"][row]),
-    }
-    if problem.code == Problem.CODEC_MISSING:
-        return UnsupportedCodecError(problem.detail)
-    if problem.code == Problem.LIMIT:
-        return LimitExceededError(problem.detail, limit="inflated_bytes", **facts)
-    if problem.code == Problem.DECOMPRESSION:
-        return CorruptRecordError(problem.detail, **facts)
-    return InvalidRecordError(problem.detail, index=problem.record_index, **facts)

@@ -278,63 +278,62 @@ class LegacyRecordBatch(BatchBody):
         try:
             inflated = self.inflate(codec, value, budgets, self.magic)
         except DecompressionError as error:
-            # Offsets of magic 1 count back from the last inner message, which is lost.
-            if self.magic == 1 and self.last_offset != 0:
+            if self._has_relative_offsets:  # they count back from the last message, which is lost
                 raise
             inflated, damage = error.partial, error
-        yield from self._inner_records(memoryview(inflated), budgets, damage)
+        try:
+            yield from self._inner_records(memoryview(inflated), budgets, is_whole=damage is None)
+        except (InvalidRecordError, LimitExceededError):
+            if damage is None:
+                raise
         if damage is not None:
             raise damage
 
+    @property
+    def _has_relative_offsets(self) -> bool:
+        """Whether offsets inside count from the first message; not with 0, which some librdkafka wrote."""
+        return self.magic == 1 and self.last_offset != 0
+
     def _inner_records(
-        self, run: memoryview, budgets: Budgets, damage: DecompressionError | None
+        self, run: memoryview, budgets: Budgets, *, is_whole: bool
     ) -> Iterator[Record]:
-        last = self._check_run(run, budgets)
-        if last is None:
-            if damage is None:
-                raise self.invalid("a wrapper has no messages inside")
-            return
-        base = self._base_of(last)
-        position = 0
-        for index in range(budgets.records_per_batch):
-            inner = inner_message(run, position)
-            if inner is None:
-                return
-            position += inner.size
-            inner.file_position, inner.path = self.file_position, self.path
+        base = self._base_of(run, budgets) if self._has_relative_offsets else 0
+        index = -1
+        for index, inner in enumerate(self._inner_messages(run, budgets)):
             if inner.is_compressed:
                 raise self.invalid("a message inside a wrapper is compressed itself", index)
             offset = to_int64(base + inner.last_offset)
             yield inner._record(offset, *self._timestamp_of(inner), index)
-        raise self.at(
-            LimitExceededError(
-                f"the wrapper has more than {budgets.records_per_batch} messages",
-                limit="records_per_batch",
-            )
-        )
+        if index < 0 and is_whole:
+            raise self.invalid("a wrapper has no messages inside")
 
-    def _check_run(self, run: memoryview, budgets: Budgets) -> int | None:
-        """Walk over the messages inside; the offset of the last, None when there is none.
-
-        As in Kafka, a run is only read when all of its messages frame up, and one that is cut off at the
-        end does not count.
-        """
-        position, last, index = 0, None, 0
-        while index <= budgets.records_per_batch:
+    def _inner_messages(self, run: memoryview, budgets: Budgets) -> Iterator[LegacyRecordBatch]:
+        """The messages inside; as in Kafka, one that is cut off at the end does not count."""
+        position = index = 0
+        while True:
             try:
                 inner = inner_message(run, position)
-            except (CorruptRecordError, InvalidRecordError) as error:
+            except CorruptRecordError as error:
                 raise self.invalid(error.reason, index, found=error.found) from None
             if inner is None:
-                break
-            last = inner.last_offset
+                return
+            if index == budgets.records_per_batch:
+                raise self.at(
+                    LimitExceededError(
+                        f"the wrapper has more than {index} messages", limit="records_per_batch"
+                    )
+                )
+            inner.file_position, inner.path = self.file_position, self.path
+            yield inner
             position += inner.size
             index += 1
-        return last
 
-    def _base_of(self, last: int) -> int:
-        """What to add to the offsets inside."""
-        if self.magic == 0 or self.last_offset == 0:
+    def _base_of(self, run: memoryview, budgets: Budgets) -> int:
+        """What to add to offsets that are relative: the wrapper's own is that of its last message."""
+        last = None
+        for inner in self._inner_messages(run, budgets):
+            last = inner.last_offset
+        if last is None:
             return 0
         if self.last_offset < last:
             raise self.invalid(

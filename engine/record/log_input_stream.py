@@ -14,7 +14,6 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.layout import Buffer
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.record import default_records
-from engine.record.batch_body import LOG_OVERHEAD
 from engine.record.record_batch import (
     HEADER_UP_TO_MAGIC,
     RecordBatch,
@@ -214,5 +213,5 @@ def _too_large(size: int, position: int, path: str | None, budgets: Budgets) -> 
         path=path,
         position=position,
         expected=f"at most {budgets.batch_bytes} bytes",
-        found=size - LOG_OVERHEAD,
+        found=size,
     )

@@ -270,13 +270,18 @@ class RecordBatches:
         """
         if not view.log_start_offset <= offset < view.log_end_offset:
             return None
-        try:
-            for segment in view.segments_from(offset):
-                run = segment.batch(max(offset, segment.base_offset))
-                if run is not None:
-                    return FoundBatch(segment, run, 0)
-        except DamagedFileError:
-            return self._search(view, offset)
+        for segment in view.segments_from(offset):
+            target = max(offset, segment.base_offset)
+            landing = segment.seek(target)
+            damage = landing.damage
+            if damage is not None and _may_hold(damage, target):
+                found = (
+                    None if landing.run is None else FoundBatch(segment, landing.run, landing.row)
+                )
+                if found is None or found.base_offset > target:
+                    raise damaged(damage)
+            if landing.run is not None:
+                return FoundBatch(segment, landing.run, landing.row)
         return None
 
     def _search(self, view: LogView, offset: Offset) -> FoundBatch | None:
@@ -296,10 +301,7 @@ class RecordBatches:
                 break
         if lost is None:
             return None
-        raise DamagedRecordError(
-            lost.reason, damage_facts(lost), path=lost.path, position=lost.position,
-            expected=lost.expected, found=lost.found,
-        )  # fmt: skip
+        raise damaged(lost)
 
     def _render(self, view: LogView, found: FoundBatch, offset: Offset) -> RenderedBatch:
         segment, run, row = found
@@ -360,6 +362,14 @@ class RecordBatches:
                     self.forget(batch)
                     self._cache.drop(batch)
             self._view = view
+
+
+def damaged(damage: Damage) -> DamagedRecordError:
+    """The error for a record in a damaged place."""
+    return DamagedRecordError(
+        damage.reason, damage_facts(damage), path=damage.path, position=damage.position,
+        expected=damage.expected, found=damage.found,
+    )  # fmt: skip
 
 
 def _may_hold(damage: Damage, offset: Offset) -> bool:

@@ -47,7 +47,7 @@ def _total(handler: Handler) -> Handler:
     @functools.wraps(handler)
     async def run(self: Operations, *args: Any) -> Any:  # noqa: ANN401
         start = time.perf_counter()
-        numbers = self.statistics.operation(name)
+        numbers = self._numbers[name]
         try:
             return await handler(self, *args)
         except FUSEError:
@@ -100,6 +100,7 @@ class Operations(pyfuse3.Operations):
         """
         super().__init__()
         self.statistics = statistics or Statistics()
+        self._numbers = self.statistics.operations
         self.table = InodeTable(root)
         self.log = LimitedLog()
         self.initialised = trio.Event()

@@ -6,6 +6,7 @@ others read it, and may see a request half counted.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 BUCKETS = 26
@@ -63,17 +64,13 @@ class Statistics:
     """All operations' numbers, by name, and what went wrong."""
 
     def __init__(self) -> None:
-        self.operations: dict[str, OperationStatistics] = {}
+        self.operations: defaultdict[str, OperationStatistics] = defaultdict(OperationStatistics)
         self.bytes_read = 0
         self.reads_at_once = 0
         self.reads_in_threads = 0
         self.unexpected_errors = 0
         self.damage_answers = 0
         self.interrupted_calls = 0
-
-    def operation(self, name: str) -> OperationStatistics:
-        """The numbers of an operation, made at its first use."""
-        return self.operations.setdefault(name, OperationStatistics())
 
     def facts(self) -> dict[str, Any]:
         """The numbers for JSON."""

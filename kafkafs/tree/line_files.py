@@ -88,9 +88,10 @@ class LineFile(File):
         """Once it was opened: what is damaged in it, if anything is."""
         view = self.partition.view()
         stream = self.partition.context.streams.peek(self._source_in(view), view)
-        if stream is None or not stream.damage_count:
+        if stream is None or not stream.findings.damage_count:
             return {}
-        facts = {"damagedPlaces": stream.damage_count, "first": stream.damage}
+        found = stream.findings
+        facts = {"damagedPlaces": found.damage_count, "first": found.damage}
         return {"user.kafka.error": plain_json(facts)}
 
     def open(self, cancel: Cancel | None = None) -> Content:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.errors import KafkaStorageError
 from engine.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
-from engine.log.log_segment import LogSegment, first_offset
+from engine.log.batch_search import first_offset
+from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun
 from engine.units import NO_TIMESTAMP, Offset, Position

@@ -20,7 +20,8 @@ from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
-from kafkafs.decode.line_stream import LineStream, StreamPart
+from kafkafs.decode.line_rendering import Rendering
+from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
 from kafkafs.tree.segments import end_offset, next_base, segment_with_base
 
 MOST_STREAMS = 16_384
@@ -79,14 +80,8 @@ class Streams:
         return held.stream
 
     def _make(self, source: LineSource, view: LogView, options: kernel.LineOptions) -> _Held:
-        stream = LineStream(
-            view,
-            line_options(source, view, options),
-            parts_of(source, view),
-            cache=self.chunks,
-            budgets=self._budgets,
-            shows_torn_tail=not view.live,
-        )
+        rendering = Rendering(line_options(source, view, options), self._budgets)
+        stream = LineStream(view, rendering, parts_of(source, view), self.chunks)
         return _Held(stream, view)
 
     def _drop_old(self) -> None:
@@ -110,18 +105,19 @@ class _Held:
         stream = self.stream
         if not stream.is_pinned and self._is_out_of_date(source, view):
             return False
-        if not stream.grow(view, parts_of(source, view)):
-            return False
-        self._view = view
-        return True
+        growth = stream.grow(view, parts_of(source, view))
+        if growth is Growth.DONE:
+            self._view = view
+        return growth is not Growth.IMPOSSIBLE
 
     def _is_out_of_date(self, source: LineSource, view: LogView) -> bool:
         old = self._view
-        if line_options(source, view, self.stream.options) != self.stream.options:
+        options = self.stream.rendering.options
+        if line_options(source, view, options) != options:
             return True
         if source.committed:
             return False  # nothing undecided is in it
-        return self.stream.has_open and old.open_transactions != view.open_transactions
+        return self.stream.findings.has_open and old.open_transactions != view.open_transactions
 
 
 def line_options(
@@ -175,10 +171,8 @@ def _segments(
 
 
 def text_end(view: LogView, segment: LogSegment) -> int:
-    """Where a segment's records end: at a live log's last whole batch, else at the end of the file."""
-    if segment is view.active_segment and not view.live:
-        return segment.file_size
-    return segment.size
+    """Where a segment's records end: of a log that is being written at its last whole batch."""
+    return segment.tail_end if segment is view.active_segment else segment.size
 
 
 def _positions(view: LogView, segment: LogSegment, start: Offset, end: Offset) -> tuple[int, int]:

@@ -159,7 +159,7 @@ def _record(message: Any) -> TruthRecord:
     return TruthRecord(
         message.offset(),
         kind,
-        stamp,
+        stamp if kind else -1,
         message.key(),
         message.value(),
         tuple(message.headers() or ()),

@@ -152,6 +152,7 @@ def fill_legacy(bootstrap: str, seed: int) -> None:
     for codec in ("none", "gzip", "none", "lz4"):
         session.keyed("v1-compacted", 150, 60, codec)
         time.sleep(1.2)
+    _end_compaction(session, "v1-compacted")
     _create_legacy(session, "upgraded", {"message.format.version": "0.9.0"})
     for version in LEGACY_FORMATS.values():
         clients.set_topic_config(bootstrap, "upgraded", "message.format.version", version)
@@ -224,6 +225,14 @@ def _compacted(session: Session) -> None:
     for codec in session.random.choices(("none", "zstd", "lz4"), k=5):
         session.keyed("compacted", 250, 120, codec)
         time.sleep(1.2)
+    _end_compaction(session, "compacted")
+
+
+def _end_compaction(session: Session, topic: str) -> None:
+    """From now on the cleaner leaves the topic alone: what clients see stays what lies on disk."""
+    clients.set_topic_config(session.bootstrap, topic, "max.compaction.lag.ms", 2**63 - 1)
+    clients.set_topic_config(session.bootstrap, topic, "min.compaction.lag.ms", 10**12)
+    time.sleep(2)
 
 
 def _trimmed(session: Session) -> None:

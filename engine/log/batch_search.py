@@ -1,0 +1,101 @@
+"""Finding the batch that holds an offset where nothing can be taken for granted.
+
+A base offset lies outside of the checksum: a batch may state offsets that are not its own, below or above
+those around it. Then the batch that was looked for can lie behind one that starts above it, and an offset
+that no batch has may be one that was lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine import kernel
+from engine.log.scan import BatchRun, Damage
+from engine.record.attributes import COMPRESSION_MASK
+from engine.units import Offset
+
+
+class BatchSearch:
+    """Looks at the items of a scan, one after the other, for the batch with an offset.
+
+    Attributes:
+        found: the batch, as a run of one row.
+        suspect: when it was not found, what may have taken it; None when it is simply not there.
+    """
+
+    __slots__ = ("_below", "_is_past", "_offset", "_suspects", "found")
+
+    def __init__(self, offset: Offset) -> None:
+        self._offset = offset
+        self._below: Offset = 0  # one past the last offset that was seen below
+        self._is_past = (
+            False  # a batch above the offset was seen, and perhaps is not where it belongs
+        )
+        self._suspects: list[Damage] = []
+        self.found: BatchRun | None = None
+
+    def is_over(self, item: BatchRun | Damage) -> bool:
+        """Take in the next item; whether the search has ended."""
+        if isinstance(item, Damage):
+            if self._is_past and item.skipped:
+                return True
+            self._suspects = [*self._suspects[-100:], item]
+            return False
+        if self._is_past and self._suspects and not self._suspects[-1].skipped:
+            return self._look_behind(item)
+        if self._is_past:
+            return True
+        return self._look(item)
+
+    def _look(self, run: BatchRun) -> bool:
+        last = run.table["last_offset"]
+        reached = np.flatnonzero(last >= self._offset)
+        row = int(reached[0]) if len(reached) else len(last)
+        if row:
+            self._below = max(self._below, int(last[row - 1]) + 1)
+        if not len(reached):
+            return False
+        if self._take(run, row):
+            return True
+        self._is_past = True
+        return row + 1 < len(last)
+
+    def _look_behind(self, run: BatchRun) -> bool:
+        """After a batch that was too far ahead: offsets went back here."""
+        fits = (run.table["base_offset"] <= self._offset) & (
+            run.table["last_offset"] >= self._offset
+        )
+        rows = np.flatnonzero(fits)
+        return bool(len(rows)) and self._take(run, int(rows[0]))
+
+    def _take(self, run: BatchRun, row: int) -> bool:
+        batch = run._replace(table=run.table[row : row + 1])
+        if first_offset(batch) > self._offset:
+            return False
+        self.found = batch
+        return True
+
+    @property
+    def suspect(self) -> Damage | None:
+        """What may have taken the batch."""
+        for damage in self._suspects:
+            if not damage.skipped:
+                first, last = damage.expected or 0, None
+                is_lower_neighbour = (damage.last_offset or 0) + 1 == self._below
+                if is_lower_neighbour or (first > self._offset and self._is_past):
+                    return damage
+            else:
+                first, last = damage.first_offset or 0, damage.last_offset
+            if self._below <= first <= self._offset and (last is None or last >= self._offset):
+                return damage
+        return None
+
+
+def first_offset(run: BatchRun) -> Offset:
+    """The first offset of the run's first batch: of a compressed one of magic 0 or 1 its records know."""
+    row = run.table[0]
+    base = int(row["base_offset"])
+    if row["magic"] >= 2 or not row["attributes"] & COMPRESSION_MASK:
+        return base
+    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    return int(columns.offset[0]) if len(columns) else base

@@ -1,0 +1,247 @@
+"""The measuring pass over a part of a stream: how much text there is, and marks to find it again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine import kernel
+from engine.log.log_segment import LogSegment
+from engine.log.log_view import LogView
+from engine.log.scan import BatchRun, Damage
+from engine.source_files import SourceFile
+from engine.units import MAX_INT64, Offset, Position
+from kafkafs.decode.error_line import (
+    QUIET_KINDS,
+    damage_facts,
+    error_line,
+    problem_facts,
+    problem_line,
+)
+from kafkafs.decode.failures import Cancelled
+from kafkafs.decode.line_chunks import ANY_OFFSET, Chunk, ChunkTable
+from kafkafs.decode.line_rendering import Fates, Rendering
+
+CHUNK_TEXT = 512 * 1024
+"""Bytes of text after which a chunk ends."""
+GROUP_TEXT = 256 * 1024
+"""Bytes of text that one call of the kernel should give."""
+LARGE_TEXT = 4 * 1024 * 1024
+"""A batch with more text than this is cut into chunks by offset."""
+JOINED_TEXT = 64 * 1024
+"""A last chunk below this size is continued when the stream grows."""
+MOST_FACTS = 16
+
+_OPEN = 3
+
+
+class Findings:
+    """What a stream's measuring found besides sizes.
+
+    Attributes:
+        damage: facts of the first damaged places, `damage_count` how many there are.
+        has_open: some record's transaction was undecided.
+        is_clean_end: the last thing seen was a good batch.
+        last_head: the last good batch's position and first bytes, its checksum among them.
+        ratio: bytes of text for a byte on disk, lately.
+    """
+
+    def __init__(self) -> None:
+        self.damage: list[dict[str, Any]] = []
+        self.damage_count = 0
+        self.has_open = False
+        self.is_clean_end = True
+        self.last_head: tuple[Position, bytes] = 0, b""
+        self.ratio = 4.0
+
+    def note(self, facts: dict[str, Any]) -> None:
+        """Count a damaged place."""
+        self.damage_count += 1
+        if len(self.damage) < MOST_FACTS:
+            self.damage.append(facts)
+
+
+class PartMeasuring:
+    """Measures the rest of one part into a chunk table; used once, by one thread.
+
+    Attributes:
+        position, next_offset: up to where chunks are complete.
+    """
+
+    def __init__(
+        self,
+        rendering: Rendering,
+        chunks: ChunkTable,
+        findings: Findings,
+        part: int,
+        start: Position,
+        end: Position,
+        next_offset: Offset,
+    ) -> None:
+        self._rendering = rendering
+        self._chunks = chunks
+        self._findings = findings
+        self._part = part
+        self._scan_end = end
+        self.position = start
+        self.next_offset = next_offset
+        self._seen_offset = next_offset
+        self._begin(start, next_offset)
+        self._continue_last(start)
+
+    def run(
+        self,
+        view: LogView,
+        segment: LogSegment,
+        file: SourceFile,
+        cancel: Callable[[], bool] | None,
+    ) -> None:
+        """Do it. Raises Cancelled, OSError."""
+        rendering, findings = self._rendering, self._findings
+        findings.is_clean_end = True
+        for item in rendering.scan(file, self.position, self._scan_end, self.next_offset):
+            if cancel is not None and cancel():
+                raise Cancelled
+            if isinstance(item, Damage):
+                findings.is_clean_end = not item.skipped
+                if item.kind not in QUIET_KINDS:
+                    self._size += len(error_line(item))
+                    findings.note(damage_facts(item))
+                continue
+            findings.is_clean_end = True
+            findings.last_head = _head_of_last(item)
+            self._measure_run(item, view.fates(segment, item), file.path)
+        self._close(self._scan_end, self._seen_offset)
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def _measure_run(self, run: BatchRun, fates: Fates, path: str) -> None:
+        table = run.table
+        count = len(table)
+        disk = np.cumsum(table["size"], dtype=np.int64)
+        findings = self._findings
+        row = 0
+        while row < count:
+            before = int(disk[row - 1]) if row else 0
+            wanted = before + max(int(GROUP_TEXT / findings.ratio), 1)
+            last = min(max(int(disk.searchsorted(wanted, "right")), row + 1), count)
+            result = self._lines(run, row, last, self._rendering.options, fates)
+            done = row + result.rows_done
+            findings.ratio = max(result.size / max(int(disk[done - 1]) - before, 1), 0.01)
+            if result.size > LARGE_TEXT and last - row > 1:
+                continue  # the ratio has grown, so the next try takes fewer batches
+            extra = 0
+            if result.problem is not None:
+                batch = table[result.problem.row]
+                extra = len(problem_line(result.problem, batch, path))
+                findings.note(problem_facts(result.problem, batch, path))
+            own = None if fates is None else fates[row:done]
+            findings.has_open |= own is not None and bool((own == _OPEN).any())
+            if result.size > LARGE_TEXT:
+                self._measure_large(run, row, fates, extra)
+            else:
+                self._add(result.size + extra, own, done - row)
+                self._seen_offset = int(table["last_offset"][done - 1]) + 1
+                if self._size >= CHUNK_TEXT:
+                    self._close(_end_of(run, done - 1), self._seen_offset)
+            row = done
+
+    def _lines(
+        self, run: BatchRun, first: int, last: int, options: kernel.LineOptions, fates: Fates
+    ) -> kernel.LinesResult:
+        return kernel.lines(
+            run.buffer, run.table, first, last, start_position=run.start_position,
+            options=options, fates=fates, measure=True,
+        )  # fmt: skip
+
+    def _measure_large(self, run: BatchRun, row: int, fates: Fates, extra: int) -> None:
+        """Cut the text of one batch into chunks by offset."""
+        start, end = int(run.table["position"][row]), _end_of(run, row)
+        expected = self._seen_offset
+        self._close(start, expected)
+        columns = kernel.decode(
+            run.buffer, run.table, row, row + 1,
+            start_position=run.start_position, budgets=self._rendering.budgets,
+        )  # fmt: skip
+        cuts = _cuts(columns.offset, len(columns.arena) * 4 // LARGE_TEXT + 2)
+        del columns
+        own = None if fates is None else fates[row : row + 1]
+        for low, high in itertools.pairwise([-1, *cuts, MAX_INT64]):
+            options = self._rendering.between(low, high)
+            result = self._lines(run, row, row + 1, options, fates)
+            self._add(result.size + (extra if high == MAX_INT64 else 0), own, 1)
+            self._commit(end, low, high)
+            self._begin(start, expected)
+        self._seen_offset = int(run.table["last_offset"][row]) + 1
+        self._close(end, self._seen_offset)
+
+    # -- the chunk that is being filled -----------------------------------------------------------
+
+    def _begin(self, position: Position, next_offset: Offset) -> None:
+        self._start = position
+        self._next_offset = next_offset
+        self._text_start = self._chunks.size
+        self._size = 0
+        self._rows = 0
+        self._fates: list[bytes] = []
+        self._has_fates = False
+
+    def _continue_last(self, position: Position) -> None:
+        """Take up the last chunk again if it is small and ends where this pass goes on."""
+        if not self._chunks.size:
+            return
+        last = self._chunks.at(self._chunks.size - 1)
+        follows = last.part == self._part and last.end == position and last.is_whole
+        if not follows or last.text_size >= JOINED_TEXT:
+            return
+        self._start = last.start
+        self._next_offset = last.next_offset
+        self._text_start = last.text_start
+        self._add(last.text_size, None, last.rows)
+        if last.fates is not None:
+            self._fates = [last.fates]
+            self._has_fates = True
+
+    def _add(self, size: int, fates: Fates, rows: int) -> None:
+        self._size += size
+        self._rows += rows
+        self._has_fates |= fates is not None
+        self._fates.append(bytes(rows) if fates is None else fates.tobytes())
+
+    def _commit(
+        self, end: Position, from_offset: Offset = ANY_OFFSET, to_offset: Offset = MAX_INT64
+    ) -> None:
+        if self._size:
+            chunk = Chunk(
+                self._text_start, self._text_start + self._size, self._part, self._start, end,
+                self._next_offset, self._scan_end, from_offset, to_offset, self._rows,
+                b"".join(self._fates) if self._has_fates else None,
+            )  # fmt: skip
+            self._chunks.commit(chunk)
+
+    def _close(self, end: Position, next_offset: Offset) -> None:
+        """End the chunk between two batches, or at the part's end."""
+        self._commit(end)
+        self.position = end
+        self.next_offset = next_offset
+        self._begin(end, next_offset)
+
+
+def _end_of(run: BatchRun, row: int) -> Position:
+    return int(run.table["position"][row]) + int(run.table["size"][row])
+
+
+def _head_of_last(run: BatchRun) -> tuple[Position, bytes]:
+    position = int(run.table["position"][-1])
+    start = position - run.start_position
+    return position, bytes(run.buffer[start : start + 21])
+
+
+def _cuts(offsets: np.ndarray[Any, Any], pieces: int) -> list[Offset]:
+    """Offsets that cut records into about equal pieces, ascending, none twice."""
+    count = len(offsets)
+    picks = {int(offsets[count * i // pieces]) for i in range(1, pieces)} if count else set()
+    return sorted(picks)

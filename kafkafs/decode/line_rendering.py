@@ -1,0 +1,129 @@
+"""From bytes of a records file to lines of text: good batches by the kernel, damage as error lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import Budgets
+from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.source_files import SourceFile
+from engine.units import MAX_INT64, Offset, Position
+from kafkafs.decode.error_line import QUIET_KINDS, error_line, problem_line
+from kafkafs.decode.failures import ChangedFileError
+from kafkafs.decode.line_chunks import Chunk
+
+Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
+"""What became of the transaction of each batch of a run; None when none is transactional."""
+
+
+class Rendering(NamedTuple):
+    """How a stream's text is made.
+
+    Attributes:
+        options: what of a record is written, and which offsets.
+        budgets: for what is read.
+    """
+
+    options: kernel.LineOptions
+    budgets: Budgets
+
+    def scan(
+        self,
+        file: SourceFile,
+        start: Position,
+        end: Position,
+        next_offset: Offset,
+        chunk: int = CHUNK,
+    ) -> Iterator[BatchRun | Damage]:
+        """Good batches and damage of [start, end)."""
+        expected = next_offset if next_offset >= 0 else None
+        return scan(
+            file, start, end, next_offset=expected, budgets=self.budgets, chunk=max(chunk, 1)
+        )
+
+    def between(self, low: Offset, high: Offset) -> kernel.LineOptions:
+        """The options for records of [low, high) only."""
+        options = self.options
+        return replace(
+            options,
+            from_offset=max(low, options.from_offset),
+            to_offset=min(high, options.to_offset),
+        )
+
+    def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
+        """A chunk's text, decoded again.
+
+        Raises:
+            ChangedFileError: it does not come out as it was measured.
+            OSError: the file cannot be read.
+        """
+        options = self.options
+        if not chunk.is_whole:
+            options = self.between(chunk.from_offset, chunk.to_offset)
+        ends_batch = chunk.to_offset == MAX_INT64
+        out: list[bytes] = []
+        seen = 0
+        read = chunk.end - chunk.start
+        for item in self.scan(file, chunk.start, chunk.scan_end, chunk.next_offset, read):
+            if isinstance(item, Damage):
+                if item.position >= chunk.end:
+                    break
+                if item.kind not in QUIET_KINDS:
+                    out.append(error_line(item))
+                continue
+            run = _before(item, chunk.end)
+            seen += len(run.table)
+            if seen > chunk.rows:
+                break  # more batches than were measured: told below
+            fates = None
+            if chunk.fates is not None:
+                fates = np.frombuffer(chunk.fates, np.uint8)[seen - len(run.table) : seen]
+            _render(run, options, fates, file.path, ends_batch, out)
+            if item.end_position >= chunk.end:
+                break
+        return _as_measured(b"".join(out), chunk, file)
+
+
+def _as_measured(text: bytes, chunk: Chunk, file: SourceFile) -> bytes:
+    if len(text) != chunk.text_size:
+        raise ChangedFileError(
+            "the file has changed since it was opened",
+            path=file.path,
+            position=chunk.start,
+            expected=f"{chunk.text_size} bytes of text",
+            found=f"{len(text)} bytes",
+        )
+    return text
+
+
+def _before(run: BatchRun, end: Position) -> BatchRun:
+    """The batches of a run that start before a position."""
+    if run.end_position <= end:
+        return run
+    return run._replace(table=run.table[run.table["position"] < end])
+
+
+def _render(
+    run: BatchRun,
+    options: kernel.LineOptions,
+    fates: Fates,
+    path: str,
+    with_problems: bool,
+    out: list[bytes],
+) -> None:
+    """Append a run's text; what keeps a batch from being decoded whole follows its records."""
+    row, count = 0, len(run.table)
+    while row < count:
+        result = kernel.lines(
+            run.buffer, run.table, row, count, start_position=run.start_position,
+            options=options, fates=fates,
+        )  # fmt: skip
+        out.append(result.text or b"")
+        if result.problem is not None and with_problems:
+            out.append(problem_line(result.problem, run.table[result.problem.row], path))
+        row += result.rows_done

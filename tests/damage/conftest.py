@@ -1,0 +1,55 @@
+"""Surveys for the tests of this folder, with either kernel, and proof that the source stays as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.damage.reader import Look, Reader
+from tests.damage.survey import Survey
+
+
+
+
+@pytest.fixture(scope="session")
+def reader() -> Iterator[Reader]:
+    running = Reader()
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=["compiled", "python"])
+def look(request: pytest.FixtureRequest, reader: Reader) -> Look:
+    """Reads a source whole; nothing of it may contradict itself but for the kinds in `but_for`."""
+
+    def read(source: Path, *, but_for: tuple[str, ...] = (), **options: Any) -> Survey:
+        before = fingerprint(source)
+        found = reader.survey(source, which=request.param, **options)
+        assert fingerprint(source) == before, "the source was changed"
+        wrong = [each for each in found.wrong if not each.startswith(but_for or ("-",))]
+        assert not wrong, "\n".join(wrong[:5])
+        return found
+
+    read.kernel = request.param  # type: ignore[attr-defined]
+    return read
+
+
+def fingerprint(source: Path) -> list[tuple[Any, ...]]:
+    """Everything below a folder that reading must leave alone."""
+    found: list[tuple[Any, ...]] = []
+    for folder, _, names in os.walk(os.fsencode(source)):
+        for name in [b"", *names]:
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            facts = (path, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            data = b""
+            if os.path.isfile(path) and not os.path.islink(path) and status.st_blocks < 64 << 11:
+                with open(path, "rb") as file:
+                    data = file.read(32 << 20)
+            found.append((*facts, hashlib.sha256(data).hexdigest()))
+    return sorted(found)
