@@ -52,6 +52,10 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     raw = buffer[position]
     if raw < 0x80:
         return (raw >> 1) ^ -(raw & 1), position + 1
+    second = buffer[position + 1]
+    if second < 0x80:  # most lengths of a record are two bytes
+        raw = raw & 0x7F | second << 7
+        return (raw >> 1) ^ -(raw & 1), position + 2
     raw, position = _read_raw(buffer, position, 5)
     raw &= _MASK32
     return (raw >> 1) ^ -(raw & 1), position
@@ -68,6 +72,10 @@ def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
     raw = buffer[position]
     if raw < 0x80:
         return (raw >> 1) ^ -(raw & 1), position + 1
+    second = buffer[position + 1]
+    if second < 0x80:  # most lengths of a record are two bytes
+        raw = raw & 0x7F | second << 7
+        return (raw >> 1) ^ -(raw & 1), position + 2
     raw, position = _read_raw(buffer, position, 10)
     raw &= _MASK64
     return (raw >> 1) ^ -(raw & 1), position

@@ -19,6 +19,7 @@ from engine import kernel
 from engine.errors import (
     OffsetOutOfRangeError,
 )
+from engine.file_names import kraft_checkpoint_name
 from engine.log import stable_offset
 from engine.log.decode_errors import decode_error
 from engine.log.fetch import FetchIsolation, read_up_to, upper_bound
@@ -131,12 +132,22 @@ class LogView:
     @property
     def leftovers(self) -> tuple[Leftover, ...]:
         """What lies in the folder and is not part of the log."""
-        return self.listing.leftovers
+        return self.listing.leftovers + tuple(
+            Leftover(
+                kraft_checkpoint_name(*snapshot), "a snapshot of what lies before the log start"
+            )
+            for snapshot in self.listing.kraft_snapshots
+            if snapshot.end_offset < self.log_start_offset
+        )
 
     @property
     def kraft_snapshots(self) -> tuple[KRaftSnapshot, ...]:
-        """The complete snapshots of a KRaft log."""
-        return self.listing.kraft_snapshots
+        """The complete snapshots of a KRaft log that are not older than it."""
+        return tuple(
+            snapshot
+            for snapshot in self.listing.kraft_snapshots
+            if snapshot.end_offset >= self.log_start_offset
+        )
 
     @property
     def problems(self) -> list[ProblemEntry]:

@@ -24,6 +24,7 @@ from engine.log.transactions import MarkerCache
 from engine.source_files import SourceRoot
 from engine.units import MAX_INT32, Offset, TopicPartition
 
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_AGE = 0.2
 """Seconds for which a view is given out again without looking at the files."""
 _ATTEMPTS = 3
@@ -203,8 +204,7 @@ class PartitionLog:
             self.root.forget(self.folder)
             self._tail = ActiveTail(self._files_of(base), self._has_broker, self.budgets)
             is_same = False
-        log_end = self._log_end()
-        log_start = self._log_start(listing, log_end)
+        log_start, log_end = self._bounds(listing)
         active = None if self._tail is None else self._tail.segment
         if (
             old is not None
@@ -284,25 +284,42 @@ class PartitionLog:
         identity = status.st_dev, status.st_ino
         return identity == opened.file.identity and status.st_size == opened.size
 
-    def _log_end(self) -> Offset:
-        if self._tail is not None:
-            return self._tail.next_offset
-        return max(self.checkpoints.log_start_offset(self.topic_partition) or 0, 0)
-
-    def _log_start(self, listing: FolderListing, log_end: Offset) -> Offset:
+    def _bounds(self, listing: FolderListing) -> tuple[Offset, Offset]:
+        """Log start and log end."""
+        partition = self.topic_partition
         first = listing.base_offsets[0] if listing.base_offsets else 0
-        known = self.checkpoints.log_start_offset(self.topic_partition) or 0
-        if known > log_end:
+        known = self.checkpoints.log_start_offset(partition) or 0
+        end = max(known, 0) if self._tail is None else self._tail.next_offset
+        if partition.topic == CLUSTER_METADATA_TOPIC:
+            return self._kraft_bounds(listing, first, end)
+        if known > end:
             if self._only is not None:
-                return first
+                return first, end
             self.problems.add(
                 "checkpoint",
                 LOG_START_OFFSET_CHECKPOINT,
                 "the log start lies past the log end",
-                expected=f"at most {log_end}",
+                expected=f"at most {end}",
                 found=known,
             )
-        return min(max(known, first), log_end)
+        return min(max(known, first), end), end
+
+    def _kraft_bounds(
+        self, listing: FolderListing, first: Offset, end: Offset
+    ) -> tuple[Offset, Offset]:
+        """The same of a KRaft log: where its newest snapshot is ahead of it, it begins anew there."""
+        latest = listing.kraft_snapshots[-1].end_offset if listing.kraft_snapshots else 0
+        if latest > end:
+            return latest, latest
+        if first > latest:
+            self.problems.add(
+                "kraft_snapshot",
+                self.folder,
+                "the log has lost its beginning, and no snapshot stands in for it",
+                expected=f"a snapshot at offset {first} or later",
+                found=latest,
+            )
+        return first, end
 
     def freeze(self, most_files: int = MAX_INT32) -> int:
         """Look now and open every file, for a partition that is frozen: deleting them changes nothing then.

@@ -272,19 +272,22 @@ class DefaultRecordBatch(BatchBody):
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
         """Its records, in order; see `RecordBatch.records`."""
-        base_offset, leader_epoch = self.header.base_offset, self.header.partition_leader_epoch
-        timestamp_type = self.timestamp_type
+        leader_epoch, timestamp_type = self.header.partition_leader_epoch, self.timestamp_type
+        place_of = self._placing()
 
         def make(view: memoryview, fields: RecordFields, index: int) -> Record:
-            headers = read_headers(view, fields, budgets.headers_per_record)
+            headers: tuple[Header, ...] = ()
+            if fields.header_count:
+                headers = read_headers(view, fields, budgets.headers_per_record)
+            offset, timestamp, sequence = place_of(fields)
             return Record(
-                to_int64(base_offset + fields.offset_delta),
-                self._timestamp(fields.timestamp_delta),
+                offset,
+                timestamp,
                 timestamp_type,
                 _bytes_at(view, fields.key_position, fields.key_size),
                 _bytes_at(view, fields.value_position, fields.value_size),
                 headers,
-                self._sequence(fields.offset_delta),
+                sequence,
                 leader_epoch,
                 fields.size,
                 index,
@@ -294,29 +297,32 @@ class DefaultRecordBatch(BatchBody):
 
     def records_without_values(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[PartialRecord]:
         """Its records with the sizes of their keys and values only; errors as for `records`."""
+        place_of = self._placing()
 
         def make(view: memoryview, fields: RecordFields, _: int) -> PartialRecord:
             read_headers(view, fields, budgets.headers_per_record)
-            return PartialRecord(
-                to_int64(self.header.base_offset + fields.offset_delta),
-                self._timestamp(fields.timestamp_delta),
-                self._sequence(fields.offset_delta),
-                fields.key_size,
-                fields.value_size,
-                fields.size,
-            )
+            sizes = fields.key_size, fields.value_size, fields.size
+            return PartialRecord(*place_of(fields), *sizes)
 
         return self._walk(make, budgets)
 
-    def _timestamp(self, delta: int) -> int:
-        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            return self.header.max_timestamp
-        return to_int64(self.header.base_timestamp + delta)
+    def _placing(self) -> Callable[[RecordFields], tuple[int, int, int]]:
+        """What gives a record its offset, timestamp and sequence number."""
+        base_offset, base_timestamp = self.header.base_offset, self.header.base_timestamp
+        base_sequence, max_timestamp = self.header.base_sequence, self.header.max_timestamp
+        append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
 
-    def _sequence(self, offset_delta: int) -> int:
-        if self.header.base_sequence < 0:
-            return NO_SEQUENCE
-        return increment_sequence(self.header.base_sequence, offset_delta)
+        def place_of(fields: RecordFields) -> tuple[int, int, int]:
+            delta = fields.offset_delta
+            timestamp = (
+                max_timestamp if append_time else to_int64(base_timestamp + fields.timestamp_delta)
+            )
+            sequence = (
+                NO_SEQUENCE if base_sequence < 0 else increment_sequence(base_sequence, delta)
+            )
+            return to_int64(base_offset + delta), timestamp, sequence
+
+        return place_of
 
     def _walk(self, make: Make[T], budgets: Budgets) -> Iterator[T]:
         """What `make` makes of each record, then the error that ended it, if any did."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar, TaskID
 
 
 class Progress:
-    """A line on standard error with a count of bytes and a rate; nothing when it is no terminal."""
+    """A line on standard error with a count of bytes and a rate; nothing when it is no terminal.
 
-    INTERVAL = 0.25
+    rich is loaded when the line is first shown, so that quick commands start quickly.
+    """
+
     PATIENCE = 1.0
 
     def __init__(self, verb: str, *, quiet: bool = False) -> None:
@@ -19,22 +24,46 @@ class Progress:
         self.active = not quiet and sys.stderr.isatty()
         self.bytes = 0
         self.started = time.monotonic()
-        self.shown = self.started + self.PATIENCE - self.INTERVAL
-        self.printed = False
+        self.bar: Bar | None = None
+        self.task: TaskID | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def advance(self, count: int) -> None:
-        """Count bytes, and show them when it is time to."""
+        """Count bytes, and show them when it has taken a while."""
         self.bytes += count
-        now = time.monotonic()
-        if self.active and now - self.shown >= self.INTERVAL:
-            self.shown = now
-            self.printed = True
-            rate = self.bytes / (now - self.started)
-            sys.stderr.write(f"\r{self.verb} {size(self.bytes)} ({size(rate)}/s)\x1b[K")
-            sys.stderr.flush()
+        if not self.active:
+            return
+        if self.bar is None:
+            if time.monotonic() - self.started < self.PATIENCE:
+                return
+            self.bar = self._make_bar()
+            self.bar.start()
+            self.task = self.bar.add_task(self.verb, total=None, completed=self.bytes)
+        elif self.task is not None:
+            self.bar.update(self.task, completed=self.bytes)
+
+    def _make_bar(self) -> Bar:
+        from rich.console import Console
+        from rich.progress import (
+            DownloadColumn,
+            Progress as Bar,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TransferSpeedColumn,
+        )
+
+        return Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
 
     def __exit__(
         self,
@@ -42,15 +71,5 @@ class Progress:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.printed:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-def size(count: float) -> str:
-    """A count of bytes for people: 1.5 MiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
+        if self.bar is not None:
+            self.bar.stop()

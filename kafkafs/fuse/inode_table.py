@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from kafkafs.tree.errors import NotADirectory
-from kafkafs.tree.node import ROOT_INODE, Content, Directory, Node
+from kafkafs.tree.node import ROOT_INODE, Attrs, Content, Directory, Node
 
 MAX_INODE = 2**63 - 1
 FILE_NODES = 64
@@ -30,12 +30,13 @@ class InodeRecord:
         node: the newest node of its path; None where it was let go.
         lookups: how many times the kernel was told of it and has not forgotten.
         identity: of the content last opened; None before the first open.
+        attrs: the last that the node gave; None before.
         told_size: the size in the last attributes the kernel got; -1 for none.
         contents: those that are open.
     """
 
     __slots__ = (
-        "contents", "identity", "inode", "lookups", "node", "parent", "path", "told_size",
+        "attrs", "contents", "identity", "inode", "lookups", "node", "parent", "path", "told_size",
     )  # fmt: skip
 
     def __init__(self, path: str, inode: int, parent: int) -> None:
@@ -45,6 +46,7 @@ class InodeRecord:
         self.node: Node | None = None
         self.lookups = 0
         self.identity: int | None = None
+        self.attrs: Attrs | None = None
         self.told_size = -1
         self.contents: tuple[Content, ...] = ()
 

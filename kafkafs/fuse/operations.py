@@ -215,6 +215,7 @@ class Operations(pyfuse3.Operations):
         if not attrs.exact and record.contents:
             # Opened, so the size is known, whatever the node has meanwhile forgotten.
             size = record.contents[-1].size
+        record.attrs = attrs
         record.told_size = size
         entry = self._entry
         entry.st_ino = record.inode
@@ -270,7 +271,15 @@ class Operations(pyfuse3.Operations):
     async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
         """Attributes of an inode."""
         record = self._record(inode)
-        return self._fill(record, self.table.node(record).attrs())
+        try:
+            attrs = self.table.node(record).attrs()
+        except NotFound:
+            if not record.contents or record.attrs is None:
+                raise
+            # Deleted, and still open: it can be read to its end, as anywhere.
+            size = record.contents[-1].size
+            attrs = record.attrs._replace(size=size, exact=True, nlink=0)
+        return self._fill(record, attrs)
 
     @_total
     async def readlink(self, inode: int, ctx: RequestContext) -> bytes:

@@ -101,14 +101,20 @@ class Survey:
             yield json.loads(line)
 
 
-def survey(source: str, *, budgets: Budgets = DEFAULT_BUDGETS, snapshot: bool = False) -> Survey:
-    """Open a source, read its whole tree and compare its views."""
+def survey(
+    source: str,
+    *,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    snapshot: bool = False,
+    suspects: Iterable[int] = (),
+) -> Survey:
+    """Open a source, read its whole tree and compare its views, but for the records at some offsets."""
     opened = open_source(source, budgets=budgets, snapshot=snapshot)
     tree = Tree(opened, options=TreeOptions(budgets=budgets))
     found = Survey()
     _read_all(tree, found)
     for partition in found.partitions:
-        _compare(tree, found, partition)
+        _compare(tree, found, partition, set(suspects))
     found.problems = opened.problems
     opened.close()
     return found
@@ -166,17 +172,19 @@ def _read_file(node: File, path: str, found: Survey) -> None:
 # -- one view against the other
 
 
-def _compare(tree: Tree, found: Survey, partition: str) -> None:
-    lines = [line for line in found.lines(partition) if not line.startswith(b'{"error":')]
-    facts = [json.loads(line) for line in lines]
+def _compare(tree: Tree, found: Survey, partition: str, suspects: set[int]) -> None:
     served: dict[int, bytes] = {}
-    for line, fact in zip(lines, facts, strict=True):
-        if "belowLogStart" not in fact:
-            served.setdefault(fact["offset"], line)
+    facts = []
+    for line in found.lines(partition):
+        fact = json.loads(line)
+        if "error" in fact or "belowLogStart" in fact or fact["offset"] in suspects:
+            continue
+        facts.append(fact)
+        served.setdefault(fact["offset"], line)
     _compare_offsets(tree, found, partition, served)
-    _compare_ranges(tree, found, partition, facts, lines)
-    _compare_committed(tree, found, partition, facts)
-    _compare_times(tree, found, partition, [fact for fact in facts if "belowLogStart" not in fact])
+    _compare_ranges(tree, found, partition, served)
+    _compare_committed(tree, found, partition, facts, suspects)
+    _compare_times(tree, found, partition, facts)
 
 
 def _spread(items: Iterable[Any], most: int) -> list[Any]:
@@ -205,9 +213,7 @@ def _content(tree: Tree, path: str) -> bytes | str:
         return f"stray {path}: {traceback.format_exc()}"
 
 
-def _compare_offsets(
-    tree: Tree, found: Survey, partition: str, served: dict[int, bytes]
-) -> None:
+def _compare_offsets(tree: Tree, found: Survey, partition: str, served: dict[int, bytes]) -> None:
     for offset in _spread(sorted(served), LOOK_UPS):
         path = f"{partition}/offset/{offset}"
         line = served[offset]
@@ -239,30 +245,24 @@ def _stands_for(shown: Any, encoding: str | None, data: bytes | str) -> bool:
     return data == (base64.b64decode(shown) if encoding == "base64" else shown.encode())
 
 
-def _compare_ranges(
-    tree: Tree, found: Survey, partition: str, facts: list[dict[str, Any]], lines: list[bytes]
-) -> None:
-    offsets = sorted(fact["offset"] for fact in facts if "belowLogStart" not in fact)
+def _compare_ranges(tree: Tree, found: Survey, partition: str, served: dict[int, bytes]) -> None:
+    offsets = sorted(served)
     if not offsets:
         return
     middle, last = offsets[len(offsets) // 3], offsets[-1]
     for low, high in ((offsets[0], last + 1), (middle, last), (middle, middle + 1)):
         path = f"{partition}/offset/{low}..{high}"
-        wanted = [
-            line
-            for line, fact in zip(lines, facts, strict=True)
-            if low <= fact["offset"] < high and "belowLogStart" not in fact
-        ]
+        wanted = [served[offset] for offset in offsets if low <= offset < high]
         got = _content(tree, path)
         if isinstance(got, bytes):
-            shown = got.splitlines(keepends=True)
-            if [line for line in shown if not line.startswith(b'{"error":')] == wanted:
+            shown = {line: None for line in got.splitlines(keepends=True)}
+            if sorted(line for line in shown if line in served.values()) == sorted(wanted):
                 continue
         found.wrong.append(f"range {path}: {got!r:.300} instead of {wanted!r:.300}")
 
 
 def _compare_committed(
-    tree: Tree, found: Survey, partition: str, facts: list[dict[str, Any]]
+    tree: Tree, found: Survey, partition: str, facts: list[dict[str, Any]], suspects: set[int]
 ) -> None:
     state = json.loads(found.files.get(f"{partition}/state/offsets.json", b"{}"))
     stable = state.get("lastStableOffset", -1)
@@ -270,11 +270,10 @@ def _compare_committed(
         fact["offset"]
         for fact in facts
         if "control" not in fact
-        and "belowLogStart" not in fact
         and fact["offset"] < stable
         and fact.get("transaction", {}).get("state") in (None, "committed")
     ]
-    got = found.offsets(partition, "committed")
+    got = [offset for offset in found.offsets(partition, "committed") if offset not in suspects]
     if got != wanted:
         found.wrong.append(f"committed {partition}: {got!r:.300} instead of {wanted!r:.300}")
 

@@ -19,6 +19,7 @@ from tests.fixtures_data import TruthRecord
 
 ANSWER_SECONDS = 30
 NO_OFFSET = -1
+QUIET = {"log_level": 0}  # brokers come and go here
 
 
 def now() -> int:
@@ -28,7 +29,7 @@ def now() -> int:
 
 def admin(bootstrap: str) -> AdminClient:
     """An admin client."""
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
 
 
 def create_topic(
@@ -72,7 +73,7 @@ def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> N
 def producer(bootstrap: str, **settings: object) -> Producer:
     """A producer; settings with _ for the dots of their names."""
     own = {key.replace("_", "."): value for key, value in settings.items()}
-    return Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, **own})
+    return Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, **QUIET, **own})
 
 
 def partitions_of(bootstrap: str) -> list[tuple[str, int]]:
@@ -88,6 +89,7 @@ class Reader:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
+                **QUIET,
                 "group.id": "kafkafs-tests",
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "enable.auto.commit": False,
@@ -174,6 +176,7 @@ class Group:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
+                **QUIET,
                 "group.id": name,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,

@@ -18,6 +18,7 @@ import pytest
 from kafkafs.fuse.mount_table import mount_at
 
 SERVE = Path(__file__).with_name("serve_fake.py")
+ROOT = Path(__file__).parents[2]
 
 
 def obstacle() -> str:
@@ -74,13 +75,24 @@ class Mounted:
             make_folder(made)
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, SERVE, self.source, self.path, "foreground", *options],
+                self.command(options),
+                cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stderr=stderr,
             )
         if not wait_until(lambda: self.is_ready() or self.process.poll() is not None):
             self.stop()
             pytest.fail(f"the daemon does not start: {self.log_text()}")
+
+    def command(self, options: tuple[str, ...]) -> list[str]:
+        return [
+            sys.executable,
+            str(SERVE),
+            str(self.source),
+            str(self.path),
+            "foreground",
+            *options,
+        ]
 
     def is_ready(self) -> bool:
         return "mounted on" in self.log_text()

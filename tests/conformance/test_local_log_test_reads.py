@@ -1,0 +1,34 @@
+"""What Kafka's LocalLogTest asks of fetches; its questions about names are in test_local_log_test.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.log.fetch import read_up_to
+from engine.log.log_segment import FetchedRecords
+from engine.units import LogOffsetMetadata
+from tests.engine.log.folders import LogWriter
+
+
+@pytest.mark.conformance("LocalLogTest.testWhenFetchOffsetHigherThanMaxOffset")
+def test_when_fetch_offset_higher_than_max_offset(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    for offset in range(5):
+        writer.append_records(b"a")
+        if offset % 2:
+            writer.roll()
+    view = writer.view()
+    assert view.base_offsets == (0, 2, 4)
+
+    def read(start: int, bound: LogOffsetMetadata) -> tuple[int, LogOffsetMetadata]:
+        fetched: FetchedRecords = read_up_to(view, start, 2**31 - 1, bound)
+        return len(list(fetched.records.records())), fetched.start
+
+    size = len(writer.batches[-1])
+    assert read(3, LogOffsetMetadata(4, 4, 0)) == (1, LogOffsetMetadata(3, 2, size))
+    assert read(4, LogOffsetMetadata(4, 4, 0)) == (0, LogOffsetMetadata(4, 4, 0))
+    assert read(5, LogOffsetMetadata(4, 4, 0)) == (0, LogOffsetMetadata(5, 4, size))
+    assert read(3, LogOffsetMetadata(4, -1, -1)) == (0, LogOffsetMetadata(3, 2, size))
+    assert read(3, LogOffsetMetadata(4, 0, 40)) == (0, LogOffsetMetadata(3, 2, size))

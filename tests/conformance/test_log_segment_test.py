@@ -1,0 +1,138 @@
+"""What Kafka's LogSegmentTest asks of reading a segment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.log.log_segment import FetchedRecords, LogSegment
+from engine.units import LogOffsetMetadata, TimestampOffset
+from tests.builders import Rec, batch, message_set
+from tests.engine.log.folders import LogWriter, segment_of
+
+
+def records(offset: int, *values: str) -> bytes:
+    """Messages of magic 1, ten milliseconds an offset, as the original makes them."""
+    return message_set([Rec(value.encode(), timestamp=offset * 10) for value in values], offset)
+
+
+def segment(tmp_path: Path, *sets: bytes, base_offset: int = 40) -> LogSegment:
+    return segment_of(tmp_path, sets, base_offset)
+
+
+def read(segment: LogSegment, offset: int, size: int) -> FetchedRecords:
+    fetched = segment.read(offset, max_size=size)
+    assert fetched is not None
+    return fetched
+
+
+def contents(fetched: FetchedRecords) -> list[tuple[int, bytes | None]]:
+    return [(record.offset, record.value) for record in fetched.records.records()]
+
+
+@pytest.mark.conformance("LogSegmentTest.testReadOnEmptySegment")
+def test_read_on_empty_segment(tmp_path: Path) -> None:
+    assert segment(tmp_path).read(40, max_size=300) is None
+
+
+@pytest.mark.conformance("LogSegmentTest.testReadBeforeFirstOffset")
+def test_read_before_first_offset(tmp_path: Path) -> None:
+    fetched = read(segment(tmp_path, records(50, "hello", "there", "little", "bee")), 41, 300)
+    assert contents(fetched) == [(50, b"hello"), (51, b"there"), (52, b"little"), (53, b"bee")]
+
+
+@pytest.mark.conformance("LogSegmentTest.testReadFromMiddleOfBatch")
+def test_read_from_middle_of_batch(tmp_path: Path) -> None:
+    made = batch([Rec(value) for value in (b"hello", b"there", b"little", b"bee")], 50)
+    fetched = read(segment(tmp_path, made), 52, 300)
+    (found,) = fetched.records.batches()
+    assert found.base_offset == 50
+
+
+@pytest.mark.conformance("LogSegmentTest.testReadAfterLast")
+def test_read_after_last(tmp_path: Path) -> None:
+    assert segment(tmp_path, records(50, "hello", "there")).read(52, max_size=200) is None
+
+
+@pytest.mark.conformance("LogSegmentTest.testReadFromGap")
+def test_read_from_gap(tmp_path: Path) -> None:
+    made = segment(tmp_path, records(50, "hello", "there"), records(60, "alpha", "beta"))
+    assert contents(read(made, 55, 200)) == [(60, b"alpha"), (61, b"beta")]
+
+
+@pytest.mark.conformance("LogSegmentTest.testReadWhenNoMaxPosition")
+@pytest.mark.parametrize("at_least_one", [True, False])
+def test_read_when_no_max_position(tmp_path: Path, at_least_one: bool) -> None:
+    made = segment(tmp_path, records(50, "hello", "there"))
+    for offset, position in ((48, 0), (50, 0), (51, 39)):
+        fetched = made.read(offset, max_size=1, max_position=None, at_least_one=at_least_one)
+        assert fetched is not None
+        assert fetched.start == LogOffsetMetadata(offset, 40, position)
+        assert fetched.records.size == 0
+    for offset in (52, 53):
+        assert made.read(offset, max_size=1, max_position=None, at_least_one=at_least_one) is None
+
+
+@pytest.mark.conformance("LogSegmentTest.testFindOffsetByTimestamp")
+@pytest.mark.parametrize("with_indexes", [True, False])
+def test_find_offset_by_timestamp(tmp_path: Path, with_indexes: bool) -> None:
+    sets: Sequence[bytes] = [records(offset, f"msg{offset}") for offset in range(40, 50)]
+    writer = LogWriter(tmp_path, base_offset=40)
+    writer.append(*sets)
+    if with_indexes:
+        # The original's interval: twice the size of a message minus one, so every second one has an entry.
+        writer.write_indexes(2 * len(records(42, "hello")) - 1)
+    made = writer.view().active_segment
+    assert made is not None
+
+    def offset_at(timestamp: int) -> int | None:
+        found = made.find_timestamp(timestamp, 40)
+        return None if found is None else found.offset
+
+    assert offset_at(420) == 42
+    assert offset_at(421) == 43
+    assert offset_at(430) == 43
+    assert offset_at(441) == 45
+    assert offset_at(390) == 40
+    assert offset_at(491) is None
+    assert made.max_timestamp == TimestampOffset(490, 49)
+
+
+@pytest.mark.conformance("LogSegmentTest.testNextOffsetCalculation")
+def test_next_offset_calculation(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, base_offset=40)
+    empty = writer.view()
+    assert empty.active_segment is not None
+    assert (empty.active_segment.next_offset, empty.log_end_offset) == (40, 40)
+    writer.append(records(50, "hello", "there", "you"))
+    grown = writer.view()
+    assert grown.active_segment is not None
+    assert (grown.active_segment.next_offset, grown.log_end_offset) == (53, 53)
+
+
+@pytest.mark.conformance("LogSegmentTest.testGetFirstBatchTimestamp")
+def test_get_first_batch_timestamp(tmp_path: Path) -> None:
+    assert segment(tmp_path / "empty", base_offset=1).first_batch_timestamp is None
+    made = segment(tmp_path / "one", batch([Rec(b"one", timestamp=1000)], 1), base_offset=1)
+    assert made.first_batch_timestamp == 1000
+
+
+@pytest.mark.conformance("LogSegmentTest.testConcurrentAccessToMaxTimestampSoFar")
+def test_concurrent_access_to_max_timestamp_so_far(tmp_path: Path) -> None:
+    made = segment(tmp_path, *(records(offset, "value") for offset in range(40, 240)))
+    found: list[TimestampOffset] = []
+    start = threading.Barrier(16)
+
+    def ask() -> None:
+        start.wait()
+        found.append(made.max_timestamp)
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [TimestampOffset(2390, 239)] * 16
