@@ -145,9 +145,9 @@ cdef extern from "errno.h" nogil:
 
 DEF ROW_SIZE = 80
 DEF RECORD_SIZE = 64
-DEF KEPT_BLOCKS = 8
-DEF KEPT_WORKERS = 8
-DEF LARGEST_KEPT = 8 << 20
+DEF KEPT_BLOCKS = 4
+DEF KEPT_WORKERS = 4
+DEF LARGEST_KEPT = 4 << 20
 """Memory up to this size is kept for the next call: fresh pages cost more than filling them."""
 DEF ALL_CODECS = 0x1F
 

@@ -16,7 +16,7 @@ import numpy as np
 from engine.budgets import Budgets
 from engine.log.log_segment import LOOK_UP_CHUNK, LogSegment
 from engine.log.open_segments import INDEX_INTERVAL, SegmentFiles
-from engine.log.scan import BatchRun, Damage
+from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.log.transactions import TransactionState
 from engine.units import MAX_INT64, Position
 
@@ -67,7 +67,9 @@ class ActiveTail:
 
     def _find_end(self, size: Position) -> None:
         whole = LogSegment(self._files, size, budgets=self._budgets)
-        end = self._take(whole.scan_from(MAX_INT64 - 1, resync=False), 0, None, is_search=False)
+        start, first = whole.proven_hint(MAX_INT64 - 1)
+        self.next_offset = self._before_last = first
+        end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)
         if end < size:
             end = self._search_behind(end, size, None)
         self._set_end(end, size)
@@ -91,10 +93,7 @@ class ActiveTail:
         self._stamp = stamp
         # A preallocated file grows without a change of size, and mtime moves in ticks: so look.
         if size > end and any(self._files.open().file.read_at(end, _HEADER)):
-            scan = LogSegment(self._files, size, budgets=self._budgets).scan(
-                end, next_offset=self.next_offset, chunk=LOOK_UP_CHUNK, resync=False
-            )
-            reached = self._take(scan, end, state, is_search=False)
+            reached = self._take(self._scan(end, size, resync=False), end, state, is_search=False)
             if reached > end:
                 self.has_grown = True
                 self._pending_since = self._searched = None
@@ -129,10 +128,22 @@ class ActiveTail:
         if self._searched == (end, size):
             return end
         self._searched = end, size
-        scan = LogSegment(self._files, size, budgets=self._budgets).scan(
-            end, next_offset=self.next_offset
+        return self._take(self._scan(end, size, resync=True), end, state, is_search=True)
+
+    def _scan(
+        self, start: Position, size: Position, *, resync: bool
+    ) -> Iterator[BatchRun | Damage]:
+        """Like the segment's own, without noting what is damaged: perhaps it is just being written."""
+        return scan(
+            self._files.open().file,
+            start,
+            size,
+            path=self._files.path,
+            next_offset=self.next_offset,
+            budgets=self._budgets,
+            chunk=CHUNK if resync else LOOK_UP_CHUNK,
+            resync=resync,
         )
-        return self._take(scan, end, state, is_search=True)
 
     def _take(
         self,
@@ -146,7 +157,7 @@ class ActiveTail:
         for item in items:
             if isinstance(item, Damage):
                 if is_search or not item.skipped:
-                    self._note(item)
+                    self._files.problems.add_damage(item)
                 if not item.skipped and (item.found or 0) >= self._before_last:
                     # This batch goes on where the one before the last ended: the last stated too much.
                     self.next_offset = self._before_last
@@ -162,21 +173,13 @@ class ActiveTail:
             self.next_offset = max(self.next_offset, int(last[-1]) + 1)
         return end
 
-    def _note(self, damage: Damage) -> None:
-        self._files.problems.add(
-            damage.kind,
-            damage.path,
-            damage.reason,
-            position=damage.position,
-            expected=damage.expected,
-            found=damage.found,
-        )
-
     def _remember(self, run: BatchRun) -> None:
         """Keep places to begin look-ups at, and what the last batch's header was."""
         walked = self._files.walked
         positions = run.table["position"]
-        if walked is not None:
+        if walked is not None and len(positions) == 1:
+            walked.append(run.base_offset, run.position)
+        elif walked is not None:
             marks = positions // INDEX_INTERVAL
             rows = np.flatnonzero(np.diff(marks, prepend=marks[0] - 1))
             bases = run.table["base_offset"]

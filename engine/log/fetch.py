@@ -6,8 +6,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from engine.errors import OffsetOutOfRangeError
+from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.log_offset_metadata import is_offset_only
-from engine.log.log_segment import NO_RECORDS, WHOLE, FetchedRecords
 from engine.units import LogOffsetMetadata, Offset, Position
 
 if TYPE_CHECKING:

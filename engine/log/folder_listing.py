@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.file_names import FileKind, FileName, FileState, log_file_name, parse_file_name
 from engine.source_files import EntryKind, SourceEntry
-from engine.units import Offset
+from engine.units import MAX_INT64, Offset
 
 _WHY_NOT = {
     FileState.DELETED: "deleted: on its way out",
@@ -21,6 +21,10 @@ _IN_PARTITIONS = {
     *(FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),
     *(FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT, FileKind.QUORUM_STATE),
 }
+
+
+_LOG_NAME_SIZE = len(log_file_name(0))
+_LARGEST = str(MAX_INT64).zfill(20)
 
 
 class Leftover(NamedTuple):
@@ -72,6 +76,11 @@ def sort_entries(entries: Iterable[SourceEntry], only: str | None = None) -> Fol
     leftovers: list[Leftover] = []
     side_files: list[tuple[str, Offset]] = []
     for name, kind in ordered:
+        if name.endswith(".log") and len(name) == _LOG_NAME_SIZE and kind is EntryKind.FILE:
+            digits = name[:-4]  # most names are these: worth a short cut
+            if digits.isascii() and digits.isdigit() and digits <= _LARGEST:
+                bases.append(int(digits))
+                continue
         parsed = parse_file_name(name)
         reason = _why_leftover(kind, parsed)
         if reason is not None:

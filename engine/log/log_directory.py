@@ -15,7 +15,7 @@ from typing import NamedTuple
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
 from engine.errors import DamagedFileError, InvalidNameError, SourceError
-from engine.file_names import META_PROPERTIES, parse_file_name, parse_folder_name
+from engine.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
 from engine.log.folder_watch import FolderWatch
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.problems import ProblemEntry, Problems
@@ -58,6 +58,7 @@ class _Directory:
     ) -> None:
         self.root, self.log_dir, self.fixed = found
         self.checkpoints = SourceCheckpoints(self.log_dir, problems, frozen=frozen, budgets=budgets)
+        self.no_checkpoints = SourceCheckpoints(None, problems)
         self._problems = problems
         self._budgets = budgets
         self._watch = FolderWatch(self.root, "")
@@ -117,7 +118,9 @@ class _Directory:
                 return None
             return OtherEntry(self.root, name, kind, "no file of a log dir has such a name")
         try:
-            return Placed(name, name, parse_folder_name(name).topic_partition)
+            parsed_folder = parse_folder_name(name)
+            is_log = parsed_folder.state is FolderState.LOG
+            return Placed(name, name, parsed_folder.topic_partition, is_log=is_log)
         except InvalidNameError:
             return OtherEntry(self.root, name, kind, "not the name of a partition's folder")
 
@@ -261,7 +264,7 @@ class LogSource:
             found.folder,
             name=name,
             topic_partition=found.topic_partition,
-            checkpoints=directory.checkpoints,
+            checkpoints=directory.checkpoints if found.is_log else directory.no_checkpoints,
             budgets=self.budgets,
             frozen=self.is_snapshot,
             only=found.only,

@@ -21,14 +21,15 @@ from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log import segment_times
 from engine.log.batch_search import BatchSearch, first_offset
+from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.open_segments import SegmentFiles
 from engine.log.resync import Resync
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.record.batch_table import BATCH_DTYPE
 from engine.record.file_records import FileRecords
-from engine.record.memory_records import MemoryRecords
 from engine.source_files import SourceFile
 from engine.units import (
+    MAX_INT32,
     MAX_INT64,
     FoundTimestamp,
     LogOffsetMetadata,
@@ -40,8 +41,6 @@ from engine.units import (
 
 T = TypeVar("T")
 
-WHOLE: Position = MAX_INT64
-NO_RECORDS = MemoryRecords(b"")
 LOOK_UP_CHUNK = 64 * 1024
 _SCRATCH = 16 * 1024
 _MOST_STEPS_BACK = 3
@@ -57,21 +56,6 @@ class BatchLocation(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     magic: int
-
-
-class FetchedRecords(NamedTuple):
-    """What a read gives back.
-
-    Attributes:
-        start: the offset asked for and where its batch starts.
-        records: whole batches and perhaps part of one more, as far as the size went: a part of the file,
-            or no bytes at all.
-        first_is_incomplete: whether not even the first batch is whole.
-    """
-
-    start: LogOffsetMetadata
-    records: FileRecords | MemoryRecords
-    first_is_incomplete: bool = False
 
 
 class Landing(NamedTuple):
@@ -305,8 +289,16 @@ class LogSegment:
             return Landing(damage.position, damage=damage)
         return Landing(self.end)
 
-    def scan_from(self, offset: Offset, *, resync: bool = True) -> Iterator[BatchRun | Damage]:
+    def scan_from(self, offset: Offset) -> Iterator[BatchRun | Damage]:
         """The batches from one on that is good and does not start above an offset; see `scan`."""
+        position, base = self.proven_hint(offset)
+        return self.scan(position, next_offset=base, chunk=LOOK_UP_CHUNK)
+
+    def proven_hint(self, offset: Offset) -> tuple[Position, Offset]:
+        """Where to begin looking for an offset: a good batch that does not start above it, or the start.
+
+        The position, and the base offset there.
+        """
         opened = self.files.open()
         prover = Resync(opened.file, self.end, self.budgets)
         target = offset
@@ -317,9 +309,7 @@ class LogSegment:
             is_inside = hint.position < self.end
             base = prover.good_batch_at(hint.position) if is_inside else None
             if base is not None and self.base_offset <= base <= offset:
-                return self.scan(
-                    hint.position, next_offset=base, chunk=LOOK_UP_CHUNK, resync=resync
-                )
+                return hint.position, base
             self.files.problems.add(
                 "offset_index",
                 self.files.index_path,
@@ -327,7 +317,7 @@ class LogSegment:
                 position=hint.position,
             )
             target = hint.offset - 1
-        return self.scan(0, chunk=LOOK_UP_CHUNK, resync=resync)
+        return 0, self.base_offset
 
     def scan(
         self,
@@ -338,11 +328,14 @@ class LogSegment:
         chunk: int = CHUNK,
         resync: bool = True,
     ) -> Iterator[BatchRun | Damage]:
-        """Good batches and damage between two positions, by default the whole segment."""
+        """Good batches and damage between two positions, by default the whole segment.
+
+        Damage is noted in the partition's problems.
+        """
         opened = self.files.open()
         if next_offset is None and not start:
             next_offset = self.base_offset
-        return scan(
+        items = scan(
             opened.file,
             start,
             self.end if end is None else end,
@@ -352,6 +345,19 @@ class LogSegment:
             chunk=chunk,
             resync=resync,
         )
+        last_possible = self.base_offset + MAX_INT32
+        for item in items:
+            if isinstance(item, Damage):
+                self.files.problems.add_damage(item)
+            elif item.next_offset - 1 > last_possible:
+                self.files.problems.add(
+                    "offset_range",
+                    self.path,
+                    "offsets too far from the segment's base offset: Kafka would split it",
+                    expected=f"at most {last_possible}",
+                    found=item.next_offset - 1,
+                )
+            yield item
 
     def checked_bytes(self, position: Position, size: int) -> bytes:
         """A batch as it lies in the file.

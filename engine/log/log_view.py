@@ -23,8 +23,9 @@ from engine.file_names import kraft_checkpoint_name
 from engine.log import stable_offset
 from engine.log.decode_errors import decode_error
 from engine.log.fetch import FetchIsolation, read_up_to, upper_bound
+from engine.log.fetched_records import FetchedRecords
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
-from engine.log.log_segment import BatchLocation, FetchedRecords, LogSegment
+from engine.log.log_segment import BatchLocation, LogSegment
 from engine.log.log_segments import LogSegments
 from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
@@ -247,7 +248,8 @@ class LogView:
         """The last stable offset as it was when the log ended at `until`."""
         if until >= self.log_end_offset:
             return self.last_stable_offset
-        ongoing = stable_offset.transaction_state(self, until).ongoing
+        known = f"transactions below {until}"
+        ongoing = self._once(known, lambda: stable_offset.transaction_state(self, until)).ongoing
         return max(ongoing[0].first_offset, self.log_start_offset) if ongoing else until
 
     @property

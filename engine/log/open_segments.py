@@ -8,6 +8,7 @@ which costs a look-up one attribute write.
 from __future__ import annotations
 
 import struct
+import errno
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -20,7 +21,7 @@ from engine.file_names import log_file_name, offset_index_name
 from engine.index.offset_index import OffsetIndex
 from engine.log.problems import Problems
 from engine.source_files import SourceFile, SourceRoot
-from engine.units import Offset, OffsetPosition, Position
+from engine.units import MAX_INT32, Offset, OffsetPosition, Position
 
 SMALL_INDEX = 64 * 1024
 """An offset index up to this size is kept whole while its segment is open."""
@@ -202,13 +203,27 @@ class SegmentFiles:
         """The files, opened if they are not."""
         opened = self.opened
         if opened is None:
-            file = self.root.open_fresh(self.path)
-            opened = OpenSegment(file, self.walked or self._index_hints())
+            opened = self._open()
+            if opened.size > MAX_INT32:
+                self.problems.add(
+                    "too_large", self.path, "larger than Kafka can open", found=opened.size
+                )
             self.opened = opened
             if not self.keep:
                 self.open_segments.admit(self)
         opened.was_used = True
         return opened
+
+    def _open(self) -> OpenSegment:
+        """Open the files; where descriptors run out, other segments let go of theirs first."""
+        try:
+            file = self.root.open_fresh(self.path)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self.open_segments.let_all_go()
+            file = self.root.open_fresh(self.path)
+        return OpenSegment(file, self.walked or self._index_hints())
 
     def let_go(self) -> None:
         """Close the files, once nobody reads them any more; the next use opens them again."""
@@ -255,6 +270,13 @@ class OpenSegments:
 
     def __len__(self) -> int:
         return len(self._segments)
+
+    def let_all_go(self) -> None:
+        """Close whatever nobody is reading."""
+        with self._lock:
+            dropped, self._segments = self._segments, deque()
+        for segment in dropped:
+            segment.let_go()
 
     def admit(self, segment: SegmentFiles) -> None:
         """Count a segment that was just opened, and let others go when there are too many."""

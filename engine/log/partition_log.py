@@ -29,6 +29,7 @@ MAX_AGE = 0.2
 """Seconds for which a view is given out again without looking at the files."""
 _ATTEMPTS = 3
 _LIVE_MAX_AGE = 1.0
+_NO_SEGMENTS: dict[Offset, LogSegment] = {}
 _FILES_PER_SEGMENT = 2
 
 
@@ -100,9 +101,9 @@ class PartitionLog:
         self._lock = Lock()
         self._view: LogView | None = None
         self._checked = 0.0
-        self._watch = FolderWatch(root, folder)
+        self._watch: FolderWatch | None = None
         self._listing: FolderListing | None = None
-        self._segments: dict[Offset, LogSegment] = {}
+        self._segments: dict[Offset, LogSegment] = _NO_SEGMENTS
         self._tail: ActiveTail | None = None
         self._rewrites = 0
 
@@ -228,6 +229,8 @@ class PartitionLog:
 
     def _list(self, now: float, again: bool) -> FolderListing:
         """The folder's listing, the known one while the folder has not changed."""
+        if self._watch is None:
+            self._watch = FolderWatch(self.root, self.folder)
         must_list = self._watch.must_list(now)
         known = self._listing
         if known is not None and not must_list and not again:
@@ -259,6 +262,9 @@ class PartitionLog:
 
     def _sort_out(self, listing: FolderListing) -> None:
         """After the folder changed: keep of the segments those whose files are still the same."""
+        if self._tail is None and not self._segments:
+            self._segments = {}
+            return
         self.root.forget(self.folder)
         bases = set(listing.base_offsets)
         kept = {}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.errors import DamagedFileError
 from engine.units import Position
+
+if TYPE_CHECKING:
+    from engine.log.scan import Damage
 
 ProblemEntry: TypeAlias = dict[str, Any]
 """kind, file, reason; position, expected and found where they are known; partition where there is one."""
@@ -55,6 +58,17 @@ class Problems:
             self.add(kind, file, error.reason, position=error.position, **facts)
         else:
             self.add(kind, file, str(error))
+
+    def add_damage(self, damage: Damage) -> None:
+        """Note what a scan found damaged."""
+        self.add(
+            damage.kind,
+            damage.path,
+            damage.reason,
+            position=damage.position,
+            expected=damage.expected,
+            found=damage.found,
+        )
 
     def __len__(self) -> int:
         return len(self._entries or ())

@@ -82,6 +82,13 @@ class SkipList(Generic[V]):
                 following = node.next[level]
         return node
 
+    def _from(self, key: int) -> _Node[V] | None:
+        """The first node with this key or a larger one."""
+        node = self._before(key).next[0]
+        while node is not None and node.key < key:  # put there since we passed
+            node = node.next[0]
+        return node
+
     def _path_to(self, key: int) -> list[_Node[V]]:
         """On each level the last node with a smaller key."""
         path = [self._head] * MAX_HEIGHT
@@ -130,11 +137,11 @@ class SkipList(Generic[V]):
 
     def get(self, key: int) -> V | None:
         """The value of exactly this key."""
-        node = self._before(key).next[0]
+        node = self._from(key)
         return node.value if node is not None and node.key == key else None
 
     def __contains__(self, key: int) -> bool:
-        node = self._before(key).next[0]
+        node = self._from(key)
         return node is not None and node.key == key
 
     def __len__(self) -> int:
@@ -150,11 +157,11 @@ class SkipList(Generic[V]):
 
     def ceiling(self, key: int) -> tuple[int, V] | None:
         """The entry with the smallest key at or above this one."""
-        return self._entry(self._before(key).next[0])
+        return self._entry(self._from(key))
 
     def higher(self, key: int) -> tuple[int, V] | None:
         """The entry with the smallest key above this one."""
-        return self._entry(self._before(key + 1).next[0])
+        return self._entry(self._from(key + 1))
 
     def first(self) -> tuple[int, V] | None:
         """The entry with the smallest key."""
@@ -188,7 +195,7 @@ class SkipList(Generic[V]):
 
     def between(self, start: int | None, stop: int | None) -> Iterator[tuple[int, V]]:
         """Entries with start <= key < stop; None leaves that side open."""
-        node = self._head.next[0] if start is None else self._before(start).next[0]
+        node = self._head.next[0] if start is None else self._from(start)
         while node is not None and (stop is None or node.key < stop):
             yield node.key, node.value  # type: ignore[misc]  # only the head has no value
             node = node.next[0]

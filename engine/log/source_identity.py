@@ -26,12 +26,20 @@ UNKNOWN_PARTITION = -1
 
 
 class Placed(NamedTuple):
-    """A partition's folder in a source; `only` is the one records file to see of it."""
+    """A partition's folder in a source.
+
+    Attributes:
+        folder, name: where it is and what it is called.
+        topic_partition: whose it is.
+        only: the one records file to see of it.
+        is_log: whether it is the partition's log, not one that is deleted, moved in or stray.
+    """
 
     folder: str
     name: str
     topic_partition: TopicPartition
     only: str | None = None
+    is_log: bool = True
 
 
 class Identified(NamedTuple):

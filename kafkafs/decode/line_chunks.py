@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from typing import Any, NamedTuple
 
-from engine.units import MAX_INT64, Offset, Position
+from engine.units import Offset, Position
 
 ANY_OFFSET = -1
 """Stands for "any offset may come" where a scan starts in the middle of a file."""
@@ -20,7 +20,8 @@ class Chunk(NamedTuple):
         part: which of the stream's parts.
         start, end: positions in its file, between batches.
         next_offset, scan_end: what the scan that measured it knew, so that it words damage the same again.
-        from_offset, to_offset: of a batch with very much text, the records of this piece.
+        first_record: of a batch with very much text, the record that this piece of it begins with; for
+            whole batches -1.
         rows: good batches in it.
         fates: a byte for each of them, if some are transactional.
     """
@@ -32,15 +33,14 @@ class Chunk(NamedTuple):
     end: Position
     next_offset: Offset
     scan_end: Position
-    from_offset: Offset
-    to_offset: Offset
+    first_record: int
     rows: int
     fates: bytes | None
 
     @property
     def is_whole(self) -> bool:
         """Whether it has all records of its batches."""
-        return self.from_offset < 0 and self.to_offset == MAX_INT64
+        return self.first_record < 0
 
     @property
     def text_size(self) -> int:

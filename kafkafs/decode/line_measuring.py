@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from engine import kernel
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
 from engine.source_files import SourceFile
-from engine.units import MAX_INT64, Offset, Position
+from engine.units import Offset, Position
 from kafkafs.decode.error_line import (
     QUIET_KINDS,
     damage_facts,
@@ -22,7 +20,7 @@ from kafkafs.decode.error_line import (
     problem_line,
 )
 from kafkafs.decode.failures import Cancelled
-from kafkafs.decode.line_chunks import ANY_OFFSET, Chunk, ChunkTable
+from kafkafs.decode.line_chunks import Chunk, ChunkTable
 from kafkafs.decode.line_rendering import Fates, Rendering
 
 CHUNK_TEXT = 512 * 1024
@@ -30,7 +28,7 @@ CHUNK_TEXT = 512 * 1024
 GROUP_TEXT = 256 * 1024
 """Bytes of text that one call of the kernel should give."""
 LARGE_TEXT = 4 * 1024 * 1024
-"""A batch with more text than this is cut into chunks by offset."""
+"""A batch with more text than this is cut into chunks."""
 JOINED_TEXT = 64 * 1024
 """A last chunk below this size is continued when the stream grows."""
 MOST_FACTS = 16
@@ -128,7 +126,7 @@ class PartMeasuring:
             before = int(disk[row - 1]) if row else 0
             wanted = before + max(int(GROUP_TEXT / findings.ratio), 1)
             last = min(max(int(disk.searchsorted(wanted, "right")), row + 1), count)
-            result = self._lines(run, row, last, self._rendering.options, fates)
+            result = self._rendering.lines(run, row, last, fates, measure=True)
             done = row + result.rows_done
             findings.ratio = max(result.size / max(int(disk[done - 1]) - before, 1), 0.01)
             if result.size > LARGE_TEXT and last - row > 1:
@@ -149,32 +147,22 @@ class PartMeasuring:
                     self._close(_end_of(run, done - 1), self._seen_offset)
             row = done
 
-    def _lines(
-        self, run: BatchRun, first: int, last: int, options: kernel.LineOptions, fates: Fates
-    ) -> kernel.LinesResult:
-        return kernel.lines(
-            run.buffer, run.table, first, last, start_position=run.start_position,
-            options=options, fates=fates, measure=True,
-        )  # fmt: skip
-
     def _measure_large(self, run: BatchRun, row: int, fates: Fates, extra: int) -> None:
-        """Cut the text of one batch into chunks by offset."""
+        """Cut the text of one batch into chunks."""
         start, end = int(run.table["position"][row]), _end_of(run, row)
         expected = self._seen_offset
         self._close(start, expected)
-        columns = kernel.decode(
-            run.buffer, run.table, row, row + 1,
-            start_position=run.start_position, budgets=self._rendering.budgets,
-        )  # fmt: skip
-        cuts = _cuts(columns.offset, len(columns.arena) * 4 // LARGE_TEXT + 2)
-        del columns
         own = None if fates is None else fates[row : row + 1]
-        for low, high in itertools.pairwise([-1, *cuts, MAX_INT64]):
-            options = self._rendering.between(low, high)
-            result = self._lines(run, row, row + 1, options, fates)
-            self._add(result.size + (extra if high == MAX_INT64 else 0), own, 1)
-            self._commit(end, low, high)
+        record, is_last = 0, False
+        while not is_last:
+            result = self._rendering.lines(
+                run, row, row + 1, fates, first_record=record, measure=True
+            )
+            is_last = result.rows_done > 0
+            self._add(result.size + (extra if is_last else 0), own, 1)
+            self._commit(end, record)
             self._begin(start, expected)
+            record = result.next_record
         self._seen_offset = int(run.table["last_offset"][row]) + 1
         self._close(end, self._seen_offset)
 
@@ -211,13 +199,11 @@ class PartMeasuring:
         self._has_fates |= fates is not None
         self._fates.append(bytes(rows) if fates is None else fates.tobytes())
 
-    def _commit(
-        self, end: Position, from_offset: Offset = ANY_OFFSET, to_offset: Offset = MAX_INT64
-    ) -> None:
+    def _commit(self, end: Position, first_record: int = -1) -> None:
         if self._size:
             chunk = Chunk(
                 self._text_start, self._text_start + self._size, self._part, self._start, end,
-                self._next_offset, self._scan_end, from_offset, to_offset, self._rows,
+                self._next_offset, self._scan_end, first_record, self._rows,
                 b"".join(self._fates) if self._has_fates else None,
             )  # fmt: skip
             self._chunks.commit(chunk)
@@ -238,10 +224,3 @@ def _head_of_last(run: BatchRun) -> tuple[Position, bytes]:
     position = int(run.table["position"][-1])
     start = position - run.start_position
     return position, bytes(run.buffer[start : start + 21])
-
-
-def _cuts(offsets: np.ndarray[Any, Any], pieces: int) -> list[Offset]:
-    """Offsets that cut records into about equal pieces, ascending, none twice."""
-    count = len(offsets)
-    picks = {int(offsets[count * i // pieces]) for i in range(1, pieces)} if count else set()
-    return sorted(picks)

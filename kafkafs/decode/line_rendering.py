@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from engine import kernel
-from engine.budgets import Budgets
+from engine.budgets import Budgets, MiB
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.record.lines_result import NO_BOUND
 from engine.source_files import SourceFile
-from engine.units import MAX_INT64, Offset, Position
+from engine.units import Offset, Position
 from kafkafs.decode.error_line import QUIET_KINDS, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import Chunk
+
+PIECE_TEXT = 1 * MiB
+"""Bytes of text in a piece of a batch that has very much of it; only a larger record makes one larger."""
+_MOST_READ = 4 * MiB
 
 Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
 """What became of the transaction of each batch of a run; None when none is transactional."""
@@ -46,14 +50,22 @@ class Rendering(NamedTuple):
             file, start, end, next_offset=expected, budgets=self.budgets, chunk=max(chunk, 1)
         )
 
-    def between(self, low: Offset, high: Offset) -> kernel.LineOptions:
-        """The options for records of [low, high) only."""
-        options = self.options
-        return replace(
-            options,
-            from_offset=max(low, options.from_offset),
-            to_offset=min(high, options.to_offset),
-        )
+    def lines(
+        self,
+        run: BatchRun,
+        first_row: int,
+        last_row: int,
+        fates: Fates,
+        *,
+        first_record: int = -1,
+        measure: bool = False,
+    ) -> kernel.LinesResult:
+        """The lines of some of a run's batches, or of a piece of one from `first_record` on."""
+        return kernel.lines(
+            run.buffer, run.table, first_row, last_row, start_position=run.start_position,
+            options=self.options, fates=fates, measure=measure, budgets=self.budgets,
+            enough=NO_BOUND if first_record < 0 else PIECE_TEXT, first_record=first_record,
+        )  # fmt: skip
 
     def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
         """A chunk's text, decoded again.
@@ -62,13 +74,9 @@ class Rendering(NamedTuple):
             ChangedFileError: it does not come out as it was measured.
             OSError: the file cannot be read.
         """
-        options = self.options
-        if not chunk.is_whole:
-            options = self.between(chunk.from_offset, chunk.to_offset)
-        ends_batch = chunk.to_offset == MAX_INT64
         out: list[bytes] = []
         seen = 0
-        read = chunk.end - chunk.start
+        read = min(chunk.end - chunk.start, _MOST_READ)
         for item in self.scan(file, chunk.start, chunk.scan_end, chunk.next_offset, read):
             if isinstance(item, Damage):
                 if item.position >= chunk.end:
@@ -83,10 +91,24 @@ class Rendering(NamedTuple):
             fates = None
             if chunk.fates is not None:
                 fates = np.frombuffer(chunk.fates, np.uint8)[seen - len(run.table) : seen]
-            _render(run, options, fates, file.path, ends_batch, out)
+            self._render(run, fates, file.path, chunk.first_record, out)
             if item.end_position >= chunk.end:
                 break
         return _as_measured(b"".join(out), chunk, file)
+
+    def _render(
+        self, run: BatchRun, fates: Fates, path: str, first_record: int, out: list[bytes]
+    ) -> None:
+        """Append a run's text; what keeps a batch from being decoded whole follows its records."""
+        row, count = 0, len(run.table)
+        while row < count:
+            result = self.lines(run, row, count, fates, first_record=first_record)
+            out.append(result.text or b"")
+            if result.problem is not None:
+                out.append(problem_line(result.problem, run.table[result.problem.row], path))
+            if first_record >= 0:
+                return
+            row += result.rows_done
 
 
 def _as_measured(text: bytes, chunk: Chunk, file: SourceFile) -> bytes:
@@ -106,24 +128,3 @@ def _before(run: BatchRun, end: Position) -> BatchRun:
     if run.end_position <= end:
         return run
     return run._replace(table=run.table[run.table["position"] < end])
-
-
-def _render(
-    run: BatchRun,
-    options: kernel.LineOptions,
-    fates: Fates,
-    path: str,
-    with_problems: bool,
-    out: list[bytes],
-) -> None:
-    """Append a run's text; what keeps a batch from being decoded whole follows its records."""
-    row, count = 0, len(run.table)
-    while row < count:
-        result = kernel.lines(
-            run.buffer, run.table, row, count, start_position=run.start_position,
-            options=options, fates=fates,
-        )  # fmt: skip
-        out.append(result.text or b"")
-        if result.problem is not None and with_problems:
-            out.append(problem_line(result.problem, run.table[result.problem.row], path))
-        row += result.rows_done

@@ -24,8 +24,7 @@ class Report:
     """Where a daemon says how its start went. This one belongs to a daemon in the foreground."""
 
     def ready(self, sentence: str) -> None:
-        """The mount answers."""
-        print(f"kafkafs: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+        """The mount answers; its log, which goes to the terminal, says so already."""
 
     def failed(self, sentence: str, status: int) -> None:
         """It will not: one line for the user, and the exit status that goes with it."""
@@ -101,14 +100,20 @@ def _wait_for_answer(messages: Any, answers: Callable[[], None]) -> int:  # noqa
                 answers()
                 return 0
     except OSError as error:
+        _end_daemon(pid)
         report.failed(f"the mount does not answer: {error.strerror}", EXIT_CANNOT_READ)
         return EXIT_CANNOT_READ
     except KeyboardInterrupt:
-        if pid:
-            os.kill(pid, signal.SIGTERM)
+        _end_daemon(pid)
         raise
     report.failed("the daemon ended while it was starting; -f shows more", EXIT_CANNOT_READ)
     return EXIT_CANNOT_READ
+
+
+def _end_daemon(pid: int) -> None:
+    if pid:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
 
 
 def _become_daemon(serve: Callable[[Report], int], writer: int, keep: Collection[int]) -> NoReturn:

@@ -7,6 +7,7 @@ own mount waits for itself and cannot be killed.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import functools
 import os
@@ -29,6 +30,8 @@ EXIT_CRASHED = 1
 EXIT_USAGE = 2
 EXIT_CANNOT_READ = 3
 OPEN_FILES = 65_536
+M_ARENA_MAX = -8
+"""glibc's number for mallopt."""
 SWITCH_SECONDS = 0.0005
 """How long a thread keeps the GIL when the request loop wants it; Python's own 5 ms is felt in every `ls`."""
 
@@ -138,6 +141,9 @@ def prepare_process(stacks: IO[Any]) -> None:
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    with suppress(OSError, AttributeError):
+        # Freed chunks of text would stay in a heap for each thread.
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
     sys.setswitchinterval(SWITCH_SECONDS)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
     # A request can be withdrawn (its process was killed) between our poll and libfuse's read, which

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import os
 import sys
 import threading
 import time
@@ -16,6 +17,8 @@ from collections.abc import Callable
 
 RING_LINES = 500
 RING_BYTES = 48 * 1024
+RECORD_BYTES = 4 * 1024
+"""Of a message with its traceback, in the ring."""
 QUIET_SECONDS = 30.0
 """How long a message that was just logged is only counted."""
 KEPT_MESSAGES = 256
@@ -48,7 +51,8 @@ class RingHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record as text."""
         try:
-            self._lines.append(self.format(record))
+            line = self.format(record)
+            self._lines.append(line if len(line) < RECORD_BYTES else line[:RECORD_BYTES] + " …")
         except Exception:  # noqa: BLE001  as logging asks: a log call never raises
             self.handleError(record)
 
@@ -64,8 +68,13 @@ class RingHandler(logging.Handler):
         return "".join(reversed(chosen))
 
 
+SYSTEM_LOG = "/dev/log"
+
+
 def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
     """Send the log to the ring, and to a file and the terminal where asked; the ring.
+
+    With neither, warnings go to the system's log: the ring dies with the daemon.
 
     Raises OSError when the file cannot be opened.
     """
@@ -78,6 +87,8 @@ def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
         handlers.append(logging.handlers.WatchedFileHandler(path, encoding="utf-8"))
     if to_terminal:
         handlers.append(logging.StreamHandler(sys.stderr))
+    if len(handlers) == 1 and os.path.exists(SYSTEM_LOG):
+        handlers += _system_log()
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -87,6 +98,17 @@ def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
     root.setLevel(logging.INFO)
     log.setLevel(logging.DEBUG if debug else logging.INFO)
     return ring
+
+
+def _system_log() -> list[logging.Handler]:
+    facility = logging.handlers.SysLogHandler.LOG_DAEMON
+    try:
+        handler = logging.handlers.SysLogHandler(SYSTEM_LOG, facility)
+    except OSError:
+        return []
+    handler.ident = f"kafkafs[{os.getpid()}]: "
+    handler.setLevel(logging.WARNING)
+    return [handler]
 
 
 class LimitedLog:

@@ -30,7 +30,7 @@ class InodeRecord:
         node: the newest node of its path; None where it was let go.
         lookups: how many times the kernel was told of it and has not forgotten.
         identity: of the content last opened; None before the first open.
-        attrs: the last that the node gave; None before.
+        attrs: the last that the node gave, kept with it and while it is open: a deleted file still has them.
         told_size: the size in the last attributes the kernel got; -1 for none.
         contents: those that are open.
     """
@@ -91,7 +91,10 @@ class InodeTable:
         kept = self._with_node
         kept[record.inode] = record
         if len(kept) > FILE_NODES:
-            kept.pop(next(iter(kept))).node = None
+            oldest = kept.pop(next(iter(kept)))
+            oldest.node = None
+            if not oldest.contents:
+                oldest.attrs = None
 
     def node(self, record: InodeRecord) -> Node:
         """The record's node, looked up again where it was let go.

@@ -19,7 +19,7 @@ from kafkafs.fuse.names_only import NameEntry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind
 
 FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}
-PLUS_SECONDS = 0.002
+PLUS_SECONDS = 0.005
 """How long one page may collect attributes; its other entries are names only."""
 
 

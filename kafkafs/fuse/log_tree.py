@@ -17,7 +17,12 @@ class LogTree:
 
     def __init__(self, paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> None:
         """Raises SourceError."""
-        self._source = open_source(list(paths), snapshot=options.snapshot, budgets=options.budgets)
+        self._source = open_source(
+            list(paths),
+            snapshot=options.snapshot,
+            cross_device=options.cross_device,
+            budgets=options.budgets,
+        )
         self._tree = Tree(
             self._source,
             options=TreeOptions(
@@ -42,7 +47,19 @@ class LogTree:
 
     def rescan(self) -> None:
         """Look at the source again now."""
-        self._source.partitions()
+        self._source.partitions(max_age=0.0)
+
+    def facts(self) -> dict[str, object]:
+        """Numbers for the status file."""
+        context = self._tree.context
+        return {
+            "partitions": len(self._source.partitions()),
+            "brokerPid": self._source.broker_pid,
+            "cachedBytes": context.chunks.bytes,
+            "cacheHits": context.chunks.hits,
+            "cacheMisses": context.chunks.misses,
+            "streams": len(context.streams),
+        }
 
     def close(self) -> None:
         """Let the source go."""

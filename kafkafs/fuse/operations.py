@@ -215,8 +215,9 @@ class Operations(pyfuse3.Operations):
         if not attrs.exact and record.contents:
             # Opened, so the size is known, whatever the node has meanwhile forgotten.
             size = record.contents[-1].size
-        record.attrs = attrs
         record.told_size = size
+        if record.node is not None:
+            record.attrs = attrs
         entry = self._entry
         entry.st_ino = record.inode
         entry.st_mode = FILE_TYPES[attrs.kind] | attrs.mode
@@ -274,7 +275,7 @@ class Operations(pyfuse3.Operations):
         try:
             attrs = self.table.node(record).attrs()
         except NotFound:
-            if not record.contents or record.attrs is None:
+            if record.attrs is None:
                 raise
             # Deleted, and still open: it can be read to its end, as anywhere.
             size = record.contents[-1].size
@@ -311,6 +312,8 @@ class Operations(pyfuse3.Operations):
         keep = record.identity is None or record.identity == content.identity
         record.identity = content.identity
         record.contents += (content,)
+        if record.attrs is None:
+            record.attrs = node.attrs()
         handle = self._new_handle()
         self._files[handle] = _OpenFile(content, record)
         return FileInfo(fh=handle, keep_cache=keep)
@@ -339,9 +342,11 @@ class Operations(pyfuse3.Operations):
     async def release(self, fh: int) -> None:
         """Close a file."""
         handle = self._files.pop(fh)
-        handle.record.contents = tuple(
-            content for content in handle.record.contents if content is not handle.content
-        )
+        record = handle.record
+        left = tuple(content for content in record.contents if content is not handle.content)
+        record.contents = left
+        if not left and record.node is None:
+            record.attrs = None
         handle.content.close()
 
     @_total

@@ -19,5 +19,8 @@ class Served(Protocol):
     def rescan(self) -> None:
         """Look at the source again now."""
 
+    def facts(self) -> dict[str, object]:
+        """Numbers for the status file, quickly had."""
+
     def close(self) -> None:
         """Let the source go."""

@@ -82,7 +82,7 @@ class Session:
             return EXIT_CANNOT_READ
         self._loop = choose_loop(self._options.loop)
         reason = getattr(self._loop, "reason", "")
-        self._status.attach(self._operations, self._loop.name, reason)
+        self._status.attach(self._operations, self._served.facts, self._loop.name, reason)
         gc.collect()
         gc.freeze()
         try:

@@ -54,6 +54,7 @@ class DaemonStatus:
         self._clock = clock
         self._started = clock()
         self._facts: Facts | None = None
+        self._more: Callable[[], dict[str, object]] = dict
         self._loop = "none"
         self._loop_reason = ""
         self._makers: dict[str, Callable[[], bytes]] = {
@@ -63,9 +64,12 @@ class DaemonStatus:
             "log": self._log,
         }
 
-    def attach(self, facts: Facts, loop: str, loop_reason: str) -> None:
+    def attach(
+        self, facts: Facts, more: Callable[[], dict[str, object]], loop: str, loop_reason: str
+    ) -> None:
         """Tell where the numbers come from, and which request loop serves and why."""
         self._facts = facts
+        self._more = more
         self._loop = loop
         self._loop_reason = loop_reason
 
@@ -111,6 +115,7 @@ class DaemonStatus:
             facts["openHandles"] = self._facts.open_handles
             facts["busyThreads"] = self._facts.busy_threads
             facts["listsNamesOnly"] = self._facts.lists_names_only
+        facts |= self._more()
         return _json(facts)
 
 

@@ -27,6 +27,11 @@ class DecodedFolder(PartitionNode):
         super().__init__(path, partition)
         self._committed = committed
 
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
     def lookup(self, name: str) -> Node:
         """See Directory."""
         match = _NAME.fullmatch(name)
@@ -39,7 +44,8 @@ class DecodedFolder(PartitionNode):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
         bases = self.partition.view().base_offsets
-        for base in bases[bisect_left(bases, after - FIRST_COOKIE + 1) :]:
+        for place in range(bisect_left(bases, after - FIRST_COOKIE + 1), len(bases)):
+            base = bases[place]
             cookie = min(base + FIRST_COOKIE, MAX_INT64)
             if cookie > after:
                 yield entry(self, f"{base:020}.jsonl", Kind.FILE, cookie)

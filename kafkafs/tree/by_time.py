@@ -28,6 +28,11 @@ class TimeFolder(PartitionNode):
 
     __slots__ = ()
 
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
     def lookup(self, name: str) -> Node:
         """See Directory."""
         partition = self.partition
@@ -89,6 +94,11 @@ class PeriodFolder(PartitionNode):
     def __init__(self, path: str, partition: Partition, period: Period) -> None:
         super().__init__(path, partition)
         self._period = period
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
 
     def lookup(self, name: str) -> Node:
         """See Directory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
@@ -72,7 +73,7 @@ def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -
     """The first record of each segment above an offset: its base offset, unless compaction took that."""
     bases = view.base_offsets
     place = max(bisect_right(bases, max(after + 1, view.log_start_offset)) - 1, 0)
-    for base in bases[place:]:
+    for base in islice(bases, place, None):
         limit = end_offset(view, base)
         start = max(base, view.log_start_offset)
         if start >= limit:

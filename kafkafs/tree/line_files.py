@@ -14,7 +14,7 @@ from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition import Partition
 from kafkafs.tree.segments import segment_with_base
-from kafkafs.tree.streams import LineSource, offsets_of, parts_of
+from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of
 
 MEASURED_INLINE = 256 * 1024
 """Bytes on disk that stat may measure of a stream that has grown."""
@@ -116,7 +116,7 @@ class LineFile(File):
     def _size(self, view: LogView, source: LineSource) -> tuple[int, bool]:
         stream = self.partition.context.streams.peek(source, view)
         if stream is None:
-            disk = sum(part.end - part.start for part in parts_of(source, view))
+            disk = bytes_on_disk(source, view)
             return disk * GUESSED_RATIO, disk == 0
         if stream.measure_now(MEASURED_INLINE):
             return stream.size, True

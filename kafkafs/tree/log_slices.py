@@ -128,6 +128,11 @@ class SliceFolder(PartitionNode):
         """Whether the period holds no record."""
         return self.slices(self.partition.view()).base_offset is None
 
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
     def lookup(self, name: str) -> Node:
         """See Directory."""
         partition = self.partition

@@ -100,6 +100,11 @@ class Directory(Node):
 
     __slots__ = ()
 
+    @property
+    def slow(self) -> bool:
+        """Whether a look-up, a child's attributes or the listing may take more than a millisecond now."""
+        return False
+
     @abstractmethod
     def lookup(self, name: str) -> Node:
         """The node of a name. Never decodes more than a batch. Raises NotFound."""

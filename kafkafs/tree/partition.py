@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.errors import SourceRefusedError
 from engine.kernel import LineOptions
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
@@ -54,9 +55,22 @@ class Partition:
         known = self._owner
         if known is not None and known[0] is view:
             return known[1]
-        owner = Owner.of(self.root.stat(self.log.folder))
+        owner = self.folder_owner()
+        active = view.active_segment
+        if active is not None:
+            readable = active.file.stat().st_mode & 0o444
+            owner = owner._replace(file_mode=owner.file_mode & readable)
         self._owner = view, owner
         return owner
+
+    def folder_owner(self) -> Owner:
+        """Whose the folder is, without a look at the log. Raises NotFound when it is gone."""
+        try:
+            return Owner.of(self.root.stat(self.log.folder))
+        except (FileNotFoundError, NotADirectoryError, SourceRefusedError):
+            if self.context.is_snapshot:
+                return self._owner[1] if self._owner is not None else self.context.root_owner()
+            raise NotFound(self.name, "the partition's folder is gone") from None
 
     def ttl(self, view: LogView) -> float:
         """For how long an answer about this view may be kept, in seconds."""
@@ -64,7 +78,10 @@ class Partition:
 
 
 class PartitionNode(Directory):
-    """A folder inside a partition's, whose attributes are those of the source's folder."""
+    """A folder inside a partition's, whose attributes are those of the source's folder.
+
+    Its attributes need no look at the log. The first look may take a while.
+    """
 
     __slots__ = ("partition",)
 
@@ -75,5 +92,10 @@ class PartitionNode(Directory):
     def attrs(self) -> Attrs:
         """See Node."""
         partition = self.partition
-        view = partition.view()
-        return partition.owner(view).directory(self.path, partition.ttl(view))
+        ttl = partition.context.ttl(partition.log.is_live())
+        return partition.folder_owner().directory(self.path, ttl)
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return not self.partition.log.is_loaded

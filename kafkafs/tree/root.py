@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
+from operator import itemgetter
 
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
@@ -24,7 +26,6 @@ _OWN = (
     ("state", Kind.DIRECTORY),
     ("time", Kind.DIRECTORY),
 )
-_FIRST_PARTITION_COOKIE = FIRST_COOKIE + len(_OWN)
 
 
 class Partitions:
@@ -34,23 +35,24 @@ class Partitions:
         self._context = context
         self._known: dict[str, Partition] = {}
         self._lock = threading.Lock()
-        self.slots = NameSlots()
+        self._slots = NameSlots()
+        self._numbered: tuple[object, list[tuple[int, str]]] = None, []
 
-    def names(self) -> list[str]:
-        """The names of all partitions there are now, sorted."""
-        return sorted(shown_name(name) for name in self._context.source.partitions())
+    def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
+        """The partitions there are now with their cookies, by cookie, from behind one."""
+        logs = self._context.source.partitions()
+        seen, numbered = self._numbered
+        if seen is not logs:
+            numbered = self._slots.number(shown_name(name) for name in logs)
+            self._numbered = logs, numbered
+        for place in range(bisect_right(numbered, cookie, key=itemgetter(0)), len(numbered)):
+            yield numbered[place]
 
     def find(self, name: str) -> Partition | None:
         """The partition of a name; a log that was deleted and made again is another one."""
         logs = self._context.source.partitions()
-        log = logs.get(name)
-        if log is None and name.endswith(_SUFFIX):
-            log = logs.get(name.removesuffix(_SUFFIX))
-            if log is not None and shown_name(log.name) != name:
-                log = None
-        elif name in _TAKEN:
-            log = None
         known = self._known.get(name)
+        log = logs.get(own_name(name)) if shown_name(own_name(name)) == name else None
         if known is not None and known.log is log:
             return known
         with self._lock:
@@ -70,6 +72,12 @@ _TAKEN = frozenset(name for name, _ in _OWN)
 def shown_name(name: str) -> str:
     """A partition's name in the tree: a loose `time.log` must not take the place of `time/`."""
     return name + _SUFFIX if name in _TAKEN else name
+
+
+def own_name(name: str) -> str:
+    """The name in the source of a partition that is shown under a name."""
+    own = name.removesuffix(_SUFFIX)
+    return own if own in _TAKEN else name
 
 
 class RootFolder(Directory):
@@ -122,7 +130,5 @@ class RootFolder(Directory):
         for index, (name, kind) in enumerate(_OWN):
             if FIRST_COOKIE + index > after:
                 yield entry(self, name, kind, FIRST_COOKIE + index)
-        for slot, name in self.partitions.slots.number(self.partitions.names()):
-            cookie = slot + len(_OWN)
-            if cookie > after:
-                yield entry(self, name, Kind.DIRECTORY, cookie)
+        for slot, name in self.partitions.behind(max(after - len(_OWN), 0)):
+            yield entry(self, name, Kind.DIRECTORY, slot + len(_OWN))

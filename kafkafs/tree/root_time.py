@@ -13,7 +13,7 @@ from typing import Protocol
 from engine.errors import KafkaStorageError
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import NameSlots, entry
+from kafkafs.tree.listing import entry
 from kafkafs.tree.log_slices import SliceFolder
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
 from kafkafs.tree.partition import Partition
@@ -25,10 +25,8 @@ METADATA_TOPIC = "__cluster_metadata"
 class PartitionsByName(Protocol):
     """Where partitions are found."""
 
-    slots: NameSlots
-
-    def names(self) -> list[str]:
-        """All names, sorted."""
+    def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
+        """Cookies and names, by cookie, from behind one."""
 
     def find(self, name: str) -> Partition | None:
         """The partition of a name."""
@@ -79,6 +77,11 @@ class RootPeriodFolder(Directory):
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
     def lookup(self, name: str) -> Node:
         """See Directory."""
         folder = self._folder(name)
@@ -88,8 +91,8 @@ class RootPeriodFolder(Directory):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
-        for slot, name in self._partitions.slots.number(self._partitions.names()):
-            if slot > after and self._folder(name) is not None:
+        for slot, name in self._partitions.behind(after):
+            if self._folder(name) is not None:
                 yield entry(self, name, Kind.DIRECTORY, slot)
 
     def _folder(self, name: str) -> SliceFolder | None:

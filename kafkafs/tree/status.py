@@ -55,9 +55,9 @@ class StatusFile(File):
         self._name = name
 
     def attrs(self) -> Attrs:
-        """See Node."""
+        """See Node. The size is of this moment: while the file is open, that of what was opened counts."""
         owner = self._context.root_owner()
-        return owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)
+        return owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)._replace(exact=False)
 
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""

@@ -18,6 +18,7 @@ from engine import kernel
 from engine.budgets import Budgets
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.line_rendering import Rendering
@@ -90,34 +91,38 @@ class Streams:
 
 
 class _Held:
-    """A stream and the view it was last brought up to."""
+    """A stream, the view it was last brought up to, and whether it has fallen behind what is known."""
 
-    __slots__ = ("_view", "stream")
+    __slots__ = ("_is_stale", "_open", "_view", "stream")
 
     def __init__(self, stream: LineStream, view: LogView) -> None:
         self.stream = stream
         self._view = view
+        self._open: tuple[OngoingTxn, ...] | None = None
+        self._is_stale = False
 
     def follow(self, source: LineSource, view: LogView) -> bool:
         """Bring the stream up to a view; False when it cannot show that."""
-        if view is self._view:
-            return True
         stream = self.stream
-        if not stream.is_pinned and self._is_out_of_date(source, view):
+        is_new = view is not self._view
+        if is_new and not self._is_stale:
+            self._is_stale = self._is_out_of_date(source, view)
+        if self._is_stale and not stream.is_pinned:
             return False
+        if not is_new:
+            return True
         growth = stream.grow(view, parts_of(source, view))
         if growth is Growth.DONE:
             self._view = view
         return growth is not Growth.IMPOSSIBLE
 
     def _is_out_of_date(self, source: LineSource, view: LogView) -> bool:
-        old = self._view
         options = self.stream.rendering.options
         if line_options(source, view, options) != options:
             return True
-        if source.committed:
-            return False  # nothing undecided is in it
-        return self.stream.findings.has_open and old.open_transactions != view.open_transactions
+        if self.stream.findings.has_open and self._open is None:
+            self._open = self._view.open_transactions
+        return self._open is not None and self._open != view.open_transactions
 
 
 def line_options(
@@ -154,6 +159,17 @@ def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
         if low < high:
             parts.append(StreamPart(segment, low, high))
     return parts
+
+
+def bytes_on_disk(source: LineSource, view: LogView) -> int:
+    """How many bytes a stream's text comes from, more where it would take a pass over the log to know.
+
+    That pass is what the last stable offset can cost; it is not made for a guess.
+    """
+    if source.committed and view.known_transaction_state() is None:
+        start = max(source.start, view.log_start_offset)
+        source = source._replace(start=start, committed=False)
+    return sum(part.end - part.start for part in parts_of(source, view))
 
 
 def _segments(

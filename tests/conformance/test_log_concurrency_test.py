@@ -14,7 +14,7 @@ from engine.log.scan import BatchRun
 from tests.builders import last_offset
 from tests.engine.log.folders import LogWriter
 
-MAX_OFFSET = 3000
+MAX_OFFSET = 2000
 
 
 class Replica:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.log_segment import FetchedRecords, LogSegment
+from engine.log.fetched_records import FetchedRecords
+from engine.log.log_segment import LogSegment
 from engine.units import LogOffsetMetadata, TimestampOffset
 from tests.builders import Rec, batch, message_set
 from tests.engine.log.folders import LogWriter, segment_of

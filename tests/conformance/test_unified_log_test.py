@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.errors import OffsetOutOfRangeError
 from engine.log.fetch import FetchIsolation
-from engine.log.log_segment import FetchedRecords
+from engine.log.fetched_records import FetchedRecords
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun
 from engine.record.file_records import FileRecords

@@ -104,6 +104,7 @@ def _limited(
     which: str = "compiled",
     memory: int = MEMORY,
     seconds: float = SECONDS,
+    files: int = 1024,
     **options: Any,
 ) -> bytes:
     kernel.use(which)
@@ -111,6 +112,7 @@ def _limited(
     ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     before = _status("VmSize"), _status("VmRSS")
     resource.setrlimit(resource.RLIMIT_AS, (before[0] + memory,) * 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     signal.setitimer(signal.ITIMER_REAL, seconds)
     start = time.monotonic()
     found = survey(source, **options)

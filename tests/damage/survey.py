@@ -107,21 +107,29 @@ def survey(
     budgets: Budgets = DEFAULT_BUDGETS,
     snapshot: bool = False,
     suspects: Iterable[int] = (),
+    only: Iterable[str] | None = None,
 ) -> Survey:
-    """Open a source, read its whole tree and compare its views, but for the records at some offsets."""
+    """Open a source, read its whole tree and compare its views.
+
+    Args:
+        source: as an operator names it.
+        budgets, snapshot: for the source.
+        suspects: offsets of records whose other views are not compared.
+        only: nodes to read and nothing else; no views are compared then.
+    """
     opened = open_source(source, budgets=budgets, snapshot=snapshot)
     tree = Tree(opened, options=TreeOptions(budgets=budgets))
     found = Survey()
-    _read_all(tree, found)
-    for partition in found.partitions:
+    _read_all(tree, found, only)
+    for partition in found.partitions if only is None else ():
         _compare(tree, found, partition, set(suspects))
     found.problems = opened.problems
     opened.close()
     return found
 
 
-def _read_all(tree: Tree, found: Survey) -> None:
-    left: list[tuple[str, Node | None]] = [("", tree.root())]
+def _read_all(tree: Tree, found: Survey, only: Iterable[str] | None) -> None:
+    left: list[tuple[str, Node | None]] = [(path, None) for path in only or [""]]
     while left:
         path, node = left.pop()
         try:
@@ -132,7 +140,8 @@ def _read_all(tree: Tree, found: Survey) -> None:
             if isinstance(node, Directory):
                 entries = list(islice(node.entries(), MOST_NAMES))
                 found.names[path] = [entry.name for entry in entries]
-                left += [(node.child(entry.name), None) for entry in reversed(entries)]
+                if only is None:
+                    left += [(node.child(entry.name), None) for entry in reversed(entries)]
             elif isinstance(node, File):
                 _read_file(node, path, found)
             else:

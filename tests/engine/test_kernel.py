@@ -107,9 +107,7 @@ def test_a_batch_cut_anywhere_needs_more(kernel: ModuleType) -> None:
 
 
 @each_kernel
-@pytest.mark.parametrize(
-    ("magic", "smallest"), [(0, 14), (1, 22), (2, 49)], ids=["v0", "v1", "v2"]
-)
+@pytest.mark.parametrize(("magic", "smallest"), [(0, 14), (1, 22), (2, 49)], ids=["v0", "v1", "v2"])
 def test_a_length_below_the_smallest_of_its_magic_is_too_small(
     kernel: ModuleType, magic: int, smallest: int
 ) -> None:
@@ -331,7 +329,12 @@ def test_what_the_system_says_is_passed_on(kernel: ModuleType, log: Log) -> None
     data=st.data(),
 )
 def test_floor_slot_is_the_last_slot_that_is_not_above_the_target(
-    kernel: ModuleType, keys: list[int], padding: int, repeat: int, is_wide: bool, data: st.DataObject
+    kernel: ModuleType,
+    keys: list[int],
+    padding: int,
+    repeat: int,
+    is_wide: bool,
+    data: st.DataObject,
 ) -> None:
     keys = sorted(keys * repeat)
     target = data.draw(st.one_of(st.sampled_from(keys or [0]), st.integers(-(2**63), 2**63 - 1)))
@@ -353,7 +356,8 @@ def test_floor_slot_ends_on_unsorted_slots_too(
 
 @each_kernel
 @pytest.mark.parametrize(
-    "shape", [(3, 8, 0, True), (2, 0, 0, True), (2, 8, 1, True), (2, 8, 5, False), (1, 8, -1, False)]
+    "shape",
+    [(3, 8, 0, True), (2, 0, 0, True), (2, 8, 1, True), (2, 8, 5, False), (1, 8, -1, False)],
 )
 def test_slots_outside_the_buffer_are_refused(
     kernel: ModuleType, shape: tuple[int, int, int, bool]

@@ -246,6 +246,9 @@ def _retained(session: Session) -> None:
     session.send("retained", 500, start=START - 700 * DAY)
     session.send("retained", 100, start=clients.now() - DAY)
     clients.set_topic_config(session.bootstrap, "retained", "retention.ms", 30 * DAY)
+    with clients.Reader(session.bootstrap) as reader:
+        while reader.bounds("retained", 0)[0] < 500:  # retention takes one segment after another
+            time.sleep(0.2)
 
 
 def _transactions(session: Session) -> None:

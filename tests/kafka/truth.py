@@ -31,6 +31,18 @@ class PartitionTruth:
         """Whether the broker keeps its own state there."""
         return self.topic.startswith("__")
 
+    def right_answer(self, timestamp: int) -> int:
+        """The broker's answer to a look-up by time, put right where it misses a record.
+
+        A cleaned segment keeps the largest timestamp of records that are gone. A broker looks for the record
+        in the first segment whose largest timestamp fits, and nowhere else.
+        """
+        answer = self.for_times[timestamp]
+        if answer != clients.NO_OFFSET:
+            return answer
+        late = (record.offset for record in self.records if record.timestamp >= timestamp)
+        return next(late, clients.NO_OFFSET)
+
 
 def truth_of(bootstrap: str) -> dict[str, PartitionTruth]:
     """By folder name, for every partition that clients can see."""

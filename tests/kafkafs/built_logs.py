@@ -39,8 +39,7 @@ class BuiltLog:
         """Add batches to the newest segment, without touching its indexes."""
         path = self.active
         with open(path, "ab") as log:
-            for data in batches:
-                log.write(data)
+            log.writelines(batches)
         if batches:
             self.next_offset = builders.last_offset(batches[-1]) + 1
         return path

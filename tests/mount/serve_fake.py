@@ -31,6 +31,9 @@ class Served:
     def rescan(self) -> None:
         self.tree.children["rescanned"] = Bytes("rescanned", b"yes\n")
 
+    def facts(self) -> dict[str, object]:
+        return {"partitions": 7}
+
     def close(self) -> None:
         pass
 

@@ -156,10 +156,13 @@ def test_one_broken_entry_does_not_hide_the_others(mnt: Path) -> None:
     assert len(names) == len(set(names)) == 8 * len(ERRORS)
 
 
-def test_unexpected_errors_are_counted_and_logged_with_a_traceback(mnt: Path) -> None:
+def test_unexpected_errors_are_counted_and_logged_with_a_traceback(
+    start: Callable[..., Mounted],
+) -> None:
+    mnt = start().path
     errno_of((mnt / "failing" / "open-AssertionError").read_bytes)
     statistics = (mnt / ".kafkafs" / "statistics").read_text()
-    assert '"unexpectedErrors": 0' not in statistics
+    assert '"unexpectedErrors": 1' in statistics
     log = (mnt / ".kafkafs" / "log").read_text()
     assert "unexpected AssertionError" in log
     assert "Traceback" in log
@@ -360,11 +363,14 @@ def test_closing_costs_no_flush_request_after_the_first(mnt: Path) -> None:
 
 
 def test_a_small_folder_is_listed_with_attributes(mnt: Path) -> None:
-    os.listdir(mnt / "few")
-    before = requests(mnt, "lookup")
-    done = subprocess.run(["ls", "-l", mnt / "few"], capture_output=True, check=True)
-    assert len(done.stdout.splitlines()) == 301
-    assert requests(mnt, "lookup") - before < 150
+    def look_ups() -> int:
+        before = requests(mnt, "lookup")
+        done = subprocess.run(["ls", "-l", mnt / "few"], capture_output=True, check=True)
+        assert len(done.stdout.splitlines()) == 301
+        return requests(mnt, "lookup") - before
+
+    # Attributes are collected for a few milliseconds only, which a busy machine may take from us.
+    assert min(look_ups() for _ in range(5)) < 50
 
 
 def slab_bytes() -> int:

@@ -258,4 +258,3 @@ def test_the_last_record_of_a_batch_below_an_offset(looked: Looked) -> None:
     assert looked.records.last_in(batch, 1000) == 19
     assert looked.records.last_in(batch, 15) == 14
     assert looked.records.last_in(batch, 10) is None
-

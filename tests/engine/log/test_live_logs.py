@@ -1,0 +1,448 @@
+"""A log that somebody writes to while we look: appends, torn tails, rolls, truncations, compaction, deletion."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from engine.log import active_tail
+from engine.log.log_directory import open_source
+from engine.log.partition_log import PartitionLog, Shared
+from engine.log.problems import Problems
+from engine.log.scan import BatchRun, Damage
+from engine.log.source_checkpoints import SourceCheckpoints
+from engine.source_files import SourceFile, SourceRoot
+from engine.units import TopicPartition
+from tests.builders import Rec, batch, patched
+from tests.engine.log.folders import LogWriter, offsets_of
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> LogWriter:
+    return LogWriter(tmp_path)
+
+
+def live_log(writer: LogWriter, *, is_live: bool = True, frozen: bool = False) -> PartitionLog:
+    """The partition, with a broker at work or without one, whatever its lock says."""
+    root = SourceRoot(str(writer.log_dir))
+    return PartitionLog(
+        root,
+        writer.folder.name,
+        name=writer.folder.name,
+        topic_partition=TopicPartition("topic", 0),
+        checkpoints=SourceCheckpoints(root, Problems()),
+        is_live=lambda: is_live,
+        frozen=frozen,
+        shared=Shared(),
+    )
+
+
+# Appends
+
+
+def test_what_is_appended_is_in_the_next_view_and_not_in_the_last(writer: LogWriter) -> None:
+    writer.append_records(b"a", b"b")
+    before = writer.next_view()
+    writer.append_records(b"c")
+    after = writer.next_view()
+    assert (before.log_end_offset, offsets_of(before)) == (2, [0, 1])
+    assert (after.log_end_offset, offsets_of(after)) == (3, [0, 1, 2])
+    assert before.record(2) is None
+    assert after.record(2) is not None
+    assert (after.generation, after.rewrites) == (before.generation + 1, before.rewrites)
+
+
+def test_a_view_is_the_same_while_nothing_happens(writer: LogWriter) -> None:
+    writer.append_records(b"a")
+    view = writer.next_view()
+    time.sleep(0.06)  # the folder is listed once more after a change
+    assert writer.next_view() is view
+    assert writer.next_view() is view
+
+
+def test_a_view_may_be_as_old_as_was_asked(writer: LogWriter) -> None:
+    writer.append_records(b"a")
+    view = writer.log.view()
+    writer.append_records(b"b")
+    assert writer.log.view(max_age=60) is view
+    assert writer.log.view(max_age=0).log_end_offset == 2
+
+
+def test_following_costs_what_was_appended(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(200):
+        writer.append_records(b"x" * 10_000)
+    view = writer.next_view()
+    bytes_read = []
+    read_at = SourceFile.read_at
+
+    def counting(self: SourceFile, position: int, size: int) -> bytes:
+        data = read_at(self, position, size)
+        bytes_read.append(len(data))
+        return data
+
+    monkeypatch.setattr(SourceFile, "read_at", counting)
+    writer.append_records(b"y" * 10_000)
+    grown = writer.next_view()
+    assert grown.log_end_offset == view.log_end_offset + 1
+    assert sum(bytes_read) < 25_000
+    bytes_read.clear()
+    assert writer.next_view() is grown
+    assert sum(bytes_read) == 0
+
+
+def test_look_ups_in_a_grown_log_begin_where_it_was_walked(writer: LogWriter) -> None:
+    """The index on disk knows nothing yet of what was appended since."""
+    writer.append_records(b"x" * 5000)
+    view = writer.next_view()
+    for _ in range(50):
+        writer.append_records(b"x" * 5000)
+        view = writer.next_view()
+    active = view.active_segment
+    assert active is not None
+    hint = active.files.open().hints.floor(40)
+    assert hint.position > 39 * 5000
+    for offset in range(view.log_end_offset):
+        assert view.record(offset) is not None
+
+
+def test_a_segment_that_is_rolled_goes_on_in_the_next(writer: LogWriter) -> None:
+    for number in range(5):
+        writer.append_records(b"%d" % number)
+        assert writer.next_view().log_end_offset == 2 * number + 1
+        writer.roll()
+        writer.append_records(b"%d" % number)
+        view = writer.next_view()
+        assert view.base_offsets[-1] == writer.base_offset
+        assert offsets_of(view) == list(range(2 * number + 2))
+    assert view.rewrites == 0
+
+
+# Tails that are not there yet
+
+
+@pytest.mark.parametrize("cut", [1, 11, 16, 17, 60, 61, 80])
+def test_a_torn_batch_of_a_live_log_is_not_there_yet(writer: LogWriter, cut: int) -> None:
+    log = live_log(writer)
+    writer.append_records(b"a")
+    new = batch([Rec(b"x" * 40)], 1)
+    with writer.records_file.open("ab") as file:
+        file.write(new[:cut])
+    view = log.view(max_age=0)
+    assert (view.log_end_offset, view.problems) == (1, [])
+    assert not any(isinstance(item, Damage) for _, item in view.runs())
+    with writer.records_file.open("ab") as file:
+        file.write(new[cut:])
+    view = log.view(max_age=0)
+    assert (view.log_end_offset, view.problems) == (2, [])
+    assert view.record(1) is not None
+
+
+def test_a_torn_batch_of_a_dead_log_is_told(writer: LogWriter) -> None:
+    writer.append_records(b"a")
+    with writer.records_file.open("ab") as file:
+        file.write(batch([Rec(b"x" * 40)], 1)[:-1])
+    view = live_log(writer, is_live=False).view()
+    damage = [item for _, item in view.runs() if isinstance(item, Damage)]
+    assert [item.kind for item in damage] == ["torn_tail"]
+    assert view.log_end_offset == 1
+    assert [problem["kind"] for problem in view.problems] == ["torn_tail"]
+
+
+def test_what_grows_is_being_written_even_if_no_lock_says_so(writer: LogWriter) -> None:
+    """A source that another host writes to, over a network file system, say."""
+    log = live_log(writer, is_live=False)
+    writer.append_records(b"a")
+    log.view(max_age=0)
+    writer.append_records(b"b")
+    log.view(max_age=0)
+    with writer.records_file.open("ab") as file:
+        file.write(batch([Rec(b"x" * 40)], 2)[:-1])
+    view = log.view(max_age=0)
+    assert view.live
+    assert view.problems == []
+    assert not any(isinstance(item, Damage) for _, item in view.runs())
+
+
+def test_a_preallocated_file_grows_without_changing_its_size(writer: LogWriter) -> None:
+    log = live_log(writer)
+    os.truncate(writer.records_file, 1 << 30)
+    at = 0
+    for number in range(20):
+        new = batch([Rec(b"%d" % number)], number)
+        with writer.records_file.open("r+b") as file:
+            file.seek(at)
+            file.write(new)
+        at += len(new)
+        view = log.view(max_age=0)
+        assert (view.log_end_offset, view.end_position) == (number + 1, at)
+    assert view.problems == []
+    os.truncate(writer.records_file, at)
+    writer.next_offset = 20
+    writer.roll(index_interval=None)
+    assert log.view(max_age=0).log_end_offset == 20
+
+
+def test_a_batch_inside_a_torn_one_is_not_taken_for_the_log(writer: LogWriter) -> None:
+    """Values may hold batches, as a mirror's do."""
+    log = live_log(writer)
+    writer.append_records(b"a")
+    inner = batch([Rec(b"inner")], 500)
+    outer = batch([Rec(inner + b"x" * 1000)], 1)
+    with writer.records_file.open("ab") as file:
+        file.write(outer[:-10])
+    assert log.view(max_age=0).log_end_offset == 1
+    with writer.records_file.open("ab") as file:
+        file.write(outer[-10:])
+    assert log.view(max_age=0).log_end_offset == 2
+
+
+def test_damage_in_a_live_log_counts_once_it_stays(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = live_log(writer)
+    writer.append_records(b"a")
+    bad = patched(batch([Rec(b"b" * 50)], 1), 70, b"\xff\xff")
+    with writer.records_file.open("ab") as file:
+        file.write(bad + batch([Rec(b"c")], 2))
+    view = log.view(max_age=0)
+    assert (view.log_end_offset, view.problems) == (1, [])
+    monkeypatch.setattr(active_tail, "PATIENCE", 0.0)
+    view = log.view(max_age=0)
+    assert view.log_end_offset == 3
+    assert [problem["kind"] for problem in view.problems] == ["crc_mismatch"]
+    assert offsets_of(view) == [0, 2]
+
+
+# Rewriting
+
+
+def test_a_log_that_is_cut_off_ends_there(writer: LogWriter) -> None:
+    for number in range(10):
+        writer.append_records(b"%d" % number)
+    before = writer.next_view()
+    size = sum(map(len, writer.batches[:4]))
+    os.truncate(writer.records_file, size)
+    after = writer.next_view()
+    assert (before.log_end_offset, after.log_end_offset) == (10, 4)
+    assert after.rewrites == before.rewrites + 1
+    assert after.record(5) is None
+
+
+@pytest.mark.parametrize("longer_by", [0, 1, 5])
+def test_a_log_that_is_cut_off_and_written_anew_shows_what_is_new(
+    writer: LogWriter, longer_by: int
+) -> None:
+    """A leader change between two looks: the file is as long as before, or longer."""
+    for number in range(10):
+        writer.append_records(b"%d" % number)
+    before = writer.next_view()
+    size = sum(map(len, writer.batches[:4]))
+    os.truncate(writer.records_file, size)
+    writer.batches, writer.next_offset = [], 4
+    for number in range(6 + longer_by):
+        writer.append_records(b"%c" % (ord("A") + number), leader_epoch=1)
+    time.sleep(0.01)
+    os.utime(writer.records_file)
+    after = writer.next_view()
+    assert after.log_end_offset == 10 + longer_by
+    assert after.rewrites == before.rewrites + 1
+    for offset in range(4, 10):
+        found = after.record(offset)
+        assert found is not None
+        assert found[0].value(found[1]) == b"%c" % (ord("A") + offset - 4)
+
+
+def test_segments_that_are_cut_off_are_gone(writer: LogWriter) -> None:
+    for _ in range(3):
+        writer.append_records(b"a", b"b")
+        writer.roll()
+    writer.append_records(b"a")
+    before = writer.next_view()
+    assert before.base_offsets == (0, 2, 4, 6)
+    for base in (4, 6):
+        for path in writer.folder.glob(f"{base:020}.*"):
+            path.unlink()
+    after = writer.next_view()
+    assert (after.base_offsets, after.log_end_offset) == ((0, 2), 4)
+    assert after.rewrites > before.rewrites
+    assert offsets_of(after) == [0, 1, 2, 3]
+
+
+def test_compaction_replaces_a_segment_under_its_name(writer: LogWriter) -> None:
+    writer.append_records(b"a", b"b")
+    writer.append_records(b"c")
+    writer.roll()
+    writer.append_records(b"d")
+    before = writer.next_view()
+    assert offsets_of(before) == [0, 1, 2, 3]
+    cleaned = writer.folder / f"{0:020}.log.swap"
+    cleaned.write_bytes(batch([Rec(b"c")], 2))
+    swapping = writer.next_view()
+    assert [each.name for each in swapping.leftovers] == [cleaned.name]
+    assert offsets_of(swapping) == [0, 1, 2, 3]
+    os.replace(cleaned, writer.folder / f"{0:020}.log")
+    after = writer.next_view()
+    assert offsets_of(after) == [2, 3]
+    assert after.record(0) is None
+    assert after.rewrites > before.rewrites
+
+
+def test_retention_takes_the_oldest_segment(writer: LogWriter) -> None:
+    for _ in range(3):
+        writer.append_records(b"a", b"b")
+        writer.roll()
+    before = writer.next_view()
+    held = before.segment_at(0)
+    assert held.batch(0) is not None
+    oldest = writer.folder / f"{0:020}.log"
+    oldest.rename(oldest.with_suffix(".log.deleted"))
+    after = writer.next_view()
+    assert (after.log_start_offset, after.base_offsets) == (2, (2, 4, 6))
+    assert after.record(0) is None
+    oldest.with_suffix(".log.deleted").unlink()
+    assert held.batch(0) is not None  # who has it open reads to the end
+
+
+def test_deleting_records_moves_the_log_start(writer: LogWriter) -> None:
+    writer.append_records(b"a", b"b", b"c")
+    assert writer.view().log_start_offset == 0
+    writer.log_start(2)
+    time.sleep(0.25)
+    view = writer.next_view()
+    assert (view.log_start_offset, view.record(1)) == (2, None)
+    writer.log_start(99)
+    view = writer.view()
+    assert (view.log_start_offset, view.log_end_offset) == (3, 3)
+    assert [problem["kind"] for problem in view.problems] == ["checkpoint"]
+
+
+def test_a_topic_that_is_made_anew_is_another_log(writer: LogWriter, tmp_path: Path) -> None:
+    writer.append_records(b"old", b"old")
+    log = live_log(writer)
+    before = log.view()
+    assert before.record(1) is not None
+    shutil.move(writer.folder, tmp_path / "topic-0.0123-delete")
+    with pytest.raises(FileNotFoundError):
+        log.view(max_age=0)
+    writer.folder.mkdir()
+    (writer.folder / f"{0:020}.log").write_bytes(batch([Rec(b"new")]))
+    after = log.view(max_age=0)
+    assert after.log_end_offset == 1
+    found = after.record(0)
+    assert found is not None
+    assert found[0].value(found[1]) == b"new"
+    assert after.rewrites > before.rewrites
+
+
+def test_a_log_without_segments_is_empty(writer: LogWriter) -> None:
+    writer.records_file.unlink()
+    view = writer.view()
+    assert (view.log_start_offset, view.log_end_offset, len(view)) == (0, 0, 0)
+    assert view.active_segment is None
+    assert list(view.runs()) == []
+    assert view.record(0) is view.offset_for_time(0) is view.max_timestamp is None
+    assert view.segment_for(0) is None
+    assert view.last_stable_offset == view.high_watermark == 0
+
+
+# Snapshots
+
+
+def test_a_frozen_log_stays_as_it_was_whatever_happens(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "data")
+    for number in range(30):
+        writer.append_records(*(b"%d" % number,) * 3)
+        if number % 10 == 9:
+            writer.roll(index_interval=10)
+    writer.append_transactional(1, 2)
+    writer.log_start(5)
+    source = open_source(str(tmp_path / "data"), snapshot=True)
+    log = source.partitions()["topic-0"]
+    writer.append_records(b"later")
+    writer.log_start(50)
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    assert list(source.partitions(max_age=0)) == ["topic-0"]
+    view = log.view(max_age=0)
+    assert (view.log_start_offset, view.log_end_offset) == (5, 92)
+    assert offsets_of(view) == list(range(3, 92))  # whole batches
+    assert all(view.record(offset) for offset in range(5, 92))
+    assert view.last_stable_offset == 90
+    found = view.offset_for_time(1_700_000_000_000)
+    assert found is not None
+    assert found.offset == 5
+
+
+# All at once
+
+
+def test_readers_beside_a_writer_find_every_record_that_is_there(tmp_path: Path) -> None:
+    """Appends in torn pieces, rolls, retention and new views, under threads that look things up."""
+    writer = LogWriter(tmp_path)
+    log = live_log(writer)
+    random = Random(5)
+    known = {"start": 0, "end": 0}
+    stop = threading.Event()
+    wrong: list[object] = []
+
+    def read(seed: int) -> None:
+        own = Random(seed)
+        while not stop.is_set():
+            try:
+                start, end = known["start"], known["end"]
+                view = log.view(max_age=0 if own.random() < 0.5 else 0.2)
+                if view.log_end_offset > end:
+                    end = view.log_end_offset
+                first, last = max(start, view.log_start_offset), view.log_end_offset
+                if first < last:
+                    offset = own.randrange(first, last)
+                    found = view.record(offset)
+                    if found is None or found[0].value(found[1]) != b"%d" % offset:
+                        if offset >= known["start"]:
+                            wrong.append(("record", offset, found))
+                    seen = offsets_of(view, max(first, last - 50), last)
+                    if seen and seen != list(range(seen[0], seen[0] + len(seen))):
+                        wrong.append(("run", seen))
+            except FileNotFoundError:
+                continue  # a segment that retention took since the view was made
+            except Exception as error:
+                wrong.append(repr(error))
+
+    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
+    for reader in readers:
+        reader.start()
+    deadline = time.monotonic() + 2.5
+    while time.monotonic() < deadline:
+        count = random.randrange(1, 20)
+        base = writer.next_offset
+        new = batch([Rec(b"%d" % (base + n)) for n in range(count)], base)
+        cut = random.randrange(len(new))
+        with writer.records_file.open("ab", buffering=0) as file:
+            file.write(new[:cut])
+            time.sleep(random.random() / 500)
+            file.write(new[cut:])
+        writer.batches.append(new)
+        writer.next_offset = base + count
+        known["end"] = writer.next_offset
+        if random.random() < 0.05:
+            writer.roll()
+        bases = sorted(int(path.stem) for path in writer.folder.glob("*.log"))
+        if len(bases) > 4:
+            known["start"] = bases[1]
+            (writer.folder / f"{bases[0]:020}.log").unlink()
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    view = log.view(max_age=0)
+    assert view.log_end_offset == writer.next_offset
+    assert view.problems == []
+    assert all(isinstance(item, BatchRun) for _, item in view.runs())

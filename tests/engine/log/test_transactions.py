@@ -1,0 +1,329 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from engine.log.log_view import LogView
+from engine.log.scan import BatchRun
+from engine.log.transactions import Fate, MarkerCache, OngoingTxn, TransactionState, events
+from tests.builders import (
+    CompressionType,
+    ControlRecordType,
+    Producer,
+    Rec,
+    SnapshotEntry,
+    batch,
+    control_batch,
+    empty_batch,
+    producer_snapshot,
+)
+from tests.engine.log.folders import LogWriter
+
+COMMITTED, ABORTED, OPEN = Fate.COMMITTED, Fate.ABORTED, Fate.OPEN
+
+
+def fates_of(view: LogView) -> dict[int, int]:
+    """The fate of each transactional data batch by its base offset."""
+    found = {}
+    for segment, item in view.runs():
+        assert isinstance(item, BatchRun)
+        fates = view.fates(segment, item)
+        for row in range(len(item.table)) if fates is not None else ():
+            if fates[row]:
+                found[int(item.table["base_offset"][row])] = int(fates[row])
+    return found
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> LogWriter:
+    return LogWriter(tmp_path)
+
+
+def test_the_next_marker_of_the_producer_decides(writer: LogWriter) -> None:
+    a = writer.append_transactional(1, 2)
+    b = writer.append_transactional(2, 1)
+    writer.append_records(b"plain")
+    writer.append_end(2, commit=False)
+    c = writer.append_transactional(1, 1)
+    writer.append_end(1, commit=True)
+    d = writer.append_transactional(1, 1)
+    writer.append_end(1, commit=False)
+    e = writer.append_transactional(2, 1)
+    view = writer.view()
+    assert fates_of(view) == {a: COMMITTED, b: ABORTED, c: COMMITTED, d: ABORTED, e: OPEN}
+    assert view.open_transactions == (OngoingTxn(2, 0, e),)
+    assert view.last_stable_offset == e
+
+
+def test_a_marker_in_a_later_segment_decides(writer: LogWriter) -> None:
+    a = writer.append_transactional(1, 3)
+    b = writer.append_transactional(2, 3)
+    for _ in range(3):
+        writer.roll()
+        writer.append_records(b"plain", b"plain")
+    c = writer.append_transactional(2, 1)
+    writer.append_end(1, commit=False)
+    writer.roll()
+    writer.append_end(2, commit=True)
+    view = writer.view()
+    assert fates_of(view) == {a: ABORTED, b: COMMITTED, c: COMMITTED}
+    assert view.last_stable_offset == view.log_end_offset
+
+
+def test_a_log_without_transactions_has_no_fates(writer: LogWriter) -> None:
+    writer.append_records(b"a", b"b")
+    writer.append_records(b"idempotent", producer=Producer(id=4, epoch=0, sequence=0))
+    view = writer.view()
+    for segment, item in view.runs():
+        assert isinstance(item, BatchRun)
+        assert view.fates(segment, item) is None
+    assert view.open_transactions == ()
+
+
+def test_long_transactions_are_decided_without_reading_the_rest_for_each_run(
+    writer: LogWriter,
+) -> None:
+    """One transaction under way for many chunks, and one that never ends."""
+    filler = batch([Rec(b"x" * 200_000)], 0)
+    a = writer.append_transactional(1, 1)
+    b = writer.append_transactional(2, 1)
+    for _ in range(30):
+        writer.append(batch([Rec(b"x" * 200_000)], writer.next_offset))
+    writer.append_end(1, commit=False)
+    assert len(filler) * 30 > 4 << 20
+    view = writer.view()
+    assert fates_of(view) == {a: ABORTED, b: OPEN}
+    assert view.last_stable_offset == b
+
+
+def test_an_empty_batch_that_compaction_left_opens_nothing(writer: LogWriter) -> None:
+    producer = Producer(id=1, epoch=0, sequence=0)
+    writer.append(empty_batch(0, 4, producer=producer, transactional=True))
+    writer.append(empty_batch(5, 5, producer=producer, transactional=True, control=True))
+    writer.append_records(b"after")
+    view = writer.view()
+    assert view.open_transactions == ()
+    assert view.last_stable_offset == 7
+
+
+def test_control_records_that_end_nothing_leave_transactions_open(writer: LogWriter) -> None:
+    producer = Producer(id=1, epoch=0)
+    writer.append_transactional(1, 1)
+    for kind in (ControlRecordType.LEADER_CHANGE, 99, -1):
+        writer.append(
+            control_batch(int(kind), b"", writer.next_offset, producer=producer, transactional=True)
+        )
+    assert [txn.producer_id for txn in writer.view().open_transactions] == [1]
+
+
+@pytest.mark.parametrize("codec", list(CompressionType))
+def test_a_marker_is_understood_however_it_is_written(
+    writer: LogWriter, codec: CompressionType
+) -> None:
+    """Kafka writes markers plain and short; the format allows more."""
+    first = writer.append_transactional(1, 1)
+    marker = [Rec(b"\0\0\0\0\0\1", b"\0\0\0\1", timestamp=2**40)]
+    writer.append(
+        batch(
+            marker,
+            1,
+            codec,
+            producer=Producer(id=1),
+            transactional=True,
+            control=True,
+            base_timestamp=0,
+        )
+    )
+    assert fates_of(writer.view()) == {first: COMMITTED}
+
+
+def test_messages_of_old_formats_are_never_transactional(writer: LogWriter) -> None:
+    from tests.builders import message
+
+    writer.append(message(0, None, b"v", attributes=0x10), message(1, None, b"v", attributes=0x30))
+    ((_, item),) = writer.view().runs()
+    assert isinstance(item, BatchRun)
+    assert events(item) == []
+
+
+# The last stable offset
+
+
+def test_a_snapshot_saves_reading_what_lies_before_it(writer: LogWriter) -> None:
+    first = writer.append_transactional(1, 2)
+    writer.append_records(b"plain")
+    (writer.folder / f"{writer.next_offset:020}.snapshot").write_bytes(
+        producer_snapshot([SnapshotEntry(1, current_transaction_first_offset=first)])
+    )
+    writer.append_transactional(2, 1)
+    view = writer.view()
+    assert view.open_transactions == (OngoingTxn(1, 0, 0), OngoingTxn(2, 0, 3))
+    assert view.problems == []
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        SnapshotEntry(1, current_transaction_first_offset=1),  # inside the batch
+        SnapshotEntry(1, current_transaction_first_offset=2),  # not transactional
+        SnapshotEntry(9, current_transaction_first_offset=0),  # another producer
+        SnapshotEntry(1, current_transaction_first_offset=3),  # the snapshot's own offset
+        SnapshotEntry(1, current_transaction_first_offset=2**62),
+    ],
+)
+def test_a_snapshot_that_the_log_contradicts_is_not_believed(
+    writer: LogWriter, entry: SnapshotEntry
+) -> None:
+    writer.append_transactional(1, 2)
+    writer.append_records(b"plain")
+    (writer.folder / f"{3:020}.snapshot").write_bytes(producer_snapshot([entry]))
+    view = writer.view()
+    assert view.open_transactions == (OngoingTxn(1, 0, 0),)
+    assert [problem["kind"] for problem in view.problems] == ["producer_snapshot"]
+
+
+def test_an_older_snapshot_is_used_when_the_newest_is_broken(writer: LogWriter) -> None:
+    first = writer.append_transactional(1, 2)
+    good = producer_snapshot([SnapshotEntry(1, current_transaction_first_offset=first)])
+    (writer.folder / f"{2:020}.snapshot").write_bytes(good)
+    writer.append_end(1, commit=True)
+    (writer.folder / f"{3:020}.snapshot").write_bytes(good[:-1])
+    assert writer.view().open_transactions == ()
+
+
+def test_a_snapshot_past_the_log_end_is_of_another_log(writer: LogWriter) -> None:
+    writer.append_transactional(1, 2)
+    (writer.folder / f"{3:020}.snapshot").write_bytes(producer_snapshot([]))
+    assert writer.view().last_stable_offset == 0
+
+
+def test_the_state_is_carried_forward_as_the_log_grows(writer: LogWriter) -> None:
+    writer.append_records(b"plain")
+    view = writer.next_view()
+    assert view.open_transactions == ()
+    first = writer.append_transactional(1, 1)
+    grown = writer.next_view()
+    known = grown.known_transaction_state()
+    assert known is not None
+    assert known.ongoing == (OngoingTxn(1, 0, first),)
+    assert view.open_transactions == ()
+    writer.append_end(1, commit=True)
+    assert writer.next_view().open_transactions == ()
+    assert grown.open_transactions == (OngoingTxn(1, 0, first),)
+
+
+def test_the_stable_offset_is_never_below_the_log_start(writer: LogWriter) -> None:
+    writer.append_transactional(1, 5)
+    writer.append_records(b"plain")
+    writer.log_start(3)
+    assert writer.view().last_stable_offset == 3
+
+
+# Against a model
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[str, int]]:
+    steps = st.tuples(
+        st.sampled_from(["data", "data", "plain", "commit", "abort", "roll"]), st.integers(1, 4)
+    )
+    return draw(st.lists(steps, max_size=40))
+
+
+def model(history: list[tuple[str, int]]) -> tuple[dict[int, int], int | None]:
+    """Fates by base offset, and the first open offset."""
+    fates: dict[int, int] = {}
+    pending: dict[int, list[int]] = {}
+    offset = 0
+    for step, producer in history:
+        if step == "roll":
+            continue
+        if step == "data":
+            pending.setdefault(producer, []).append(offset)
+        elif step != "plain":
+            for each in pending.pop(producer, []):
+                fates[each] = COMMITTED if step == "commit" else ABORTED
+        offset += 1
+    still = [each for offsets in pending.values() for each in offsets]
+    return fates | dict.fromkeys(still, OPEN), min(still, default=None)
+
+
+@given(histories())
+def test_fates_are_those_of_a_model(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, int]]
+) -> None:
+    writer = LogWriter(tmp_path_factory.mktemp("log"))
+    for step, producer in history:
+        if step == "roll" and writer.batches:
+            writer.roll()
+        elif step == "data":
+            writer.append_transactional(producer, 1)
+        elif step == "plain":
+            writer.append_records(b"plain")
+        elif step != "roll":
+            writer.append_end(producer, commit=step == "commit")
+    view = writer.view()
+    fates, first_open = model(history)
+    assert fates_of(view) == fates
+    assert view.last_stable_offset == (view.log_end_offset if first_open is None else first_open)
+
+
+# Parts
+
+
+class FakeSegment:
+    """A segment whose scans are counted."""
+
+    identity = (1, 1)
+
+    def __init__(self, runs: list[BatchRun]) -> None:
+        self.runs = runs
+        self.end = runs[-1].end_position
+        self.scanned = 0
+
+    def scan(self, start: int, end: int | None = None, *, chunk: int = 0) -> Iterator[BatchRun]:
+        self.scanned += 1
+        stop = self.end if end is None else end
+        return (run for run in self.runs if start <= run.position < stop)
+
+
+def test_markers_that_were_read_are_not_read_again(writer: LogWriter) -> None:
+    for producer in range(1, 4):
+        writer.append_transactional(producer, 1)
+        writer.append_end(producer, commit=True)
+        writer.append(batch([Rec(b"x" * 600_000)], writer.next_offset))
+    runs = [item for _, item in writer.view().runs() if isinstance(item, BatchRun)]
+    segment = FakeSegment(runs)
+    cache = MarkerCache()
+    first = cache.chunk_at(segment, 0)
+    again = cache.chunk_at(segment, 0)
+    assert (again is first, segment.scanned) == (True, 1)
+    assert cache.chunk_at(segment, first.end - 1) is first
+    assert first.markers[1] == [(1, COMMITTED)]
+
+
+def test_the_marker_cache_is_bounded(writer: LogWriter) -> None:
+    writer.append_transactional(1, 1)
+    writer.append_end(1, commit=True)
+    writer.append(batch([Rec(b"x" * 700_000)], 2), batch([Rec(b"x" * 700_000)], 3))
+    runs = [item for _, item in writer.view().runs() if isinstance(item, BatchRun)]
+    cache = MarkerCache(most_markers=4)
+    for number in range(20):
+        segment = FakeSegment(runs)
+        segment.identity = (1, number)
+        segment.end += 1
+        cache.chunk_at(segment, 0)
+    assert cache._count <= 4
+
+
+def test_a_state_takes_only_what_lies_below_an_offset(writer: LogWriter) -> None:
+    writer.append_transactional(1, 1)
+    writer.append_transactional(2, 1)
+    ((_, item),) = writer.view().runs()
+    assert isinstance(item, BatchRun)
+    state = TransactionState()
+    state.apply(item, until=1)
+    assert [txn.producer_id for txn in state.ongoing] == [1]
+    assert isinstance(item.table["attributes"], np.ndarray)

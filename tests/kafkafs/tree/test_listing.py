@@ -1,0 +1,62 @@
+"""Listings that can be resumed while names come and go."""
+
+from hypothesis import given, strategies as st
+
+from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, fixed_entries
+from kafkafs.tree.node import Directory, Kind
+
+FOLDER = Directory("orders-0/segments")
+
+
+def listed(slots: NameSlots, names: list[str], after: int = 0) -> list[str]:
+    pairs = [(name, Kind.FILE) for name in names]
+    return [entry.name for entry in slots.entries(FOLDER, pairs, after)]
+
+
+def test_fixed_names_keep_their_order_and_cookies() -> None:
+    names = [("b", Kind.FILE), ("a", Kind.DIRECTORY)]
+    entries = list(fixed_entries(FOLDER, names, 0))
+    assert [(entry.name, entry.kind, entry.cookie) for entry in entries] == [
+        ("b", Kind.FILE, FIRST_COOKIE), ("a", Kind.DIRECTORY, FIRST_COOKIE + 1),
+    ]  # fmt: skip
+    assert list(fixed_entries(FOLDER, names, entries[0].cookie)) == entries[1:]
+
+
+def test_names_are_listed_in_the_order_they_were_seen() -> None:
+    slots = NameSlots()
+    assert listed(slots, ["b", "c"]) == ["b", "c"]
+    assert listed(slots, ["a", "b", "c"]) == ["b", "c", "a"]
+
+
+def test_a_name_that_goes_and_comes_back_keeps_its_place() -> None:
+    slots = NameSlots()
+    listed(slots, ["a", "b", "c"])
+    assert listed(slots, ["a", "c"]) == ["a", "c"]
+    assert listed(slots, ["a", "b", "c"]) == ["a", "b", "c"]
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abcdefghij"), min_size=1), min_size=1, max_size=8),
+    st.integers(1, 3),
+)
+def test_names_that_are_there_throughout_are_listed_once_however_a_listing_is_cut(
+    states: list[set[str]], page: int
+) -> None:
+    slots = NameSlots()
+    found: list[str] = []
+    cookie = 0
+    for state in [*states, states[-1], states[-1], states[-1], *[states[-1]] * 10]:
+        pairs = [(name, Kind.FILE) for name in sorted(state)]
+        entries = list(slots.entries(FOLDER, pairs, cookie))[:page]
+        found += [entry.name for entry in entries]
+        cookie = entries[-1].cookie if entries else cookie
+    assert len(found) == len(set(found))
+    assert set.intersection(*states) <= set(found)
+
+
+def test_slots_of_names_that_are_long_gone_are_forgotten() -> None:
+    slots = NameSlots()
+    for number in range(3000):
+        listed(slots, [str(number), "stays"])
+    assert len(slots._slots) < 1100
+    assert listed(slots, ["stays", "2999"]) == ["stays", "2999"]

@@ -1,0 +1,103 @@
+"""The source is only ever opened read-only, and may lie on a medium that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures_data import copy_of
+from tests.mount.mounted import needs_fuse, wait_until
+
+pytestmark = [pytest.mark.mount, needs_fuse]
+
+ONLY = ["orders-0", "txn-0", "weird-0", "codec-zstd-0"]
+OPENING = re.compile(r'(?:open|openat|openat2|creat)\(.*?"(?P<path>[^"]*)".*')
+CHANGING = (
+    "unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,rmdir,link,linkat,symlink,symlinkat,"
+    "truncate,ftruncate,chmod,fchmod,fchmodat,chown,fchown,fchownat,lchown,utimensat,futimesat,"
+    "setxattr,fsetxattr,lsetxattr,fallocate,mknod,mknodat,flock"
+)
+
+
+@pytest.fixture
+def mountpoint(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "mnt"
+    path.mkdir()
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=False, capture_output=True)
+
+
+def kafkafs(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "kafkafs", *arguments], check=True, timeout=60)
+
+
+def read_everything(mountpoint: Path) -> None:
+    for command in (
+        f"find {mountpoint} -ls > /dev/null",
+        f"grep -r Oslo {mountpoint}/*/records > /dev/null",
+        f"tar -cf - -C {mountpoint} . | cat > /dev/null",
+    ):
+        subprocess.run(["bash", "-o", "pipefail", "-c", command], check=True, timeout=120)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_daemon_opens_nothing_below_the_source_for_writing(
+    tmp_path: Path, mountpoint: Path
+) -> None:
+    source = copy_of("current", tmp_path, ONLY)
+    trace = tmp_path / "trace"
+    calls = f"trace=open,openat,openat2,creat,{CHANGING}"
+    strace = ("strace", "-f", "-qq", "-e", calls, "-o", str(trace))
+    command = [
+        *strace,
+        sys.executable,
+        "-m",
+        "kafkafs",
+        "mount",
+        "-f",
+        str(source),
+        str(mountpoint),
+    ]
+    with subprocess.Popen(command) as daemon:
+        wait_until(lambda: os.path.ismount(mountpoint) and os.listdir(mountpoint), 30)
+        read_everything(mountpoint)
+        kafkafs("umount", str(mountpoint))
+        assert daemon.wait(30) == 0
+    names = {path.name for path in source.rglob("*")}
+    below = [
+        line
+        for line in trace.read_text().splitlines()
+        if str(source) in line
+        or ((match := OPENING.search(line)) and match["path"].rsplit("/", 1)[-1] in names)
+    ]
+    assert any("00000000000000000000.log" in line for line in below)
+    writing = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE")
+    assert [line for line in below if writing.search(line)] == []
+    opening = ("open(", "openat(", "openat2(")
+    assert [line for line in below if not any(call in line for call in opening)] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a bind mount")
+def test_a_source_on_a_read_only_mount_is_shown_whole(tmp_path: Path, mountpoint: Path) -> None:
+    source = copy_of("current", tmp_path, ONLY)
+    bound = tmp_path / "bound"
+    bound.mkdir()
+    subprocess.run(["mount", "--bind", str(source), str(bound)], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(bound)], check=True)
+        with pytest.raises(OSError, match="Read-only"):
+            (bound / "x").touch()
+        kafkafs("mount", str(bound), str(mountpoint))
+        read_everything(mountpoint)
+        shown = {path.name for path in mountpoint.iterdir()}
+        kafkafs("umount", str(mountpoint))
+    finally:
+        subprocess.run(["umount", str(bound)], check=True)
+    assert set(ONLY) <= shown
