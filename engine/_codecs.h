@@ -86,7 +86,6 @@ static void kfs_codecs_init(int allowed) {
 /* What one call needs at a time; contexts are reused, never shared by two calls at once. */
 typedef struct {
     void *zstd, *deflate;
-    size_t lz4_reach; /* how far the next block is thought to reach */
 } kfs_codec_contexts;
 
 static void kfs_contexts_free(kfs_codec_contexts *contexts) {
@@ -157,30 +156,8 @@ static int kfs_inflate_zstd(kfs_codec_contexts *contexts, const uint8_t *p, size
     return 1;
 }
 
-/* One block into `room` bytes at `out`, whose `window` bytes before it a linked block may copy from.
- *
- * A block that copies from zero bytes back is nonsense, and the library takes it: what was in the output's
- * memory before stays there. So that memory is cleared first, as far as the block is thought to reach;
- * should it reach further, it is done again. */
-static int kfs_lz4_block(kfs_codec_contexts *contexts, const uint8_t *p, size_t n, uint8_t *out, size_t room, int window) {
-    enum { OVERSHOOT = 64 };
-    size_t cleared = contexts->lz4_reach < room ? contexts->lz4_reach : room;
-    for (;;) {
-        memset(out, 0, cleared);
-        int got = window ? kfs_library.lz4_linked_block((const char *)p, (char *)out, (int)n, (int)room,
-                                                        (const char *)out - window, window)
-                         : kfs_library.lz4_block((const char *)p, (char *)out, (int)n, (int)room);
-        if (got < 0 || cleared == room || (size_t)got + OVERSHOOT <= cleared) {
-            if (got >= 0) contexts->lz4_reach = (size_t)got + (size_t)got / 8 + OVERSHOOT;
-            return got;
-        }
-        cleared = room;
-    }
-}
-
 /* One frame; what follows it is left alone, as Kafka's reader does. Magic 0 wrote wrong header checksums. */
-static int kfs_inflate_lz4(kfs_codec_contexts *contexts, const uint8_t *p, size_t n, size_t limit, int check_header,
-                           kfs_bytes *to) {
+static int kfs_inflate_lz4(const uint8_t *p, size_t n, size_t limit, int check_header, kfs_bytes *to) {
     if (!kfs_library.lz4_block || n < 7 || kfs_le32(p) != 0x184D2204u) return 0;
     const uint8_t *end = p + n, *descriptor = p + 4;
     uint8_t flags = descriptor[0], sizes = descriptor[1];
@@ -206,8 +183,11 @@ static int kfs_inflate_lz4(kfs_codec_contexts *contexts, const uint8_t *p, size_
         } else {
             if (room > (size_t)stored * 255 + 16) room = (size_t)stored * 255 + 16;
             if (!kfs_reserve(to, room)) return 0;
-            int window = !linked ? 0 : done < 65536 ? (int)done : 65536;
-            int got = kfs_lz4_block(contexts, p, stored, to->data + to->size, room, window);
+            char *out = (char *)to->data + to->size;
+            int window = done < 65536 ? (int)done : 65536;
+            int got = linked && window
+                          ? kfs_library.lz4_linked_block((const char *)p, out, (int)stored, (int)room, out - window, window)
+                          : kfs_library.lz4_block((const char *)p, out, (int)stored, (int)room);
             if (got < 0) return 0;
             to->size += (size_t)got;
         }
@@ -288,7 +268,7 @@ static int kfs_inflate(kfs_codec_contexts *contexts, int codec, int magic, const
     int done = 0;
     if (codec == KFS_CODEC_GZIP) done = kfs_inflate_gzip(contexts, p, n, limit, to);
     if (codec == KFS_CODEC_SNAPPY) done = kfs_inflate_snappy(p, n, limit, to);
-    if (codec == KFS_CODEC_LZ4) done = kfs_inflate_lz4(contexts, p, n, limit, magic != 0, to);
+    if (codec == KFS_CODEC_LZ4) done = kfs_inflate_lz4(p, n, limit, magic != 0, to);
     if (codec == KFS_CODEC_ZSTD) done = kfs_inflate_zstd(contexts, p, n, limit, to);
     if (!done) to->size = before;
     return done;

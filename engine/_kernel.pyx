@@ -42,7 +42,6 @@ cdef extern from "_kernel.h" nogil:
     ctypedef struct kfs_codec_contexts:
         void *zstd
         void *deflate
-        size_t lz4_reach
 
     ctypedef struct kfs_problem:
         int reason
@@ -108,7 +107,7 @@ cdef extern from "_kernel.h" nogil:
     int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
                         kfs_payload *payload, kfs_problem *problem)
     ctypedef struct kfs_line_options:
-        const uint8_t *prefix
+        uint8_t *prefix
         size_t prefix_size
         int64_t log_start
         int64_t from_ "from"
@@ -127,6 +126,7 @@ cdef extern from "_kernel.h" nogil:
 
     enum:
         KFS_CONTROL_ROW
+        KFS_LONGEST_PREFIX
 
     int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32_t last, size_t first_record,
                      const kfs_line_options *options, kfs_lines *lines, int32_t *row_index,
@@ -436,14 +436,15 @@ cdef class _Lines:
     cdef const uint8_t *fates
     cdef object python_options, python_fates
     cdef _Bytes fates_bytes
-    cdef bytes prefix
 
     cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough) except -1:
         self.state = state
         self.python_options, self.python_fates = options, fates
-        self.prefix = options.prefix
-        self.options.prefix = <const uint8_t *><const char *>self.prefix
-        self.options.prefix_size = <size_t>len(self.prefix)
+        cdef bytes prefix = options.prefix
+        self.options.prefix_size = <size_t>len(prefix)
+        if self.options.prefix_size > KFS_LONGEST_PREFIX:
+            raise ValueError("the topic's name is too long")
+        memcpy(self.options.prefix, <const char *>prefix, self.options.prefix_size)
         self.options.log_start = options.log_start_offset
         self.options.from_ = options.from_offset
         self.options.to = options.to_offset

@@ -11,8 +11,11 @@ enum { KFS_FATE_NONE, KFS_FATE_COMMITTED, KFS_FATE_ABORTED, KFS_FATE_OPEN };
 /* A row that is left to Python: control records are rare, and say many things. */
 enum { KFS_CONTROL_ROW = 110 };
 
+/* A topic has up to 249 characters, each of which may be shown as an escape. */
+#define KFS_LONGEST_PREFIX 2048
+
 typedef struct {
-    const uint8_t *prefix;
+    uint8_t prefix[KFS_LONGEST_PREFIX];
     size_t prefix_size;
     int64_t log_start, from, to;
     int mode, committed, measure;
@@ -21,7 +24,7 @@ typedef struct {
 
 /* What all lines of a batch share. */
 typedef struct {
-    uint8_t kind[32], epoch[40], transaction[120];
+    uint8_t kind[64], epoch[32], transaction[128];
     size_t kind_size, epoch_size, transaction_size;
     int has_sequence;
 } kfs_line_parts;
@@ -38,10 +41,13 @@ typedef struct {
         if (write) memcpy(dst + n, text, sizeof(text) - 1);        \
         n += sizeof(text) - 1;                                     \
     } while (0)
+/* Copies from an array whose size is a multiple of 32; what is copied beyond `size` is overwritten later. */
 #define KFS_COPY(from, size)                                       \
     do {                                                           \
-        if (write) memcpy(dst + n, from, size);                    \
-        n += size;                                                 \
+        if (write)                                                 \
+            for (size_t done = 0; done < (size); done += 32)       \
+                memcpy(dst + n + done, (from) + done, 32);         \
+        n += (size);                                               \
     } while (0)
 #define KFS_NUMBER(value) n += kfs_put_i64(write ? dst + n : NULL, value)
 
@@ -53,9 +59,9 @@ static size_t kfs_append_text(uint8_t *dst, size_t n, const char *text) {
 
 static void kfs_fill_parts(const kfs_row *row, int fate, kfs_line_parts *parts) {
     static const char *const states[4] = {"", ",\"state\":\"committed\"", ",\"state\":\"aborted\"", ",\"state\":\"open\""};
-    const char *kind = row->magic == 0                            ? "NoTimestampType"
-                       : row->attributes & KFS_LOG_APPEND_TIME ? "LogAppendTime"
-                                                                  : "CreateTime";
+    const char *kind = row->magic == 0                         ? ",\"timestampType\":\"NoTimestampType\""
+                       : row->attributes & KFS_LOG_APPEND_TIME ? ",\"timestampType\":\"LogAppendTime\""
+                                                               : ",\"timestampType\":\"CreateTime\"";
     parts->kind_size = kfs_append_text(parts->kind, 0, kind);
     size_t n = kfs_append_text(parts->epoch, 0, ",\"leaderEpoch\":");
     parts->epoch_size = n + kfs_put_i64(parts->epoch + n, row->leader_epoch);
@@ -73,11 +79,12 @@ static void kfs_fill_parts(const kfs_row *row, int fate, kfs_line_parts *parts) 
 }
 
 KFS_INLINE size_t kfs_put_encoding(uint8_t *dst, size_t n, int encoding, int is_key, const int write) {
-    static const char *const names[4] = {"", "json\"", "base64\"", "hex\""};
     if (KFS_LIKELY(encoding == KFS_AS_TEXT)) return n;
     if (is_key) KFS_LITERAL(",\"keyEncoding\":\"");
     else KFS_LITERAL(",\"valueEncoding\":\"");
-    KFS_COPY(names[encoding & 3], strlen(names[encoding & 3]));
+    if (KFS_LIKELY(encoding == KFS_AS_JSON)) KFS_LITERAL("json\"");
+    else if (encoding == KFS_AS_BASE64) KFS_LITERAL("base64\"");
+    else KFS_LITERAL("hex\"");
     return n;
 }
 
@@ -122,15 +129,14 @@ KFS_INLINE size_t kfs_put_line(uint8_t *dst, const uint8_t *base, const kfs_reco
     KFS_NUMBER(record->timestamp);
     KFS_LITERAL(",\"time\":");
     n += kfs_put_time(write ? dst + n : NULL, record->timestamp);
-    KFS_LITERAL(",\"timestampType\":\"");
     KFS_COPY(parts->kind, parts->kind_size);
     if (KFS_UNLIKELY(options->mode == KFS_NONE)) {
-        KFS_LITERAL("\",\"keySize\":");
+        KFS_LITERAL(",\"keySize\":");
         KFS_NUMBER(record->key_size);
         KFS_LITERAL(",\"valueSize\":");
         KFS_NUMBER(record->value_size);
     } else {
-        KFS_LITERAL("\",\"key\":");
+        KFS_LITERAL(",\"key\":");
         n = kfs_put_field(dst, n, base + record->key_start, record->key_size, options->mode, 1, write);
         KFS_LITERAL(",\"value\":");
         n = kfs_put_field(dst, n, base + record->value_start, record->value_size, options->mode, 0, write);

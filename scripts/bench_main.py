@@ -47,7 +47,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="medians are over these [5]")
     parser.add_argument("--only", default=",".join(GROUPS), help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
-    parser.add_argument("--segments", default="10,1000", help="of the logs to look up in; 100000 takes 7 GB")
+    parser.add_argument(
+        "--segments", default="10,1000", help="of the logs to look up in; 100000 takes 7 GB"
+    )
     parser.add_argument("--names", type=int, default=1_000_000, help="of the folder to list")
     parser.add_argument("--partitions", type=int, default=10_000, help="of the log dir for memory")
     options = parser.parse_args()

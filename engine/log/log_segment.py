@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from engine.log import segment_times
 from engine.log.batch_search import BatchSearch, first_offset
 from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.open_segments import SegmentFiles
+from engine.log.places import BatchLocation, Extent, Landing, joined
 from engine.log.resync import Resync
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.record.batch_table import BATCH_DTYPE
@@ -45,33 +46,6 @@ LOOK_UP_CHUNK = 64 * 1024
 _SCRATCH = 16 * 1024
 _MOST_STEPS_BACK = 3
 _ROW_SIZE = BATCH_DTYPE.itemsize
-
-
-class BatchLocation(NamedTuple):
-    """Where a batch lies. For magic 0 and 1 the base offset is the last one, as the header has it."""
-
-    segment: LogSegment
-    position: Position
-    size: int
-    base_offset: Offset
-    last_offset: Offset
-    magic: int
-
-
-class Landing(NamedTuple):
-    """Where a search by offset ended: proven, with checksums, from a good batch on.
-
-    Attributes:
-        position: from where to read so that nothing of the offset and above is missed, damage included;
-            the segment's end when everything lies below.
-        run, row: the first good batch that reaches the offset; None when there is none.
-        damage: what is damaged right before that batch (or the end), if something is.
-    """
-
-    position: Position
-    run: BatchRun | None = None
-    row: int = 0
-    damage: Damage | None = None
 
 
 class _Scratch(threading.local):
@@ -193,8 +167,11 @@ class LogSegment:
         Follows frames and does not check checksums: `batch` does, and finds what damage may hide.
         """
         files = self.files
-        opened = files.opened or files.open()
-        opened.was_used = True
+        opened = files.opened
+        if opened is None:
+            opened = files.open()
+        else:
+            opened.was_used = True
         end = self._end
         if end is None:
             end = opened.size
@@ -224,8 +201,11 @@ class LogSegment:
             CorruptRecordError: damage took, or may have taken, the batch.
         """
         files = self.files
-        opened = files.opened or files.open()
-        opened.was_used = True
+        opened = files.opened
+        if opened is None:
+            opened = files.open()
+        else:
+            opened.was_used = True
         end = self._end
         if end is None:
             end = opened.size
@@ -272,22 +252,27 @@ class LogSegment:
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
         damage: Damage | None = None
-        for item in self.scan_from(offset):
+        position, expected = self.proven_hint(offset)
+        for item in self.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK):
             if isinstance(item, Damage):
                 if item.skipped:
-                    damage = item if damage is None else _joined(damage, item)
+                    damage = item if damage is None else joined(damage, item)
                 continue
-            reached = np.flatnonzero(item.table["last_offset"] >= offset)
+            last = item.table["last_offset"]
+            reached = np.flatnonzero(last >= offset)
             if len(reached):
                 row = int(reached[0])
                 if row:
-                    damage = None
-                position = damage.position if damage else int(item.table["position"][row])
-                return Landing(position, item, row, damage)
-            damage = None
+                    damage, expected = None, int(last[row - 1]) + 1
+                if damage is not None and (
+                    damage.last_offset is None or damage.last_offset >= offset
+                ):
+                    return Landing(damage.position, expected, item, row, damage)
+                return Landing(int(item.table["position"][row]), expected, item, row, damage)
+            damage, expected = None, item.next_offset
         if damage is not None:
-            return Landing(damage.position, damage=damage)
-        return Landing(self.end)
+            return Landing(damage.position, expected, damage=damage)
+        return Landing(self.end, expected)
 
     def scan_from(self, offset: Offset) -> Iterator[BatchRun | Damage]:
         """The batches from one on that is good and does not start above an offset; see `scan`."""
@@ -310,12 +295,13 @@ class LogSegment:
             base = prover.good_batch_at(hint.position) if is_inside else None
             if base is not None and self.base_offset <= base <= offset:
                 return hint.position, base
-            self.files.problems.add(
-                "offset_index",
-                self.files.index_path,
-                "no good batch that fits stands where the index says",
-                position=hint.position,
-            )
+            if is_inside or hint.position >= opened.file.size():  # else written since we looked
+                self.files.problems.add(
+                    "offset_index",
+                    self.files.index_path,
+                    "no good batch that fits stands where the index says",
+                    position=hint.position,
+                )
             target = hint.offset - 1
         return 0, self.base_offset
 
@@ -377,12 +363,15 @@ class LogSegment:
             )
         return data
 
-    def positions(self, start_offset: Offset, stop_offset: Offset) -> tuple[Position, Position]:
+    def extent(self, start_offset: Offset, stop_offset: Offset) -> Extent:
         """The bytes of the whole batches that hold offsets of [start_offset, stop_offset).
 
         Damage that can have held some of them is inside.
         """
-        start = 0 if start_offset <= self.base_offset else self.seek(start_offset).position
+        start, expected = 0, self.base_offset
+        if start_offset > self.base_offset:
+            first = self.seek(start_offset)
+            start, expected = first.position, first.next_offset
         landing = self.seek(stop_offset)
         stop = landing.position
         if landing.run is not None:
@@ -394,7 +383,12 @@ class LogSegment:
                 stop = batch.position
         elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:
             stop = self.end
-        return start, max(start, stop)
+        return Extent(start, max(start, stop), expected)
+
+    def positions(self, start_offset: Offset, stop_offset: Offset) -> tuple[Position, Position]:
+        """Start and stop of the extent of these offsets."""
+        found = self.extent(start_offset, stop_offset)
+        return found.start, found.stop
 
     @property
     def next_offset(self) -> Offset:
@@ -484,9 +478,3 @@ def _is_good(data: bytes) -> bool:
     table = np.ndarray(1, BATCH_DTYPE, bytearray(_ROW_SIZE))
     rows, consumed, _ = kernel.walk(data, table, 0, 0, True)
     return bool(rows and consumed == len(data) and table["crc_ok"][0])
-
-
-def _joined(first: Damage, second: Damage) -> Damage:
-    """Two stretches of damage side by side as one, for asking which offsets they can have held."""
-    length = second.position + second.length - first.position
-    return first._replace(length=length, last_offset=second.last_offset)

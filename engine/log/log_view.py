@@ -25,11 +25,12 @@ from engine.log.decode_errors import decode_error
 from engine.log.fetch import FetchIsolation, read_up_to, upper_bound
 from engine.log.fetched_records import FetchedRecords
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
-from engine.log.log_segment import BatchLocation, LogSegment
+from engine.log.log_segment import LogSegment
 from engine.log.log_segments import LogSegments
+from engine.log.places import BatchLocation, Extent
 from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
-from engine.log.segment_times import max_timestamp
+from engine.log.segment_times import max_timestamp_of
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
 from engine.record.columns import Columns
 from engine.source_files import SourceEntry
@@ -42,7 +43,6 @@ from engine.units import (
     Offset,
     Position,
     Timestamp,
-    TimestampOffset,
     TopicPartition,
 )
 
@@ -341,9 +341,15 @@ class LogView:
         self, segment: LogSegment, start_offset: Offset, stop_offset: Offset
     ) -> tuple[Position, Position]:
         """The bytes of a segment's whole batches that hold offsets of [start_offset, stop_offset)."""
+        found = self._extent(segment, start_offset, stop_offset)
+        return found.start, found.stop
+
+    def _extent(self, segment: LogSegment, start_offset: Offset, stop_offset: Offset) -> Extent:
         if stop_offset >= self._next_base(segment):
+            if start_offset <= segment.base_offset:
+                return Extent(0, segment.end, segment.base_offset)
             stop_offset = MAX_INT64
-        return segment.positions(start_offset, stop_offset)
+        return segment.extent(start_offset, stop_offset)
 
     def runs(
         self, start_offset: Offset | None = None, stop_offset: Offset | None = None
@@ -365,10 +371,12 @@ class LogView:
                 return
             if start >= stop:
                 return
-            first, last = self.positions(segment, start, stop)
+            part = self._extent(segment, start, stop)
+            last = part.stop
             if stop >= self.log_end_offset and segment is self._active:
                 last = max(last, segment.tail_end)
-            for item in segment.scan(first, last, next_offset=expected):
+            smallest = max(part.next_offset, expected or 0)
+            for item in segment.scan(part.start, last, next_offset=smallest):
                 if isinstance(item, BatchRun):
                     expected = item.next_offset
                 yield segment, item
@@ -412,23 +420,7 @@ class LogView:
     @property
     def max_timestamp(self) -> FoundTimestamp | None:
         """The first record that has the largest timestamp; None when no record has one."""
-        return self._once("max_timestamp", self._find_max_timestamp)
-
-    def _find_max_timestamp(self) -> FoundTimestamp | None:
-        first = max(bisect_right(self.base_offsets, self.log_start_offset) - 1, 0)
-        best: tuple[Timestamp, int] | None = None
-        for place in range(first, len(self)):
-            segment = self.segment_at(place)
-            largest = segment.max_timestamp
-            if place == first and segment.base_offset < self.log_start_offset:
-                position = segment.seek(self.log_start_offset).position
-                nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
-                largest = max_timestamp(segment, (nothing, position))
-            if largest.timestamp >= 0 and (best is None or largest.timestamp > best[0]):
-                best = largest.timestamp, place
-        if best is None:
-            return None
-        return self.segment_at(best[1]).find_timestamp(best[0], self.log_start_offset)
+        return self._once("max_timestamp", lambda: max_timestamp_of(self))
 
     # Transactions
 

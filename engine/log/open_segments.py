@@ -7,8 +7,8 @@ which costs a look-up one attribute write.
 
 from __future__ import annotations
 
-import struct
 import errno
+import struct
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -134,7 +134,14 @@ class WalkedHints:
 
 
 class OpenSegment:
-    """A segment's records file, held open, and its hints; `size` is the file's when it was opened."""
+    """A segment's records file, held open, and its hints.
+
+    Attributes:
+        file, fd: the records file.
+        hints: where its batches start.
+        size: the file's, when it was opened.
+        was_used: whether it was used again since the hand passed.
+    """
 
     __slots__ = ("fd", "file", "hints", "size", "was_used")
 
@@ -143,7 +150,7 @@ class OpenSegment:
         self.fd = file.fd
         self.hints = hints
         self.size = file.size()
-        self.was_used = True
+        self.was_used = False
 
 
 class SegmentFiles:
@@ -211,7 +218,8 @@ class SegmentFiles:
             self.opened = opened
             if not self.keep:
                 self.open_segments.admit(self)
-        opened.was_used = True
+        else:
+            opened.was_used = True
         return opened
 
     def _open(self) -> OpenSegment:

@@ -25,7 +25,7 @@ HEAD = struct.Struct(">qiib")
 """Base offset, length, leader epoch or checksum, magic: what all magics begin with."""
 LARGEST_HEADER = 61
 
-_SMALLEST_SEARCH = 256 * 1024
+_SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
 _READ_ZEROS = 1 * MiB
@@ -166,6 +166,8 @@ class Resync:
             return None
         window = _SMALLEST_SEARCH
         while start < limit:
+            # In zeros no batch begins but for those that lead its first bytes.
+            start = max(start, self._behind_hole(start) - LOG_OVERHEAD)
             data = self.file.read_at(start, min(window, self.end - start))
             index = self._find(data, start, min_offset)
             if index >= 0:

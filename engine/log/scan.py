@@ -20,12 +20,14 @@ from engine.log.resync import HEAD, LARGEST_HEADER, Frame, ReadableFile, Resync
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_table import BATCH_DTYPE, Stop
 from engine.record.framing import LOG_OVERHEAD
-from engine.units import Offset, Position
+from engine.units import MAX_INT64, Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
 
 CHUNK = 1 * MiB
 _ROWS = 4096
+_AFTER_DAMAGE = 16 * 1024
+"""Bytes read first after damage, growing from there: more of it may follow."""
 _OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
 
 
@@ -145,9 +147,9 @@ class _Scan:
 
     def run(self, position: Position) -> Iterator[BatchRun | Damage]:
         """All of it from a position on."""
-        wanted = self.chunk
+        size = self.chunk
         while position < self.end:
-            wanted = min(wanted, self.end - position)
+            wanted = min(size, self.end - position)
             buffer = self.file.read_at(position, wanted)
             if len(buffer) < wanted:
                 self.end = position + len(buffer)
@@ -157,9 +159,9 @@ class _Scan:
             if stop == Stop.NEED_MORE:
                 needed = _stated_size(buffer, stopped - position)
                 if stopped + needed <= self.end:
-                    position, wanted = stopped, max(needed, self.chunk)
+                    position, size = stopped, max(needed, min(4 * size, self.chunk))
                     continue
-            position, wanted = stopped, self.chunk
+            position, size = stopped, min(self.chunk, _AFTER_DAMAGE)
             if stop != Stop.TABLE_FULL and position < self.end:
                 position = yield from self._pass_damage(position)
 
@@ -192,7 +194,7 @@ class _Scan:
     ) -> Generator[BatchRun | Damage, None, int | None]:
         """The rows up to the first that is not good, whose number is given back."""
         base, last = table["base_offset"], table["last_offset"]
-        good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base)
+        good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
         bad = None if good.all() else int(np.argmin(good))
         count = len(table) if bad is None else bad
         back = np.flatnonzero(base[1:count] <= last[: max(count - 1, 0)]) + 1

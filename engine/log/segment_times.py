@@ -6,6 +6,7 @@ else the search begins at the segment's start, and the partition's problems say 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from engine.units import (
 
 if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
+    from engine.log.log_view import LogView
 
 _CHUNK = 64 * 1024
 _MOST_STEPS_BACK = 3
@@ -135,3 +137,21 @@ def _find_in_batch(
         position = int(run.table["position"][row])
         segment.files.problems.add("records", segment.path, problem.detail, position=position)
     return None
+
+
+def max_timestamp_of(view: LogView) -> FoundTimestamp | None:
+    """The first record of a log that has the largest timestamp; None when no record has one."""
+    first = max(bisect_right(view.base_offsets, view.log_start_offset) - 1, 0)
+    best: tuple[Timestamp, int] | None = None
+    for place in range(first, len(view)):
+        segment = view.segment_at(place)
+        largest = segment.max_timestamp
+        if place == first and segment.base_offset < view.log_start_offset:
+            position = segment.seek(view.log_start_offset).position
+            nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+            largest = max_timestamp(segment, (nothing, position))
+        if largest.timestamp >= 0 and (best is None or largest.timestamp > best[0]):
+            best = largest.timestamp, place
+    if best is None:
+        return None
+    return view.segment_at(best[1]).find_timestamp(best[0], view.log_start_offset)

@@ -21,7 +21,7 @@ from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodec
 from engine.log.scan import BatchRun, Damage
 from engine.record.batch_table import BatchProblem, Problem
 from engine.units import MAX_INT64, Offset
-from kafkafs.decode.error_line import damage_facts, problem_facts
+from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
 
 if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
@@ -31,6 +31,8 @@ WHOLE_RECORDS = 256
 WHOLE_COMPRESSED = 128 * 1024
 WHOLE_PLAIN = 1 * MiB
 WINDOW = 128
+MOST_TEXT = 2 * MiB
+"""Text of a batch that is kept for look-ups besides the record that was asked for."""
 _MOST_EMPTY_BATCHES = 10_000
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
@@ -61,20 +63,36 @@ class FoundBatch(NamedTuple):
 class RenderedBatch:
     """A batch with the lines of some of its records.
 
+    Args:
+        segment, run, row: where it lies.
+        options: how lines look, and of which offsets.
+        fate: of its transaction.
+        budgets: for decoding it.
+        enough: begin no line when the text has this many bytes.
+
     Attributes:
         segment, buffer, start_position, table, row: where the batch lies: row `row` of `table` over
             `buffer`.
         lines: record lines, each with its newline.
+        is_cut: whether there was more text than enough.
         problem: why the batch did not decode whole.
     """
 
     __slots__ = (
-        "_columns", "_numbers", "buffer", "cost", "first", "is_open", "lines", "options", "problem",
-        "row", "segment", "start_position", "table",
+        "_budgets", "_columns", "_numbers", "buffer", "cost", "first", "is_cut", "is_open", "lines",
+        "options", "problem", "row", "segment", "start_position", "table",
     )  # fmt: skip
 
     def __init__(
-        self, segment: LogSegment, run: BatchRun, row: int, options: kernel.LineOptions, fate: int
+        self,
+        segment: LogSegment,
+        run: BatchRun,
+        row: int,
+        options: kernel.LineOptions,
+        fate: int,
+        *,
+        budgets: Budgets,
+        enough: int = MOST_TEXT,
     ) -> None:
         self.segment = segment
         self.buffer = run.buffer
@@ -89,8 +107,10 @@ class RenderedBatch:
             fates[row] = fate
         result = kernel.lines(
             run.buffer, run.table, row, row + 1, start_position=run.start_position,
-            options=options, fates=fates,
+            options=options, fates=fates, budgets=budgets, enough=enough,
         )  # fmt: skip
+        self.is_cut = result.rows_done == 0
+        self._budgets = budgets
         self.problem: BatchProblem | None = result.problem
         text = result.text or b""
         self.lines = text.splitlines(keepends=True)
@@ -143,8 +163,9 @@ class RenderedBatch:
         columns = self._columns
         if columns is None:
             columns = kernel.decode(
-                self.buffer, self.table, self.row, self.row + 1, start_position=self.start_position
-            )
+                self.buffer, self.table, self.row, self.row + 1,
+                start_position=self.start_position, budgets=self._budgets,
+            )  # fmt: skip
             if len(columns.arena) <= MiB:
                 self._columns = columns
         return columns
@@ -216,11 +237,13 @@ class RecordBatches:
         try:
             at = view.batch(offset)
             found = None if at is None else FoundBatch(*at, 0)
-        except DamagedFileError:
-            found = self._search(view, offset)
+        except DamagedFileError as error:
+            raise _explained(view, offset, error) from None
         if found is None:
             return None
         batch = self._render(view, found, offset)
+        if batch.is_cut and batch.line(offset) is None:
+            batch = self._render(view, found, offset, alone=True)
         if batch.line(offset) is not None:
             self._keep(view, batch)
             return batch
@@ -284,26 +307,9 @@ class RecordBatches:
                 return FoundBatch(segment, landing.run, landing.row)
         return None
 
-    def _search(self, view: LogView, offset: Offset) -> FoundBatch | None:
-        """As `_locate`, around damage: the batch, or an error when the offset may lie in the damage."""
-        lost: Damage | None = None
-        for segment, item in view.runs(offset, offset + 1):
-            if isinstance(item, Damage):
-                if item.skipped and _may_hold(item, offset):
-                    lost = item
-                continue
-            ends = np.flatnonzero(item.table["last_offset"] >= offset)
-            if len(ends):
-                row = int(ends[0])
-                is_in = item.table["magic"][row] < 2 or item.table["base_offset"][row] <= offset
-                if is_in or lost is None:
-                    return FoundBatch(segment, item, row)
-                break
-        if lost is None:
-            return None
-        raise damaged(lost)
-
-    def _render(self, view: LogView, found: FoundBatch, offset: Offset) -> RenderedBatch:
+    def _render(
+        self, view: LogView, found: FoundBatch, offset: Offset, *, alone: bool = False
+    ) -> RenderedBatch:
         segment, run, row = found
         table = run.table
         options = self._options
@@ -314,11 +320,16 @@ class RecordBatches:
         if table["size"][row] > most or table["record_count"][row] > WHOLE_RECORDS:
             low = offset - offset % WINDOW
             options = replace(options, from_offset=low, to_offset=min(low + WINDOW, MAX_INT64))
+        if alone:
+            options = replace(options, from_offset=offset, to_offset=offset + 1)
         fate = 0
         if attributes & _TRANSACTIONAL and table["magic"][row] == 2:
             fates = view.fates(segment, run)
             fate = 0 if fates is None else int(fates[row])
-        return RenderedBatch(segment, run, row, options, fate)
+        return RenderedBatch(
+            segment, run, row, options, fate,
+            budgets=self._budgets, enough=1 if alone else MOST_TEXT,
+        )  # fmt: skip
 
     def _refuse_if_lost(self, batch: RenderedBatch, offset: Offset) -> None:
         """Raise when the record may be among those of the batch that did not decode."""
@@ -369,6 +380,17 @@ def damaged(damage: Damage) -> DamagedRecordError:
     return DamagedRecordError(
         damage.reason, damage_facts(damage), path=damage.path, position=damage.position,
         expected=damage.expected, found=damage.found,
+    )  # fmt: skip
+
+
+def _explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:
+    """The error with all that a scan can tell of the damaged place."""
+    for _, item in view.runs(offset, offset + 1):
+        if isinstance(item, Damage) and item.skipped and _may_hold(item, offset):
+            return damaged(item)
+    return DamagedRecordError(
+        error.reason, exception_facts(error), path=error.path, position=error.position,
+        expected=error.expected, found=error.found,
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ class MountOptions:
     """Threads for work that takes long: twice as many for reads, four times for opens."""
     max_tasks: int = 64
     """Requests that may wait at one time."""
-    max_inodes: int = 40_000
+    max_inodes: int = 20_000
     """Inodes that the kernel may hold before it is asked to forget some."""
     attr_timeout: float | None = None
     """Seconds that the kernel keeps attributes and names; None for what the tree says."""

@@ -102,7 +102,9 @@ class OffsetFolder(PartitionNode):
             batch = partition.records.locate(view, offset)
             if batch is None:
                 raise error
-            rendered = RenderedBatch(*batch, partition.options, 0)
+            rendered = RenderedBatch(
+                *batch, partition.options, 0, budgets=partition.context.budgets
+            )
             return FieldFile(self.child(name), partition, view, rendered, offset, rendered.raw())
         facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
         return FailingFile(

@@ -55,17 +55,22 @@ class StatusFile(File):
         self._name = name
 
     def attrs(self) -> Attrs:
-        """See Node. The size is of this moment: while the file is open, that of what was opened counts."""
+        """See Node. A size that changes by the moment is no exact one: an open file has that of its opening."""
         owner = self._context.root_owner()
-        return owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)._replace(exact=False)
+        attrs = owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)
+        return attrs._replace(exact=not self._is_provided())
 
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
         return BytesContent(self._read())
 
+    def _is_provided(self) -> bool:
+        provider = self._context.status
+        return provider is not None and self._name in provider.names()
+
     def _read(self) -> bytes:
         provider = self._context.status
-        if provider is not None and self._name in provider.names():
+        if provider is not None and self._is_provided():
             try:
                 return provider.read(self._name)
             except KeyError:

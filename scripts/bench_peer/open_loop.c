@@ -1,7 +1,8 @@
-/* Opens, reads and closes PREFIX<n> for n in [START, START + COUNT): how many bytes came back. Each name is new to
-   the kernel, so each costs a look-up, an open, a read and a release in the file system below.
+/* Opens, reads and closes PREFIX<n> for COUNT values of n from START on, STEP apart, and prints how many bytes came
+   back. Each name is new to the kernel, so each costs a look-up, an open, a read and a release in the file system
+   below.
 
-       open_loop PREFIX START COUNT */
+       open_loop PREFIX START COUNT STEP */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,15 +14,16 @@ int main(int argc, char **argv)
 {
     static char buffer[1 << 16];
     char path[4096];
-    long long start, count, total = 0;
+    long long start, count, step, total = 0;
 
-    if (argc != 4 || strlen(argv[1]) > sizeof path - 32) {
-        fprintf(stderr, "usage: open_loop PREFIX START COUNT\n");
+    if (argc != 5 || strlen(argv[1]) > sizeof path - 32) {
+        fprintf(stderr, "usage: open_loop PREFIX START COUNT STEP\n");
         return 2;
     }
     start = atoll(argv[2]);
     count = atoll(argv[3]);
-    for (long long n = start; n < start + count; n++) {
+    step = atoll(argv[4]);
+    for (long long n = start; n < start + count * step; n += step) {
         snprintf(path, sizeof path, "%s%lld", argv[1], n);
         int file = open(path, O_RDONLY);
         if (file < 0) {

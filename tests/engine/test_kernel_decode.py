@@ -673,25 +673,3 @@ def test_without_the_codecs_libraries_the_records_are_the_same(codec: Compressio
         assert facts(decoded(_kernel, batch)) == fast
     finally:
         _kernel.use_libraries(True)
-
-
-def test_lz4_that_copies_from_zero_bytes_back_never_shows_other_memory() -> None:
-    """The library takes such blocks and leaves what was in memory before; that must not be other records."""
-    secret = b"".join(builders.batch([Rec(b"secret" * 2000)], n, LZ4) for n in range(20))
-    decoded(_kernel, secret)
-    body = builders.record_body(0, 0, None, b"")[:-2] + encode_varint(3000)
-    total = builders.sized(body + bytes(3000) + b"\0")
-    head = total[: len(total) - 3001]
-    literal = bytes([len(head) << 4 | 15]) + head
-    block = (
-        literal
-        + b"\0\0"
-        + b"\xff" * 11
-        + bytes([3001 - 5 - 4 - 15 - 255 * 11])
-        + b"\x50"
-        + bytes(5)
-    )
-    frame = b"\x04\x22\x4d\x18\x60\x40" + bytes([_kernel.checksum("xxh32", b"\x60\x40") >> 8 & 255])
-    frame += struct.pack("<I", len(block)) + block + bytes(4)
-    columns = decoded(_kernel, builders.batch([Rec()], 0, LZ4, section=frame))
-    assert b"secret" not in bytes(columns.arena)

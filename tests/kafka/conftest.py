@@ -58,7 +58,7 @@ class Written:
 
 @pytest.fixture(scope="session")
 def current(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """A log dir of a 4.3.1 broker with every shape, after a clean stop; `live` beside it is its copy before."""
+    """A log dir of a 4.3.1 broker with every shape, after a clean stop."""
     return _written(tmp_path_factory.mktemp("current"), jars.CURRENT)
 
 
@@ -91,3 +91,23 @@ def _written(home: Path, version: str) -> Written:
             warnings.simplefilter("ignore")
             del session
     return Written(broker.log_dir, truth, version)
+
+
+@pytest.fixture(scope="session")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """A log dir as SIGKILL left it, and what the same broker served after it had recovered it."""
+    from tests.kafka.broker import Broker
+    from tests.kafka.shapes import write_without_waiting
+    from tests.kafka.truth import truth_of
+
+    home = tmp_path_factory.mktemp("crashed")
+    broker = Broker(home)
+    broker.start()
+    try:
+        write_without_waiting(broker.bootstrap, SEED, seconds=3)
+    finally:
+        broker.kill()
+    shutil.copytree(broker.log_dir, home / "copy")
+    with broker:
+        truth = truth_of(broker.bootstrap)
+    return Written(home / "copy", truth, broker.version)

@@ -161,6 +161,27 @@ def fill_legacy(bootstrap: str, seed: int) -> None:
             _send_legacy(session, "upgraded", 60, codec)
 
 
+def write_without_waiting(bootstrap: str, seed: int, seconds: float) -> None:
+    """Keeps the broker writing and rolling, and returns in the middle of it."""
+    session = Session(bootstrap, random.Random(seed))
+    for codec in ("lz4", "none"):
+        session.create(f"crash-{codec}")
+    producers = [
+        clients.producer(bootstrap, acks=1, compression_type=codec) for codec in ("lz4", "none")
+    ]
+    end = time.monotonic() + seconds
+    index = 0
+    while time.monotonic() < end:
+        for codec, producer in zip(("lz4", "none"), producers, strict=True):
+            try:
+                producer.produce(f"crash-{codec}", session.order(index), timestamp=START + index)
+            except BufferError:
+                producer.poll(0.05)
+        index += 1
+    for producer in producers:
+        producer.purge()
+
+
 def _orders(session: Session) -> None:
     session.create("orders", 2)
     session.send("orders", 1200, partitions=2)

@@ -17,7 +17,7 @@ from tests.kafka.record_lines import assert_same_records
 from tests.kafka.truth import PartitionTruth
 from tests.kafka.views import MountView, TreeView, View
 
-KINDS = ("current", "live", "legacy")
+KINDS = ("current", "live", "legacy", "crashed")
 FIELDS_READ = 60
 
 

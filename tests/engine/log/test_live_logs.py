@@ -19,7 +19,7 @@ from engine.log.scan import BatchRun, Damage
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.source_files import SourceFile, SourceRoot
 from engine.units import TopicPartition
-from tests.builders import Rec, batch, patched
+from tests.builders import Rec, batch, last_offset, patched
 from tests.engine.log.folders import LogWriter, offsets_of
 
 
@@ -384,64 +384,75 @@ def test_a_frozen_log_stays_as_it_was_whatever_happens(tmp_path: Path) -> None:
 # All at once
 
 
+class Reader(threading.Thread):
+    """Looks up records and runs of them until it is told to stop; keeps what was wrong."""
+
+    def __init__(self, log: PartitionLog, known: dict[str, int], seed: int) -> None:
+        super().__init__()
+        self.log = log
+        self.known = known
+        self.random = Random(seed)
+        self.stopped = threading.Event()
+        self.wrong: list[object] = []
+        self.looks = 0
+
+    def run(self) -> None:
+        while not self.stopped.is_set():
+            try:
+                self.look()
+                self.looks += 1
+            except FileNotFoundError:
+                pass  # a segment that retention took since the view was made
+            except Exception as error:  # noqa: BLE001  the test shows it
+                self.wrong.append(repr(error))
+
+    def look(self) -> None:
+        first = self.known["start"]
+        view = self.log.view(max_age=self.random.choice((0, 0.2)))
+        first, last = max(first, view.log_start_offset), view.log_end_offset
+        if first >= last:
+            return
+        offset = self.random.randrange(first, last)
+        found = view.record(offset)
+        is_right = found is not None and found[0].value(found[1]) == b"%d" % offset
+        if not is_right and offset >= self.known["start"]:
+            self.wrong.append(("record", offset, found))
+        seen = offsets_of(view, max(first, last - 50), last)
+        if seen and seen != list(range(seen[0], seen[0] + len(seen))):
+            self.wrong.append(("run", seen))
+
+
 def test_readers_beside_a_writer_find_every_record_that_is_there(tmp_path: Path) -> None:
     """Appends in torn pieces, rolls, retention and new views, under threads that look things up."""
     writer = LogWriter(tmp_path)
     log = live_log(writer)
     random = Random(5)
-    known = {"start": 0, "end": 0}
-    stop = threading.Event()
-    wrong: list[object] = []
-
-    def read(seed: int) -> None:
-        own = Random(seed)
-        while not stop.is_set():
-            try:
-                start, end = known["start"], known["end"]
-                view = log.view(max_age=0 if own.random() < 0.5 else 0.2)
-                if view.log_end_offset > end:
-                    end = view.log_end_offset
-                first, last = max(start, view.log_start_offset), view.log_end_offset
-                if first < last:
-                    offset = own.randrange(first, last)
-                    found = view.record(offset)
-                    if found is None or found[0].value(found[1]) != b"%d" % offset:
-                        if offset >= known["start"]:
-                            wrong.append(("record", offset, found))
-                    seen = offsets_of(view, max(first, last - 50), last)
-                    if seen and seen != list(range(seen[0], seen[0] + len(seen))):
-                        wrong.append(("run", seen))
-            except FileNotFoundError:
-                continue  # a segment that retention took since the view was made
-            except Exception as error:
-                wrong.append(repr(error))
-
-    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
+    known = {"start": 0}
+    readers = [Reader(log, known, seed) for seed in range(3)]
     for reader in readers:
         reader.start()
     deadline = time.monotonic() + 2.5
     while time.monotonic() < deadline:
-        count = random.randrange(1, 20)
         base = writer.next_offset
-        new = batch([Rec(b"%d" % (base + n)) for n in range(count)], base)
+        new = batch([Rec(b"%d" % (base + n)) for n in range(random.randrange(1, 20))], base)
         cut = random.randrange(len(new))
         with writer.records_file.open("ab", buffering=0) as file:
             file.write(new[:cut])
             time.sleep(random.random() / 500)
             file.write(new[cut:])
         writer.batches.append(new)
-        writer.next_offset = base + count
-        known["end"] = writer.next_offset
+        writer.next_offset = last_offset(new) + 1
         if random.random() < 0.05:
             writer.roll()
         bases = sorted(int(path.stem) for path in writer.folder.glob("*.log"))
         if len(bases) > 4:
             known["start"] = bases[1]
             (writer.folder / f"{bases[0]:020}.log").unlink()
-    stop.set()
     for reader in readers:
+        reader.stopped.set()
         reader.join()
-    assert wrong == []
+    assert [reader.wrong for reader in readers] == [[], [], []]
+    assert min(reader.looks for reader in readers) > 20
     view = log.view(max_age=0)
     assert view.log_end_offset == writer.next_offset
     assert view.problems == []

@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from engine.errors import SourceError
+from engine.log.log_directory import LogSource, open_source
+from engine.log.problems import Problems
+from engine.log.source_checkpoints import SourceCheckpoints
+from engine.source_files import EntryKind, SourceRoot
+from engine.units import TopicPartition
+from tests.builders import Rec, batch, write_segment
+from tests.engine.log.folders import LogWriter, offsets_of
+from tests.fixtures_data import log_dir, partitions
+
+ONE = [batch([Rec(b"a"), Rec(b"b")])]
+
+
+def make_log_dir(path: Path, *names: str) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    for name in names:
+        write_segment(path / name, ONE)
+    return path
+
+
+def names_of(source: LogSource) -> list[str]:
+    return list(source.partitions(max_age=0))
+
+
+# What a source can be
+
+
+def test_a_log_dir_has_its_partitions_by_name() -> None:
+    source = open_source(str(log_dir("current")))
+    assert names_of(source) == sorted(partitions("current"))
+    assert source.others == ()
+    assert source.problems == []
+    log = source.partitions()["mixed.codecs_in-one-7-0"]
+    assert log.topic_partition == TopicPartition("mixed.codecs_in-one-7", 0)
+    (properties,) = source.meta_properties
+    assert properties is not None
+    assert properties.node_id is not None
+
+
+def test_opening_a_log_dir_looks_at_no_partition(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "a-0", "a-1")
+    source = open_source(str(tmp_path))
+    logs = source.partitions().values()
+    assert [log.is_loaded for log in logs] == [False, False]
+
+
+def test_one_partition_folder_has_the_log_start_of_the_dir_it_lies_in() -> None:
+    source = open_source(str(log_dir("current") / "trimmed-0"))
+    assert names_of(source) == ["trimmed-0"]
+    view = source.partitions()["trimmed-0"].view()
+    assert (view.partition, view.log_start_offset) == (TopicPartition("trimmed", 0), 753)
+    assert view.record(1000) is not None
+
+
+def test_one_records_file_is_a_log_of_its_own() -> None:
+    path = log_dir("current") / "orders-0" / "00000000000000000395.log"
+    source = open_source(str(path))
+    view = source.partitions()["orders-0"].view()
+    assert (view.base_offsets, view.log_start_offset, view.log_end_offset) == ((395,), 395, 790)
+    assert offsets_of(view) == list(range(395, 790))
+    assert view.offset_for_time(0) is not None
+    assert [entry.name.partition(".")[0] for entry in view.files] == [path.stem] * 4
+
+
+def test_a_records_file_below_the_checkpointed_log_start_is_shown_whole(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "t-0")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 500\n")
+    source = open_source(str(tmp_path / "t-0" / f"{0:020}.log"))
+    view = source.partitions()["t-0"].view()
+    assert (view.log_start_offset, view.log_end_offset, view.problems) == (0, 2, [])
+
+
+@pytest.mark.parametrize("name", ["copy.log", f"{35:020}.log.deleted", f"{35:020}.log.swap"])
+def test_a_renamed_records_file_tells_its_base_offset_itself(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "somewhere" / name
+    path.parent.mkdir()
+    path.write_bytes(batch([Rec(b"a"), Rec(b"b")], 35))
+    source = open_source(str(path))
+    (log,) = source.partitions().values()
+    assert log.topic_partition.partition == -1
+    assert log.name == name.partition(".log")[0]
+    assert offsets_of(log.view()) == [35, 36]
+
+
+def test_a_renamed_partition_folder_is_a_topic_of_its_own(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0.backup", ONE)
+    source = open_source(str(tmp_path / "orders-0.backup"))
+    (log,) = source.partitions().values()
+    assert (log.name, log.topic_partition) == ("orders-0.backup", ("orders-0.backup", -1))
+    assert log.view().log_end_offset == 2
+
+
+@pytest.mark.parametrize("ending", ["/", "//", "/.", ""])
+def test_a_path_may_end_as_people_write_it(tmp_path: Path, ending: str) -> None:
+    make_log_dir(tmp_path, "a-0")
+    assert names_of(open_source(f"{tmp_path}{ending}")) == ["a-0"]
+    assert names_of(open_source(f"{tmp_path}/a-0{ending}")) == ["a-0"]
+
+
+def test_a_relative_path_and_a_link_to_a_source_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_log_dir(tmp_path / "data", "a-0")
+    monkeypatch.chdir(tmp_path)
+    assert names_of(open_source("data")) == ["a-0"]
+    assert names_of(open_source("data/a-0")) == ["a-0"]
+    (tmp_path / "link").symlink_to("data")
+    assert names_of(open_source("link")) == ["a-0"]
+
+
+def test_a_log_dir_may_have_no_partition_yet(tmp_path: Path) -> None:
+    make_log_dir(tmp_path)
+    assert names_of(open_source(str(tmp_path))) == []
+
+
+# What is no source
+
+
+def test_what_is_no_source_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file.txt").touch()
+    (tmp_path / "notes.txt").touch()
+    os.mkfifo(tmp_path / "fifo")
+    for path, reason in {
+        "missing": "is not there",
+        "empty": "is empty",
+        "other": "is not a log dir",
+        "notes.txt": "is not a .log file",
+        "fifo": "is neither a folder nor a file",
+        "notes.txt/x": "cannot be read",
+    }.items():
+        with pytest.raises(SourceError, match=reason) as caught:
+            open_source(str(tmp_path / path))
+        assert "\n" not in str(caught.value)
+    with pytest.raises(SourceError, match="no source"):
+        open_source([])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_source_that_may_not_be_read_says_who_may(tmp_path: Path) -> None:
+    make_log_dir(tmp_path / "data", "a-0").chmod(0)
+    with pytest.raises(SourceError, match="may not be read") as caught:
+        open_source(str(tmp_path / "data"))
+    assert "user that owns" in caught.value.hint
+
+
+# What else lies in it
+
+
+def test_what_is_no_partition_stands_apart(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "a-0")
+    (tmp_path / "remote-log-index-cache").mkdir()
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "t--x").mkdir()
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "b-0").symlink_to("a-0")
+    os.mkfifo(tmp_path / "c-0")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "d-0"))
+    for name in ("replication-offset-checkpoint", ".kafka_cleanshutdown", ".lock"):
+        (tmp_path / name).touch()
+    source = open_source(str(tmp_path))
+    assert names_of(source) == ["a-0"]
+    others = {each.name: each.kind for each in source.others}
+    assert others == {
+        "remote-log-index-cache": EntryKind.DIRECTORY,
+        "lost+found": EntryKind.DIRECTORY,
+        "t--x": EntryKind.DIRECTORY,
+        "notes.txt": EntryKind.FILE,
+        "b-0": EntryKind.SYMLINK,
+        "c-0": EntryKind.OTHER,
+        "d-0": EntryKind.OTHER,
+    }
+
+
+def test_folders_on_their_way_out_or_in_have_their_full_name(tmp_path: Path) -> None:
+    marked = [f"t-0.{'0' * 32}{suffix}" for suffix in ("-delete", "-future", "-stray")]
+    make_log_dir(tmp_path, "t-0", *marked)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 1\n")
+    source = open_source(str(tmp_path))
+    assert names_of(source) == sorted(["t-0", *marked])
+    logs = source.partitions()
+    assert {log.topic_partition for log in logs.values()} == {TopicPartition("t", 0)}
+    assert logs["t-0"].view().log_start_offset == 1
+    assert {logs[name].view().log_start_offset for name in marked} == {0}
+
+
+def test_a_second_copy_in_a_later_log_dir_is_told_apart(tmp_path: Path) -> None:
+    first = make_log_dir(tmp_path / "one", "a-0", "b-0")
+    second = make_log_dir(tmp_path / "two", "b-0", "c-0")
+    third = make_log_dir(tmp_path / "three", "b-0")
+    source = open_source([str(first), str(second), str(third)])
+    assert names_of(source) == ["a-0", "b-0", "b-0@2", "b-0@3", "c-0"]
+    logs = source.partitions()
+    assert [logs[name].root.path for name in ("b-0", "b-0@2", "b-0@3")] == [
+        str(first),
+        str(second),
+        str(third),
+    ]
+    assert [problem["kind"] for problem in source.problems] == ["second_copy"] * 2
+    assert logs["b-0@2"].topic_partition == TopicPartition("b", 0)
+
+
+def test_names_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
+    make_log_dir(tmp_path)
+    odd = os.fsencode(str(tmp_path)) + b"/t\xff\n-0"
+    os.mkdir(odd)
+    (Path(os.fsdecode(odd)) / f"{0:020}.log").write_bytes(ONE[0])
+    (name,) = names_of(open_source(str(tmp_path)))
+    assert os.fsencode(name) == b"t\xff\n-0"
+
+
+# Following
+
+
+def test_partitions_come_and_go(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "a-0", "b-0")
+    source = open_source(str(tmp_path))
+    a = source.partitions()["a-0"]
+    write_segment(tmp_path / "c-0", ONE)
+    shutil.rmtree(tmp_path / "b-0")
+    assert names_of(source) == ["a-0", "c-0"]
+    assert source.partitions()["a-0"] is a
+    (tmp_path / "a-0").rename(tmp_path / f"a-0.{'1' * 32}-delete")
+    assert names_of(source) == [f"a-0.{'1' * 32}-delete", "c-0"]
+
+
+def test_the_list_is_made_again_only_when_it_can_have_changed(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "a-0")
+    source = open_source(str(tmp_path))
+    first = source.partitions(max_age=0)
+    time.sleep(0.06)
+    source.partitions(max_age=0)
+    again = source.partitions(max_age=0)
+    assert source.partitions(max_age=0) is again
+    assert dict(first) == dict(again)
+
+
+def test_a_snapshot_stays_as_it_was(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "a-0")
+    source = open_source(str(tmp_path), snapshot=True)
+    write_segment(tmp_path / "b-0", ONE)
+    assert names_of(source) == ["a-0"]
+    assert source.is_snapshot
+
+
+def test_a_broker_that_holds_the_lock_is_seen(tmp_path: Path) -> None:
+    import subprocess
+
+    make_log_dir(tmp_path, "a-0")
+    (tmp_path / ".lock").touch()
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX);"
+        "print('locked', flush=True); sys.stdin.read()"
+    )
+    source = open_source(str(tmp_path))
+    assert source.broker_pid is None
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / ".lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        assert open_source(str(tmp_path)).broker_pid == process.pid
+        below = open_source(str(tmp_path / "a-0"))
+        assert below.broker_pid == process.pid
+        assert below.partitions()["a-0"].is_live()
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+    assert open_source(str(tmp_path)).broker_pid is None
+
+
+@pytest.mark.slow
+def test_ten_thousand_partitions_cost_less_than_a_kilobyte_each(tmp_path: Path) -> None:
+    make_log_dir(tmp_path)
+    for number in range(10_000):
+        (tmp_path / f"topic-{number}").mkdir()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    source = open_source(str(tmp_path))
+    assert len(source.partitions()) == 10_000
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (after - before) / 10_000 < 1024
+
+
+def test_closing_a_source_leaves_what_is_held(tmp_path: Path) -> None:
+    make_log_dir(tmp_path, "a-0")
+    source = open_source(str(tmp_path / "a-0"))
+    view = source.partitions()["a-0"].view()
+    segment = view.active_segment
+    assert segment is not None
+    file = segment.file
+    source.close()
+    assert file.read_at(0, 8) == bytes(8)
+
+
+# Checkpoints
+
+
+def test_checkpoints_are_read_when_they_change(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    partition = TopicPartition("topic", 0)
+    with SourceRoot(str(tmp_path)) as root:
+        problems = Problems()
+        read = SourceCheckpoints(root, problems)
+        frozen = SourceCheckpoints(root, problems, frozen=True)
+        assert read.high_watermark(partition) is None
+        for name in ("replication", "log-start", "recovery-point", "cleaner"):
+            writer.checkpoint(f"{name}-offset-checkpoint", 17)
+        time.sleep(0.25)
+        assert read.high_watermark(partition) == 17
+        assert read.log_start_offset(partition) == 17
+        assert read.recovery_point(partition) == 17
+        assert read.cleaner_offset(partition) == 17
+        assert frozen.high_watermark(partition) is None
+        writer.high_watermark(18)
+        assert read.high_watermark(partition) == 17
+        time.sleep(0.25)
+        assert read.all_high_watermarks() == {partition: 18}
+        assert len(problems) == 0
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"0\n", b"0\n2147483647\n", b"9\n0\n", b"0\n1\nx\n", b"\xff"]
+)
+def test_a_checkpoint_that_is_broken_is_as_if_it_were_not_there(
+    tmp_path: Path, data: bytes
+) -> None:
+    writer = LogWriter(tmp_path)
+    writer.append_records(b"a")
+    for name in ("replication-offset-checkpoint", "log-start-offset-checkpoint"):
+        (tmp_path / name).write_bytes(data)
+    view = writer.view()
+    assert (view.log_start_offset, view.high_watermark, view.log_end_offset) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"), [(-7, 0), (0, 0), (2, 2), (3, 3), (4, 3), (2**62, 3)]
+)
+def test_a_high_watermark_lies_between_log_start_and_log_end(
+    tmp_path: Path, stated: int, expected: int
+) -> None:
+    writer = LogWriter(tmp_path)
+    writer.append_records(b"a", b"b", b"c")
+    writer.high_watermark(stated)
+    assert writer.view().high_watermark == expected
