@@ -1,4 +1,4 @@
-/* The codecs' own libraries, looked up at first use, and the frames that Kafka's clients put around them.
+/* The codecs' own libraries, looked up once, and the frames that Kafka's clients put around them.
  *
  * A function here either inflates the whole payload as Kafka's reader would, or refuses; who gets a refusal
  * asks engine.coding.compression, which also knows what to say and what came out before the damage.
@@ -58,30 +58,31 @@ static int kfs_symbol(void *library, const char *name, void *slot) {
     return symbol != NULL;
 }
 
-/* Opens what is installed; must run once before any context is made. `allowed` is a mask of codecs. */
-static void kfs_codecs_init(int allowed) {
-    memset(&kfs_library, 0, sizeof kfs_library);
-    kfs_library_crc32 = NULL;
+/* Opens what is installed; must run once, before anything else here. */
+static void kfs_codecs_init(void) {
     void *library;
-    if ((allowed >> KFS_CODEC_ZSTD & 1) && (library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL)))
+    if ((library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL)))
         if (!(kfs_symbol(library, "ZSTD_createDCtx", &kfs_library.zstd_create) &
               kfs_symbol(library, "ZSTD_freeDCtx", &kfs_library.zstd_free) &
               kfs_symbol(library, "ZSTD_isError", &kfs_library.zstd_is_error) &
               kfs_symbol(library, "ZSTD_decompressDCtx", &kfs_library.zstd_decompress)))
             kfs_library.zstd_decompress = NULL;
-    if ((allowed >> KFS_CODEC_LZ4 & 1) && (library = dlopen("liblz4.so.1", RTLD_NOW | RTLD_LOCAL)))
+    if ((library = dlopen("liblz4.so.1", RTLD_NOW | RTLD_LOCAL)))
         if (!(kfs_symbol(library, "LZ4_decompress_safe", &kfs_library.lz4_block) &
               kfs_symbol(library, "LZ4_decompress_safe_usingDict", &kfs_library.lz4_linked_block)))
             kfs_library.lz4_block = NULL;
-    if ((allowed >> KFS_CODEC_GZIP & 1) && (library = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL)))
+    if ((library = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL)))
         if (!(kfs_symbol(library, "libdeflate_crc32", &kfs_library_crc32) &
               kfs_symbol(library, "libdeflate_alloc_decompressor", &kfs_library.deflate_create) &
               kfs_symbol(library, "libdeflate_free_decompressor", &kfs_library.deflate_free) &
               kfs_symbol(library, "libdeflate_gzip_decompress_ex", &kfs_library.deflate_gzip)))
             kfs_library.deflate_gzip = NULL;
-    if ((allowed >> KFS_CODEC_SNAPPY & 1) && (library = dlopen("libsnappy.so.1", RTLD_NOW | RTLD_LOCAL)))
+    if ((library = dlopen("libsnappy.so.1", RTLD_NOW | RTLD_LOCAL)))
         kfs_symbol(library, "snappy_uncompress", &kfs_library.snappy_block);
 }
+
+/* Set to refuse everything, for tests. */
+static int kfs_no_libraries;
 
 /* What one call needs at a time; contexts are reused, never shared by two calls at once. */
 typedef struct {
@@ -266,6 +267,7 @@ static int kfs_inflate(kfs_codec_contexts *contexts, int codec, int magic, const
                        size_t limit, kfs_bytes *to) {
     size_t before = to->size;
     int done = 0;
+    if (KFS_UNLIKELY(kfs_no_libraries)) return 0;
     if (codec == KFS_CODEC_GZIP) done = kfs_inflate_gzip(contexts, p, n, limit, to);
     if (codec == KFS_CODEC_SNAPPY) done = kfs_inflate_snappy(p, n, limit, to);
     if (codec == KFS_CODEC_LZ4) done = kfs_inflate_lz4(p, n, limit, magic != 0, to);

@@ -93,7 +93,8 @@ cdef extern from "_kernel.h" nogil:
     uint32_t kfs_crc32c_by_table(const uint8_t *p, size_t n)
     uint32_t kfs_crc32(const uint8_t *p, size_t n)
     uint32_t kfs_xxh32(const uint8_t *p, size_t n)
-    void kfs_codecs_init(int allowed)
+    void kfs_codecs_init()
+    int kfs_no_libraries
     void kfs_contexts_free(kfs_codec_contexts *contexts)
     int kfs_reserve(kfs_bytes *bytes, size_t more)
     int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_position, int64_t largest,
@@ -143,20 +144,21 @@ cdef extern from "errno.h" nogil:
     int errno
 
 
-DEF ROW_SIZE = 80
-DEF RECORD_SIZE = 64
-DEF KEPT_BLOCKS = 4
-DEF KEPT_WORKERS = 4
-DEF LARGEST_KEPT = 4 << 20
-"""Memory up to this size is kept for the next call: fresh pages cost more than filling them."""
-DEF ALL_CODECS = 0x1F
-
+cdef enum:
+    ROW_SIZE = 80
+    RECORD_SIZE = 64
+    SMALLEST_SCRATCH = 256
+    MOST_RECORDS = 0x7FFFFFFF  # that a batch can state
+    # Memory up to this size is kept for the next call: fresh pages cost more than filling them.
+    LARGEST_KEPT = 4 << 20
+    KEPT_BLOCKS = 4
+    KEPT_WORKERS = 4
 
 cdef int64_t LARGEST_BATCH = DEFAULT_BUDGETS.batch_bytes
 cdef object EMPTY = np.empty(0, RECORD_DTYPE)
 
 kfs_checksums_init()
-kfs_codecs_init(ALL_CODECS)
+kfs_codecs_init()
 
 
 # ---- memory that outlives a call ---------------------------------------------------------------
@@ -278,8 +280,8 @@ cdef class _Run:
         self.run.start_position = start_position
         self.run.rows = <const kfs_row *>self.table.data
         self.run.limits.inflated = budgets.inflated_bytes
-        self.run.limits.records = budgets.records_per_batch
-        self.run.limits.headers = budgets.headers_per_record
+        self.run.limits.records = min(budgets.records_per_batch, MOST_RECORDS)
+        self.run.limits.headers = min(budgets.headers_per_record, MOST_RECORDS)
         self.problems = []
         self.worker = _take_worker()
         self.run.contexts = &self.worker.contexts
@@ -294,7 +296,7 @@ cdef class _Run:
     cdef int attend(self, int reason, int32_t row, kfs_payload *payload, kfs_problem *problem) except -1:
         """See to a row that the C code could not finish: note its problem, or inflate it in Python."""
         cdef size_t before, start
-        cdef int again
+        cdef int again, partial
         if reason == KFS_NO_MEMORY:
             raise MemoryError
         if reason == KFS_BAD_TABLE:
@@ -307,9 +309,10 @@ cdef class _Run:
         self.append(inflated)
         start = self.run.arena.size - <size_t>len(inflated)
         before = self.run.records.size
+        partial = trouble is not None
         with nogil:
             again = kfs_read_inflated(
-                &self.run, row, start, self.run.arena.size - start, trouble is not None, problem)
+                &self.run, row, start, self.run.arena.size - start, partial, problem)
         if again == KFS_NO_MEMORY:
             raise MemoryError
         if trouble is not None:
@@ -369,7 +372,7 @@ def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, in
     cdef _Bytes room = _hold(scratch, True)
     cdef kfs_location found
     cdef int result, error = 0
-    if room.size < 256:
+    if room.size < SMALLEST_SCRATCH:
         raise ValueError("the scratch buffer needs 256 bytes or more")
     with nogil:
         result = kfs_locate(fd, position, end, target, largest, <uint8_t *>room.data, room.size, &found)
@@ -573,5 +576,5 @@ def checksum(str name, data):
 
 def use_libraries(bint use):
     """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""
-    _idle_workers.clear()
-    kfs_codecs_init(ALL_CODECS if use else 0)
+    global kfs_no_libraries
+    kfs_no_libraries = not use

@@ -54,7 +54,7 @@ class ActiveTail:
         self.next_offset = self._before_last = files.base_offset
         self._last_position: Position = -1
         self._last_header = b""
-        status = files.open().file.stat()
+        status = files.ensure_open().file.stat()
         self._stamp = _stamp_of(status)
         files.remember_places()
         self.segment = LogSegment(files, 0, budgets=budgets)
@@ -92,7 +92,7 @@ class ActiveTail:
             return False
         self._stamp = stamp
         # A preallocated file grows without a change of size, and mtime moves in ticks: so look.
-        if size > end and any(self._files.open().file.read_at(end, _HEADER)):
+        if size > end and any(self._files.ensure_open().file.read_at(end, _HEADER)):
             reached = self._take(self._scan(end, size, resync=False), end, state, is_search=False)
             if reached > end:
                 self.has_grown = True
@@ -113,7 +113,7 @@ class ActiveTail:
         """Whether the last good batch still stands where it stood: nothing was truncated and rewritten."""
         if self._last_position < 0:
             return True
-        found = self._files.open().file.read_at(self._last_position, _HEADER)
+        found = self._files.ensure_open().file.read_at(self._last_position, _HEADER)
         return found == self._last_header
 
     def _search_behind(
@@ -135,7 +135,7 @@ class ActiveTail:
     ) -> Iterator[BatchRun | Damage]:
         """Like the segment's own, without noting what is damaged: perhaps it is just being written."""
         return scan(
-            self._files.open().file,
+            self._files.ensure_open().file,
             start,
             size,
             path=self._files.path,

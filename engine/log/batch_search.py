@@ -7,12 +7,18 @@ that no batch has may be one that was lost.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from engine import kernel
+from engine.errors import CorruptRecordError
 from engine.log.scan import BatchRun, Damage
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset
+
+if TYPE_CHECKING:
+    from engine.log.log_segment import LogSegment
 
 
 class BatchSearch:
@@ -89,6 +95,23 @@ class BatchSearch:
             if self._below <= first <= self._offset and (last is None or last >= self._offset):
                 return damage
         return None
+
+
+def check_gap(segment: LogSegment, offset: Offset, next_base: Offset) -> None:
+    """An offset that no batch has is not in a gap when the batch behind it reaches into the next segment.
+
+    Raises:
+        CorruptRecordError: it does, so it may be the one that held the offset.
+    """
+    after = segment.locate(offset)
+    if after is not None and after.last_offset >= next_base:
+        raise CorruptRecordError(
+            "a batch states offsets of the next segment",
+            path=segment.path,
+            position=after.position,
+            expected=f"below {next_base}",
+            found=after.last_offset,
+        )
 
 
 def first_offset(run: BatchRun) -> Offset:

@@ -117,13 +117,13 @@ class LogSegment:
     @property
     def file(self) -> SourceFile:
         """The records file, opened if it is not."""
-        return self.files.open().file
+        return self.files.ensure_open().file
 
     @property
     def end(self) -> Position:
         """Where its batches end: the file's size, or what is known to be good of an active one."""
         end = self._end
-        return self.files.open().size if end is None else end
+        return self.files.ensure_open().size if end is None else end
 
     @property
     def tail_end(self) -> Position:
@@ -141,7 +141,7 @@ class LogSegment:
     @property
     def identity(self) -> tuple[int, int]:
         """Device and inode of the records file."""
-        file = self.files.open().file
+        file = self.files.ensure_open().file
         return file.device, file.inode
 
     @property
@@ -169,7 +169,7 @@ class LogSegment:
         files = self.files
         opened = files.opened
         if opened is None:
-            opened = files.open()
+            opened = files.ensure_open()
         else:
             opened.was_used = True
         end = self._end
@@ -203,7 +203,7 @@ class LogSegment:
         files = self.files
         opened = files.opened
         if opened is None:
-            opened = files.open()
+            opened = files.ensure_open()
         else:
             opened.was_used = True
         end = self._end
@@ -284,7 +284,7 @@ class LogSegment:
 
         The position, and the base offset there.
         """
-        opened = self.files.open()
+        opened = self.files.ensure_open()
         prover = Resync(opened.file, self.end, self.budgets)
         target = offset
         for _ in range(_MOST_STEPS_BACK):
@@ -318,7 +318,7 @@ class LogSegment:
 
         Damage is noted in the partition's problems.
         """
-        opened = self.files.open()
+        opened = self.files.ensure_open()
         if next_offset is None and not start:
             next_offset = self.base_offset
         items = scan(

@@ -21,6 +21,7 @@ from engine.errors import (
 )
 from engine.file_names import kraft_checkpoint_name
 from engine.log import stable_offset
+from engine.log.batch_search import check_gap
 from engine.log.decode_errors import decode_error
 from engine.log.fetch import FetchIsolation, read_up_to, upper_bound
 from engine.log.fetched_records import FetchedRecords
@@ -294,7 +295,11 @@ class LogView:
             return None
         segment = self.segment_at(place)
         run = segment.batch(offset)
-        return None if run is None else (segment, run)
+        if run is not None:
+            return segment, run
+        if offset < self._next_base(segment):
+            check_gap(segment, offset, self._next_base(segment))
+        return None
 
     def record(self, offset: Offset) -> tuple[Columns, int] | None:
         """The record with exactly this offset: its batch's records and its place in them.

@@ -206,7 +206,7 @@ class SegmentFiles:
         """The offset index."""
         return self.relative(offset_index_name(self.base_offset))
 
-    def open(self) -> OpenSegment:
+    def ensure_open(self) -> OpenSegment:
         """The files, opened if they are not."""
         opened = self.opened
         if opened is None:
@@ -240,7 +240,7 @@ class SegmentFiles:
     def remember_places(self) -> WalkedHints:
         """From now on, hints that learn where batches start; for the active segment."""
         if self.walked is None:
-            opened = self.open()
+            opened = self.ensure_open()
             self.walked = opened.hints = WalkedHints(opened.hints)
         return self.walked
 

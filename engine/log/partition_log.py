@@ -336,7 +336,7 @@ class PartitionLog:
         view = self.view()
         most = most_files // _FILES_PER_SEGMENT
         for place in range(min(len(view), most)):
-            view.segment_at(place).files.open()
+            view.segment_at(place).files.ensure_open()
         if len(view) > most:
             self.problems.add(
                 "not_held_open",

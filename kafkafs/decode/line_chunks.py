@@ -20,8 +20,8 @@ class Chunk(NamedTuple):
         part: which of the stream's parts.
         start, end: positions in its file, between batches.
         next_offset, scan_end: what the scan that measured it knew, so that it words damage the same again.
-        first_record: of a batch with very much text, the record that this piece of it begins with; for
-            whole batches -1.
+        first_record, piece_text: of a batch with very much text, the record that this piece of it begins
+            with and the bytes of text that were enough; for whole batches both 0.
         rows: good batches in it.
         fates: a byte for each of them, if some are transactional.
     """
@@ -34,13 +34,14 @@ class Chunk(NamedTuple):
     next_offset: Offset
     scan_end: Position
     first_record: int
+    piece_text: int
     rows: int
     fates: bytes | None
 
     @property
     def is_whole(self) -> bool:
         """Whether it has all records of its batches."""
-        return self.first_record < 0
+        return not self.piece_text
 
     @property
     def text_size(self) -> int:

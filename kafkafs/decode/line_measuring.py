@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.budgets import MiB
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
@@ -29,6 +30,9 @@ GROUP_TEXT = 256 * 1024
 """Bytes of text that one call of the kernel should give."""
 LARGE_TEXT = 4 * 1024 * 1024
 """A batch with more text than this is cut into chunks."""
+PIECE_TEXT = 1 * MiB
+MOST_PIECES = 16
+LARGEST_PIECE = 16 * MiB
 JOINED_TEXT = 64 * 1024
 """A last chunk below this size is continued when the stream grows."""
 MOST_FACTS = 16
@@ -139,7 +143,7 @@ class PartMeasuring:
             own = None if fates is None else fates[row:done]
             findings.has_open |= own is not None and bool((own == _OPEN).any())
             if result.size > LARGE_TEXT:
-                self._measure_large(run, row, fates, extra)
+                self._measure_large(run, row, fates, result.size, extra)
             else:
                 self._add(result.size + extra, own, done - row)
                 self._seen_offset = int(table["last_offset"][done - 1]) + 1
@@ -147,8 +151,9 @@ class PartMeasuring:
                     self._close(_end_of(run, done - 1), self._seen_offset)
             row = done
 
-    def _measure_large(self, run: BatchRun, row: int, fates: Fates, extra: int) -> None:
-        """Cut the text of one batch into chunks."""
+    def _measure_large(self, run: BatchRun, row: int, fates: Fates, size: int, extra: int) -> None:
+        """Cut the text of one batch into chunks: not too many, since each decodes all of the batch."""
+        piece = min(max(PIECE_TEXT, size // MOST_PIECES), LARGEST_PIECE)
         start, end = int(run.table["position"][row]), _end_of(run, row)
         expected = self._seen_offset
         self._close(start, expected)
@@ -156,11 +161,11 @@ class PartMeasuring:
         record, is_last = 0, False
         while not is_last:
             result = self._rendering.lines(
-                run, row, row + 1, fates, first_record=record, measure=True
+                run, row, row + 1, fates, first_record=record, enough=piece, measure=True
             )
             is_last = result.rows_done > 0
             self._add(result.size + (extra if is_last else 0), own, 1)
-            self._commit(end, record)
+            self._commit(end, record, piece)
             self._begin(start, expected)
             record = result.next_record
         self._seen_offset = int(run.table["last_offset"][row]) + 1
@@ -199,11 +204,11 @@ class PartMeasuring:
         self._has_fates |= fates is not None
         self._fates.append(bytes(rows) if fates is None else fates.tobytes())
 
-    def _commit(self, end: Position, first_record: int = -1) -> None:
+    def _commit(self, end: Position, first_record: int = 0, piece_text: int = 0) -> None:
         if self._size:
             chunk = Chunk(
                 self._text_start, self._text_start + self._size, self._part, self._start, end,
-                self._next_offset, self._scan_end, first_record, self._rows,
+                self._next_offset, self._scan_end, first_record, piece_text, self._rows,
                 b"".join(self._fates) if self._has_fates else None,
             )  # fmt: skip
             self._chunks.commit(chunk)

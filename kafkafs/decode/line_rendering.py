@@ -17,8 +17,6 @@ from kafkafs.decode.error_line import QUIET_KINDS, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import Chunk
 
-PIECE_TEXT = 1 * MiB
-"""Bytes of text in a piece of a batch that has very much of it; only a larger record makes one larger."""
 _MOST_READ = 4 * MiB
 
 Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
@@ -57,14 +55,15 @@ class Rendering(NamedTuple):
         last_row: int,
         fates: Fates,
         *,
-        first_record: int = -1,
+        first_record: int = 0,
+        enough: int = 0,
         measure: bool = False,
     ) -> kernel.LinesResult:
-        """The lines of some of a run's batches, or of a piece of one from `first_record` on."""
+        """The lines of some of a run's batches, or a piece of one: from a record on, until it is enough."""
         return kernel.lines(
             run.buffer, run.table, first_row, last_row, start_position=run.start_position,
             options=self.options, fates=fates, measure=measure, budgets=self.budgets,
-            enough=NO_BOUND if first_record < 0 else PIECE_TEXT, first_record=first_record,
+            enough=enough or NO_BOUND, first_record=first_record,
         )  # fmt: skip
 
     def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
@@ -91,22 +90,24 @@ class Rendering(NamedTuple):
             fates = None
             if chunk.fates is not None:
                 fates = np.frombuffer(chunk.fates, np.uint8)[seen - len(run.table) : seen]
-            self._render(run, fates, file.path, chunk.first_record, out)
+            self._render(run, fates, file.path, chunk, out)
             if item.end_position >= chunk.end:
                 break
         return _as_measured(b"".join(out), chunk, file)
 
     def _render(
-        self, run: BatchRun, fates: Fates, path: str, first_record: int, out: list[bytes]
+        self, run: BatchRun, fates: Fates, path: str, chunk: Chunk, out: list[bytes]
     ) -> None:
         """Append a run's text; what keeps a batch from being decoded whole follows its records."""
         row, count = 0, len(run.table)
         while row < count:
-            result = self.lines(run, row, count, fates, first_record=first_record)
+            result = self.lines(
+                run, row, count, fates, first_record=chunk.first_record, enough=chunk.piece_text
+            )
             out.append(result.text or b"")
             if result.problem is not None:
                 out.append(problem_line(result.problem, run.table[result.problem.row], path))
-            if first_record >= 0:
+            if not chunk.is_whole:
                 return
             row += result.rows_done
 

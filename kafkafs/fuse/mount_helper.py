@@ -46,8 +46,13 @@ def parse_helper_args(argv: Sequence[str]) -> tuple[list[str], str, MountOptions
     if len(places) < 2:
         raise MountError("mount helper: SOURCE MOUNTPOINT [-o OPTIONS] expected", usage=True)
     sources = [_source(place) for place in places[:-1]]
-    chosen = parse_options(options)
+    # mount(8) says rw when fstab says nothing; the mount is read-only all the same, and shown so.
+    chosen = parse_options(_without_rw(options))
     return sources, places[-1], replace(chosen, foreground=False, dry_run=fake or chosen.dry_run)
+
+
+def _without_rw(options: Sequence[str]) -> list[str]:
+    return [",".join(item for item in text.split(",") if item != "rw") for text in options]
 
 
 def _source(text: str) -> str:

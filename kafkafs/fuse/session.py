@@ -35,7 +35,7 @@ EXIT_CANNOT_READ = 3
 SNAPSHOT_SECONDS = 3600.0
 STOP_SECONDS = 2.0
 """How long requests that are being served may take after a stop."""
-TRIM_SECONDS = 0.25
+TRIM_SECONDS = 0.5
 TRIM_AT_ONCE = 20_000
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

@@ -15,11 +15,11 @@ from kafkafs.decode.error_line import exception_facts, plain_json
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.landmarks import first_offset, last_offset, segment_landmarks
+from kafkafs.tree.landmarks import first_offset, has_records, last_offset, segment_landmarks
 from kafkafs.tree.line_files import LineFile
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
-from kafkafs.tree.partition import Partition, PartitionNode
+from kafkafs.tree.partition import Partition, PartitionNode, tried_again
 from kafkafs.tree.path_names import OffsetRange, parse_range
 from kafkafs.tree.plain_files import FailingFile, PlainLink
 from kafkafs.tree.ranges import offsets_of_range
@@ -34,6 +34,7 @@ class OffsetFolder(PartitionNode):
 
     __slots__ = ()
 
+    @tried_again
     def lookup(self, name: str) -> Node:
         """See Directory."""
         match = _RECORD.fullmatch(name)
@@ -56,7 +57,7 @@ class OffsetFolder(PartitionNode):
         """See Directory."""
         partition = self.partition
         view = partition.view()
-        if after < _AFTER_LINKS - 1 and first_offset(partition, view) is not None:
+        if after < _AFTER_LINKS - 1 and has_records(partition, view):
             for index, name in enumerate(("earliest", "latest")):
                 if FIRST_COOKIE + index > after:
                     yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)

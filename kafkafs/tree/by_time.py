@@ -9,18 +9,19 @@ from engine.log.log_view import LogView
 from engine.units import MAX_INT64
 from kafkafs.tree.by_offset import offset_link
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.landmarks import first_offset, last_offset
+from kafkafs.tree.landmarks import first_offset, has_records, last_offset
 from kafkafs.tree.line_files import LineFile
 from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
 from kafkafs.tree.log_slices import SliceFolder
 from kafkafs.tree.node import Entry, Kind, Node
-from kafkafs.tree.partition import Partition, PartitionNode
+from kafkafs.tree.partition import Partition, PartitionNode, tried_again
 from kafkafs.tree.path_names import Period, day_name, parse_instant, parse_period
 from kafkafs.tree.ranges import offsets_of_period
 from kafkafs.tree.streams import LineSource
 
 DAY_MS = 24 * 60 * 60 * 1000
 _AFTER_LINKS = FIRST_COOKIE + 2
+MOST_LOOKS = 10
 
 
 class TimeFolder(PartitionNode):
@@ -33,6 +34,7 @@ class TimeFolder(PartitionNode):
         """See Directory."""
         return True
 
+    @tried_again
     def lookup(self, name: str) -> Node:
         """See Directory."""
         partition = self.partition
@@ -56,27 +58,34 @@ class TimeFolder(PartitionNode):
         """See Directory."""
         partition = self.partition
         view = partition.view()
-        if after < _AFTER_LINKS - 1 and first_offset(partition, view) is not None:
+        if after < _AFTER_LINKS - 1 and has_records(partition, view):
             for index, name in enumerate(("earliest", "latest")):
                 if FIRST_COOKIE + index > after:
                     yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
-        for day in days_with_records(view, max(after - _AFTER_LINKS + 1, 0)):
+        for day in days_with_records(partition, max(after - _AFTER_LINKS + 1, 0)):
             day_of = day_name(day * DAY_MS)
             if day_of is None:
                 return
             yield entry(self, day_of, Kind.DIRECTORY, day + _AFTER_LINKS)
 
 
-def days_with_records(view: LogView, first_day: int) -> Iterator[int]:
+def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:
     """Days since 1970, from one on, whose period is not empty.
 
     The first record at or after a day's start is also that of every day up to its own, so the days between
     are empty and one look-up leads from day to day. Days before 1970 are not looked for.
     """
     day = first_day
+    view, looks = partition.view(), 0
     while True:
         try:
             found = view.offset_for_time(day * DAY_MS)
+        except FileNotFoundError:  # the oldest segment was deleted meanwhile
+            looks += 1
+            if looks > MOST_LOOKS:
+                return
+            view = partition.view_again()
+            continue
         except KafkaStorageError:
             return
         if found is None:

@@ -26,6 +26,14 @@ def first_offset(partition: Partition, view: LogView) -> Offset | None:
         return view.log_start_offset
 
 
+def has_records(partition: Partition, view: LogView) -> bool:
+    """Whether the log has a first record, which may be on its way out."""
+    try:
+        return first_offset(partition, view) is not None
+    except FileNotFoundError:
+        return True
+
+
 def last_offset(partition: Partition, view: LogView) -> Offset | None:
     """The offset of the log's last record; one below the log end where its batch is damaged."""
     end = view.log_end_offset
@@ -80,6 +88,8 @@ def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -
             continue
         try:
             offset = partition.records.first_at(view, start, limit)
+        except FileNotFoundError:
+            continue
         except KafkaStorageError:
             offset = start
         if offset is not None and offset > after:

@@ -12,7 +12,7 @@ from kafkafs.decode.line_stream import LineReader, LineStream
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
-from kafkafs.tree.partition import Partition
+from kafkafs.tree.partition import Partition, tried_again
 from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of
 
@@ -70,6 +70,7 @@ class LineFile(File):
         self.partition = partition
         self._source = source
 
+    @tried_again
     def attrs(self) -> Attrs:
         """See Node."""
         partition = self.partition
@@ -94,6 +95,7 @@ class LineFile(File):
         facts = {"damagedPlaces": found.damage_count, "first": found.damage}
         return {"user.kafka.error": plain_json(facts)}
 
+    @tried_again
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
         partition = self.partition

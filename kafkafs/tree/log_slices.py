@@ -25,7 +25,7 @@ from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
-from kafkafs.tree.partition import Partition, PartitionNode
+from kafkafs.tree.partition import Partition, PartitionNode, tried_again
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.plain_files import BytesFile
 from kafkafs.tree.ranges import offsets_of_period
@@ -133,6 +133,7 @@ class SliceFolder(PartitionNode):
         """See Directory."""
         return True
 
+    @tried_again
     def lookup(self, name: str) -> Node:
         """See Directory."""
         partition = self.partition
@@ -191,9 +192,15 @@ class SliceFile(File):
         self._folder = folder
         self._base = base_offset
 
+    @property
+    def partition(self) -> Partition:
+        """The partition whose log it is."""
+        return self._folder.partition
+
+    @tried_again
     def attrs(self) -> Attrs:
         """See Node."""
-        partition = self._folder.partition
+        partition = self.partition
         view = partition.view()
         piece = self._piece(view)
         owner = partition.owner(view)
@@ -205,9 +212,10 @@ class SliceFile(File):
         size = piece.end_position - piece.position
         return owner.file(self.path, size, mtime, partition.ttl(view))
 
+    @tried_again
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
-        piece = self._piece(self._folder.partition.view())
+        piece = self._piece(self.partition.view())
         return FileContent(piece.segment.file, piece.position, piece.end_position)
 
     def _piece(self, view: LogView) -> Slice:

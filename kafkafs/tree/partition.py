@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from engine.errors import SourceRefusedError
 from engine.kernel import LineOptions
@@ -37,6 +39,13 @@ class Partition:
         """The log as it is now. Raises NotFound when its folder is gone."""
         try:
             return self.log.view()
+        except FileNotFoundError:
+            raise NotFound(self.name, "the partition's folder is gone") from None
+
+    def view_again(self) -> LogView:
+        """The log as it is now, looked at anew. Raises NotFound when its folder is gone."""
+        try:
+            return self.log.view(0.0)
         except FileNotFoundError:
             raise NotFound(self.name, "the partition's folder is gone") from None
 
@@ -75,6 +84,44 @@ class Partition:
     def ttl(self, view: LogView) -> float:
         """For how long an answer about this view may be kept, in seconds."""
         return self.context.ttl(view.live)
+
+
+class InPartition(Protocol):
+    """A node of a partition."""
+
+    path: str
+
+    @property
+    def partition(self) -> Partition:
+        """The partition."""
+
+
+N = TypeVar("N", bound=InPartition)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def tried_again(
+    method: Callable[Concatenate[N, P], R],
+) -> Callable[Concatenate[N, P], R]:
+    """A method that is called once more with a new view of the log when a file was gone.
+
+    A segment that retention or compaction takes between a look at the folder and its use is no reason to
+    miss a record that is still there. Gone both times is NotFound.
+    """
+
+    @wraps(method)
+    def call(node: N, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(node, *args, **kwargs)
+        except FileNotFoundError:
+            node.partition.view_again()
+        try:
+            return method(node, *args, **kwargs)
+        except FileNotFoundError:
+            raise NotFound(node.path, "deleted a moment ago") from None
+
+    return cast("Callable[Concatenate[N, P], R]", call)
 
 
 class PartitionNode(Directory):

@@ -33,6 +33,7 @@ from tests.damage.cases import (
     records,
 )
 from tests.damage.reader import Look
+from tests.damage.survey import Survey
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
 RECORDS = "t-0/records/00000000000000000000.jsonl"
@@ -138,15 +139,25 @@ BOMBS: dict[str, tuple[bytes, str]] = {
 }
 
 
+def parsed(found: Survey) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The values and the errors of the one segment."""
+    facts = [json.loads(line) for line in found.files[RECORDS].splitlines()]
+    errors = [fact["error"] for fact in facts if "error" in fact]
+    return [fact["value"] for fact in facts if "value" in fact], errors
+
+
 @pytest.mark.parametrize("case", BOMBS)
 def test_faults_048_to_054_a_bomb_is_an_error_at_its_place(
     tmp_path: Path, look: Look, case: str
 ) -> None:
     bomb, kind = BOMBS[case]
-    found = look(around(tmp_path, bomb))
-    assert found.values() == GOOD_VALUES
-    (error,) = found.errors()
-    assert (error["kind"], error["position"], error["length"]) == (kind, AT, len(bomb))
+    found = look(around(tmp_path, bomb), only=[RECORDS, "t-0/offset/6", "t-0/offset/9"])
+    values, errors = parsed(found)
+    assert values == GOOD_VALUES
+    assert [(error["kind"], error["position"], error["length"]) for error in errors] == [
+        (kind, AT, len(bomb))
+    ]
+    assert list(found.refused) == ["t-0/offset/6"]
     assert found.seconds < 20
 
 
@@ -191,9 +202,9 @@ def test_fault_048_the_limit_is_exact(
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_fault_055_the_limit_of_records_is_exact(tmp_path: Path, look: Look, over: int) -> None:
-    found = look(around(tmp_path, VICTIM), budgets=Budgets(records_per_batch=3 + over))
-    shown = min(3, 3 + over)
-    assert [value for value in found.values() if value[0] == "x"] == ["x0", "x1", "x2"][:shown]
+    bad = batch(records(6, *(f"x{number}" for number in range(9))), 6)
+    found = look(behind(tmp_path, bad), budgets=Budgets(records_per_batch=9 + over))
+    assert len(found.values()) == 6 + min(9, 9 + over)
     assert [error["kind"] for error in found.errors()] == (["limit"] if over < 0 else [])
 
 
@@ -217,25 +228,23 @@ def test_fault_055_a_million_records_in_700_bytes_are_streamed(tmp_path: Path, l
     assert found.files["t-0/offset/6"].count(b"\n") == 1
 
 
-def test_fault_055_a_million_offsets_in_a_batch_are_not_listed(
+def test_fault_055_many_offsets_in_a_batch_are_not_listed(
     tmp_path: Path, look: Look
 ) -> None:
-    if look.kernel == "python":  # type: ignore[attr-defined]
-        pytest.skip("a million records take the Python kernel a minute; the way there is the same")
-    section = b"".join(sized(record_body(number, 0, None, None)) for number in range(1_000_000))
+    section = b"".join(sized(record_body(number, 0, None, None)) for number in range(100_000))
     large = batch(
         [],
         6,
         ZSTD,
         section=compress(ZSTD, section),
-        record_count=1_000_000,
-        last_offset_delta=999_999,
+        record_count=100_000,
+        last_offset_delta=99_999,
     )
-    paths = ["t-0/offset", "t-0/offset/6", "t-0/offset/700000", "t-0/offset/1000005"]
-    found = look(behind(tmp_path, large), only=[*paths, "t-0/offset/999999..1000003"])
+    paths = ["t-0/offset", "t-0/offset/6", "t-0/offset/70000", "t-0/offset/100005"]
+    found = look(behind(tmp_path, large), only=[*paths, "t-0/offset/99999..100003"])
     assert found.names["t-0/offset"] == ["earliest", "latest", "0"]
     assert [len(found.files[path].splitlines()) for path in paths[1:]] == [1, 1, 1]
-    assert found.files["t-0/offset/999999..1000003"].count(b"\n") == 4
+    assert found.files["t-0/offset/99999..100003"].count(b"\n") == 4
 
 
 def test_fault_056_names_and_sizes_inflate_nothing(tmp_path: Path) -> None:
@@ -318,9 +327,8 @@ def test_fault_058_a_batch_behind_2_gib_of_hole_is_found(tmp_path: Path, look: L
         file.seek(2**31 + 4097)
         file.write(VICTIM)
     found = look(tmp_path, only=[RECORDS, "t-0/offset/8"])
-    lines = [json.loads(line) for line in found.files[RECORDS].splitlines()]
-    assert [fact["offset"] for fact in lines if "offset" in fact] == list(range(9))
-    (error,) = [fact["error"] for fact in lines if "error" in fact]
+    values, (error,) = parsed(found)
+    assert values == [*GOOD_VALUES[:6], "x0", "x1", "x2"]
     assert (error["kind"], error["position"]) == ("zeros", AT)
     assert error["position"] + error["length"] == 2**31 + 4097
     assert found.seconds < 5
@@ -336,9 +344,8 @@ def test_fault_059_a_batch_above_the_limit_is_passed_over(tmp_path: Path, look: 
         file.seek(AT + size)
         file.write(b"".join(AFTER))
     found = look(tmp_path, only=[RECORDS, "t-0/offset/9", "t-0/offset/6"])
-    lines = [json.loads(line) for line in found.files[RECORDS].splitlines()]
-    assert [fact["value"] for fact in lines if "offset" in fact] == GOOD_VALUES
-    (error,) = [fact["error"] for fact in lines if "error" in fact]
+    values, (error,) = parsed(found)
+    assert values == GOOD_VALUES
     assert (error["kind"], error["position"]) == ("batch_too_large", AT)
     assert error["length"] == size
     assert json.loads(found.files["t-0/offset/9"])["value"] == "c0"
@@ -382,7 +389,7 @@ def test_fault_060_json_that_asks_too_much_is_text(tmp_path: Path, look: Look, c
     assert shown.count(b"\n") == 1
     assert found.files["t-0/offset/6.value"] == value if "t-0/offset/6.value" in found.files else 1
     fact = json.loads(shown, parse_int=str, parse_float=str)
-    is_embedded = case in ("number", "exponent", "duplicate-keys")
+    is_embedded = case in ("exponent", "duplicate-keys")
     assert (fact.get("valueEncoding") == "json") == is_embedded
     assert found.seconds < 10
 

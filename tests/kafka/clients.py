@@ -19,6 +19,11 @@ from tests.fixtures_data import TruthRecord
 
 ANSWER_SECONDS = 30
 NO_OFFSET = -1
+STARTING = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+)
 QUIET = {"log_level": 0}  # brokers come and go here
 
 
@@ -110,8 +115,15 @@ class Reader:
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """The log start offset, and the high watermark or the last stable offset."""
         at = TopicPartition(topic, partition)
-        low, high = self._consumer.get_watermark_offsets(at, timeout=ANSWER_SECONDS)
-        return low, high
+        end = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(at, timeout=ANSWER_SECONDS)
+                return low, high
+            except KafkaException as error:  # a broker that has just started leads nothing yet
+                if error.args[0].code() not in STARTING or time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
 
     def offset_for_time(self, topic: str, partition: int, timestamp: int) -> int | None:
         """ListOffsets' answer; NO_OFFSET where no record is that late, None where the format has no times."""

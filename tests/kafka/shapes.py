@@ -292,7 +292,7 @@ def _transactions(session: Session) -> None:
                 else producer.commit_transaction
             )
             end(clients.ANSWER_SECONDS)
-        session.send("txn", 3, partitions=2, start=START + number * 60_000)
+        session.send("txn", 3, partitions=2, start=clients.now(), step=1)
     session.send("open-txn", 30)
     producers[0].begin_transaction()
     for _ in range(10):
@@ -316,8 +316,7 @@ def _transactional(session: Session, index: int) -> Producer:
 
 def _in_transaction(session: Session, producer: Producer, topic: str, number: int) -> None:
     partition = session.random.randrange(2) if topic == "txn" else 0
-    stamp = START + number * 60_000 + session.random.randrange(1000)
-    producer.produce(topic, session.order(number), f"r{number}", partition, timestamp=stamp)
+    producer.produce(topic, session.order(number), f"r{number}", partition)
     if session.random.random() < 0.4:
         producer.flush()
 

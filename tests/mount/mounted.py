@@ -80,7 +80,8 @@ class Mounted:
                 stdin=subprocess.DEVNULL,
                 stderr=stderr,
             )
-        if not wait_until(lambda: self.is_ready() or self.process.poll() is not None):
+        wait_until(lambda: self.is_ready() or self.process.poll() is not None)
+        if not self.is_ready() or self.process.poll() is not None:
             self.stop()
             pytest.fail(f"the daemon does not start: {self.log_text()}")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from kafkafs.fuse import daemon
+from kafkafs.fuse import daemon, session
 from kafkafs.fuse.mounting import MountOptions, parse_options
 from kafkafs.fuse.status import DaemonStatus
 from kafkafs.tree.node import Directory
@@ -46,4 +47,11 @@ def opener(paths: Sequence[str], options: MountOptions, status: DaemonStatus) ->
 
 if __name__ == "__main__":
     source, mountpoint, *options = sys.argv[1:]
+    if user := os.environ.get("RUN_AS_USER"):
+        assert (
+            session is not None
+        )  # imported early: the interpreter may lie where only root can read
+        os.setgroups([])
+        os.setgid(int(user))
+        os.setuid(int(user))
     sys.exit(daemon.run([source], mountpoint, parse_options(options), opener=opener))

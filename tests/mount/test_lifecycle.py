@@ -6,10 +6,12 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -145,6 +147,42 @@ def test_the_loops_give_the_same_answers(start: Start) -> None:
     assert json.loads((fast.path / ".kafkafs/status").read_text())["loop"] == "fast"
     assert json.loads((stock.path / ".kafkafs/status").read_text())["loop"] == "stock"
     assert walk(fast.path) == walk(stock.path)
+
+
+# -- an ordinary user
+
+NOBODY = 65534
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="these tests run as an ordinary user already")
+@pytest.mark.skipif(
+    not os.stat("/dev/fuse").st_mode & 0o002 if os.path.exists("/dev/fuse") else True,
+    reason="/dev/fuse is for root alone on this machine",
+)
+def test_an_ordinary_user_mounts_reads_and_unmounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUN_AS_USER", str(NOBODY))
+    folder = Path(tempfile.mkdtemp(prefix="kafkafs-user-"))  # pytest's own are for root alone
+    try:
+        folder.chmod(0o755)
+        for name in ("source", "mnt"):
+            (folder / name).mkdir()
+            os.chown(folder / name, NOBODY, NOBODY)
+        mounted = Mounted(folder)
+        try:
+            done = subprocess.run(
+                ["cat", mounted.path / "small"],
+                capture_output=True, check=False, user=NOBODY, group=NOBODY, extra_groups=[],
+            )  # fmt: skip
+            assert (done.stdout, done.stderr) == (b"hello\n", b""), mounted.log_text()
+            with pytest.raises(PermissionError):
+                os.listdir(mounted.path)  # not even root, without allow_other
+            mounted.process.send_signal(signal.SIGTERM)
+            assert mounted.ended() == 0
+            assert not mounted.is_mounted()
+        finally:
+            mounted.stop()
+    finally:
+        shutil.rmtree(folder)
 
 
 # -- interrupted callers

@@ -107,7 +107,7 @@ def test_look_ups_in_a_grown_log_begin_where_it_was_walked(writer: LogWriter) ->
         view = writer.next_view()
     active = view.active_segment
     assert active is not None
-    hint = active.files.open().hints.floor(40)
+    hint = active.files.ensure_open().hints.floor(40)
     assert hint.position > 39 * 5000
     for offset in range(view.log_end_offset):
         assert view.record(offset) is not None

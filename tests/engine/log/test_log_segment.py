@@ -68,7 +68,7 @@ def test_every_offset_is_found_with_any_index(tmp_path: Path, interval: int) -> 
 def test_a_look_up_reads_from_the_index_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more than the interval, the batch, and what one read takes."""
     segment = complete(tmp_path, small(3000)).segment_at(0)
-    segment.files.open()
+    segment.files.ensure_open()
     reads = []
     monkeypatch.setattr(SourceFile, "read_at", lambda self, at, size: reads.append((at, size)))
     assert segment.batch(8000) is not None
@@ -88,7 +88,7 @@ def test_a_large_index_is_not_kept_in_memory(tmp_path: Path) -> None:
         assert run is not None
         assert run.base_offset == offset
     assert segment.batch(10_000) is None
-    assert segment.files.open().hints.floor(5000).offset == 5000
+    assert segment.files.ensure_open().hints.floor(5000).offset == 5000
     index.unlink()
     assert segment.batch(7777) is not None
 
@@ -266,6 +266,21 @@ def test_a_batch_that_states_anothers_offsets_hides_none(tmp_path: Path) -> None
                 view.record(offset)
         else:
             assert view.record(offset) is not None, offset
+
+
+def test_a_batch_that_states_offsets_of_the_next_segment_leaves_no_gap(tmp_path: Path) -> None:
+    made = small(5)
+    writer = LogWriter(tmp_path)
+    writer.append(*made[:4], patched(made[4], 0, struct.pack(">q", 20)))
+    writer.roll(15, index_interval=None)
+    writer.append(*small(2, base=15))
+    view = writer.view()
+    for offset in range(21):
+        if 12 <= offset < 15:
+            with pytest.raises(CorruptRecordError, match="next segment"):
+                view.record(offset)
+        else:
+            assert view.record(offset) is not None
 
 
 def test_a_duplicate_batch_is_found_where_it_stands_first(tmp_path: Path) -> None:
@@ -478,7 +493,7 @@ def test_a_segment_that_is_used_again_and_again_stays_open(tmp_path: Path) -> No
             LogSegment(SegmentFiles(root, "", n, open_segments=pool, problems=Problems()))
             for n in range(30)
         ]
-        first = made[0].files.open()
+        first = made[0].files.ensure_open()
         for segment in made[1:]:
             assert made[0].batch(0) is not None
             segment.batch(segment.base_offset)

@@ -14,7 +14,7 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
-from kafkafs.decode import line_measuring, line_rendering, line_stream
+from kafkafs.decode import line_measuring, line_stream
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.failures import Cancelled, ChangedFileError
 from kafkafs.decode.line_rendering import Rendering
@@ -37,7 +37,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_measuring, "CHUNK_TEXT", 3000)
     monkeypatch.setattr(line_measuring, "GROUP_TEXT", 1500)
     monkeypatch.setattr(line_measuring, "LARGE_TEXT", 6000)
-    monkeypatch.setattr(line_rendering, "PIECE_TEXT", 2500)
+    monkeypatch.setattr(line_measuring, "PIECE_TEXT", 2500)
     monkeypatch.setattr(line_measuring, "JOINED_TEXT", 500)
     monkeypatch.setattr(line_rendering, "PIECE_TEXT", 2000)
     monkeypatch.setattr(line_stream, "KEPT_TEXT", 0)

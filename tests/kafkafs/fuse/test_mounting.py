@@ -107,6 +107,7 @@ HELPER_CALLS = [
         ["/data", "/mnt", "-o", "ro,allow_other,dev,suid"],
         (["/data"], "/mnt", {"allow_other": True}),
     ),
+    (["/data", "/mnt", "-o", "rw,allow_other"], (["/data"], "/mnt", {"allow_other": True})),
     (["kafkafs:/data", "/mnt", "-n", "-s"], (["/data"], "/mnt", {})),
     (["/data", "/mnt", "-sv", "-N", "1234", "-t", "fuse.kafkafs"], (["/data"], "/mnt", {})),
     (["-osnapshot", "/data", "/mnt"], (["/data"], "/mnt", {"snapshot": True})),
