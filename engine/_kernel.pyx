@@ -240,6 +240,16 @@ cdef void _give_worker(_Worker worker):
         _idle_workers.append(worker)
 
 
+cdef int _append(kfs_bytes *to, bytes more) except -1:
+    cdef size_t size = <size_t>len(more)
+    if not kfs_reserve(to, size):
+        raise MemoryError
+    if size:
+        memcpy(to.data + to.size, <const char *>more, size)
+        to.size += size
+    return 0
+
+
 cdef class _Bytes:
     """A buffer held while its memory is read."""
 
@@ -306,7 +316,7 @@ cdef class _Run:
                 describe(row, reason, problem.index, problem.stated, problem.found))
             return 0
         inflated, trouble = self.inflate(row, payload)
-        self.append(inflated)
+        _append(self.run.arena, inflated)
         start = self.run.arena.size - <size_t>len(inflated)
         before = self.run.records.size
         partial = trouble is not None
@@ -327,14 +337,6 @@ cdef class _Run:
         data = PyBytes_FromStringAndSize(<const char *>payload.data, <Py_ssize_t>payload.size)
         return inflate(
             payload.codec, data, limit=self.run.limits.inflated, magic=self.run.rows[row].magic)
-
-    cdef int append(self, bytes inflated) except -1:
-        cdef size_t size = <size_t>len(inflated)
-        if not kfs_reserve(self.run.arena, size):
-            raise MemoryError
-        memcpy(self.run.arena.data + self.run.arena.size, <const char *>inflated, size)
-        self.run.arena.size += size
-        return 0
 
 
 # ---- batches -----------------------------------------------------------------------------------
@@ -465,17 +467,12 @@ cdef class _Lines:
 
     cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
         """The lines of a control batch, written in Python: what it found wrong, or None."""
-        cdef bytes text
         result = lines_in_python(
             buffer, table, row, row + 1, start_position=self.state.run.start_position,
             options=self.python_options, fates=self.python_fates, measure=self.options.measure,
             budgets=budgets, enough=self.options.enough - self.lines.size, first_record=first_record)
         if result.text is not None:
-            text = result.text
-            if not kfs_reserve(self.lines.text, <size_t>len(text)):
-                raise MemoryError
-            memcpy(self.lines.text.data + self.lines.text.size, <const char *>text, <size_t>len(text))
-            self.lines.text.size += <size_t>len(text)
+            _append(self.lines.text, result.text)
         self.lines.size += <size_t>result.size
         self.lines.records += <size_t>result.records
         self.lines.full = result.rows_done == 0

@@ -248,7 +248,8 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
             reason = kfs_problem_at(problem, KFS_RECORD_LIMIT, index, (int64_t)index + 1, limits->records);
             break;
         }
-        if (p[4] != (uint8_t)row->magic) {
+        /* Kafka reads wrappers of the other legacy magic: an old cleaner wrote them (KAFKA-4298). */
+        if (p[4] > 1) {
             reason = kfs_problem_at(problem, KFS_INNER_MAGIC, index, p[4], row->magic);
             break;
         }
@@ -262,7 +263,7 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
         if (reason) break;
         out->offset = last_inner = offset;
         out->row = row_index;
-        if (row->attributes & KFS_LOG_APPEND_TIME && row->magic == 1) out->timestamp = row->max_timestamp;
+        if (row->attributes & KFS_LOG_APPEND_TIME && row->magic == 1 && p[4] == 1) out->timestamp = row->max_timestamp;
         records->size += sizeof(kfs_record);
         p += length;
     }

@@ -17,6 +17,7 @@ import stat as st
 import struct
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import Enum
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -32,6 +33,7 @@ _SYS_OPENAT2 = 437
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 
 _LARGE_READ = 1 << 20
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _FLOCK = struct.Struct("@hhqqi4x")
 
 
@@ -201,8 +203,14 @@ class SourceRoot:
         open_files: how many files stay open for reuse, besides those in use.
         cross_device: enter other file systems mounted beneath the source.
 
+    Attributes:
+        when_exhausted: called when this process has no descriptor left: who holds files of the source open
+            for later use lets them go.
+
     Raises OSError when the folder cannot be opened.
     """
+
+    when_exhausted: Callable[[], None] | None = None
 
     def __init__(self, path: str, *, open_files: int = 512, cross_device: bool = False) -> None:
         self.path = path.rstrip("/") or "/" * bool(path)
@@ -251,8 +259,12 @@ class SourceRoot:
         """
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
-            with os.scandir(fd) as entries:
-                return [SourceEntry(entry.name, _kind_of(entry)) for entry in entries]
+            return _entries(fd)
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            self._free_descriptors()
+            return _entries(fd)
         finally:
             os.close(fd)
 
@@ -361,20 +373,25 @@ class SourceRoot:
             raise ValueError(f"{self.path} is closed")
         return self.fd
 
+    def _free_descriptors(self) -> None:
+        self._drop_cache()
+        if self.when_exhausted is not None:
+            self.when_exhausted()
+
     def _drop_cache(self) -> None:
         with self._lock:
             dropped, self._files = self._files, OrderedDict()
         del dropped  # the descriptors close here, outside the lock
 
     def _open_fd(self, relative: str, flags: int) -> int:
-        """A descriptor beneath the root; descriptors that run out are freed from the cache once."""
+        """A descriptor beneath the root; where they run out, some are freed once."""
         _check_components(relative, self.display(relative))
         try:
             return self._open_or_refuse(relative, flags)
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
+            if error.errno not in _EXHAUSTED:
                 raise
-        self._drop_cache()
+        self._free_descriptors()
         return self._open_or_refuse(relative, flags)
 
     def _open_or_refuse(self, relative: str, flags: int) -> int:
@@ -445,6 +462,11 @@ _KINDS = {
     st.S_IFBLK: "a block device, not read",
     st.S_IFCHR: "a character device, not read",
 }
+
+
+def _entries(fd: int) -> list[SourceEntry]:
+    with os.scandir(fd) as entries:
+        return [SourceEntry(entry.name, _kind_of(entry)) for entry in entries]
 
 
 def _kind_of(entry: os.DirEntry[str]) -> EntryKind:

@@ -68,8 +68,10 @@ class BatchSearch:
 
     def _look_behind(self, run: BatchRun) -> bool:
         """After a batch that was too far ahead: offsets went back here."""
-        fits = (run.table["base_offset"] <= self._offset) & (
-            run.table["last_offset"] >= self._offset
+        table = run.table
+        is_old = table["magic"] < 2  # its header names the last offset only
+        fits = (is_old | (table["base_offset"] <= self._offset)) & (
+            table["last_offset"] >= self._offset
         )
         rows = np.flatnonzero(fits)
         return bool(len(rows)) and self._take(run, int(rows[0]))

@@ -146,6 +146,8 @@ class LogSource:
         self._directories = directories
         self._problems = problems
         self._shared = Shared(budgets)
+        for directory in directories:
+            directory.root.when_exhausted = self._shared.open_segments.let_all_go
         self._lock = Lock()
         self._checked: float | None = None
         self._logs: dict[tuple[int, str], PartitionLog] = {}

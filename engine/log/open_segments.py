@@ -7,7 +7,6 @@ which costs a look-up one attribute write.
 
 from __future__ import annotations
 
-import errno
 import struct
 from array import array
 from bisect import bisect_right
@@ -210,7 +209,8 @@ class SegmentFiles:
         """The files, opened if they are not."""
         opened = self.opened
         if opened is None:
-            opened = self._open()
+            file = self.root.open_fresh(self.path)
+            opened = OpenSegment(file, self.walked or self._index_hints())
             if opened.size > MAX_INT32:
                 self.problems.add(
                     "too_large", self.path, "larger than Kafka can open", found=opened.size
@@ -221,17 +221,6 @@ class SegmentFiles:
         else:
             opened.was_used = True
         return opened
-
-    def _open(self) -> OpenSegment:
-        """Open the files; where descriptors run out, other segments let go of theirs first."""
-        try:
-            file = self.root.open_fresh(self.path)
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-            self.open_segments.let_all_go()
-            file = self.root.open_fresh(self.path)
-        return OpenSegment(file, self.walked or self._index_hints())
 
     def let_go(self) -> None:
         """Close the files, once nobody reads them any more; the next use opens them again."""

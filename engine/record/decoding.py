@@ -241,12 +241,13 @@ def _read_inner(
         if len(inner) == budgets.records_per_batch:
             raise Refusal(Reason.RECORD_LIMIT, len(inner) + 1, budgets.records_per_batch)
         message = payload[position : position + length]
-        if message[4] != magic:
+        # Kafka reads wrappers of the other legacy magic: an old cleaner wrote them (KAFKA-4298).
+        if message[4] > 1:
             raise Refusal(Reason.INNER_MAGIC, message[4], magic)
         if message[5] & COMPRESSION_MASK:
             raise Refusal(Reason.INNER_COMPRESSED, message[5] & COMPRESSION_MASK)
         record = read_message(message, base + position, offset, row)
-        if append_time:
+        if append_time and message[4] == 1:
             record = (offset, int(batch["max_timestamp"]), *record[2:])
         inner.append(record)
         position += length

@@ -516,13 +516,14 @@ def test_offsets_inside_a_wrapper_of_magic_1_count_from_its_last_message(
         (wrapped([builders.message(9, None, b"")], 3), "offset 3"),
         (builders.message(3, None, compress(ZSTD, b""), attributes=ZSTD), "codec 4"),
         (wrapped([wrapped([builders.message(0, None, b"")], 0)], 3), "compressed itself"),
-        (wrapped([builders.message(0, None, b"", magic=0)], 3), "magic 0"),
+        (wrapped([builders.patched(builders.message(0, None, b""), 16, b"\2")], 3), "magic 2"),
         (
             wrapped([builders.patched(builders.message(0, None, b""), 8, b"\0\0\0\x0d")], 3),
             "13 bytes",
         ),
         (wrapped([builders.patched(builders.message(0, b"k", b""), 26, b"\x7f")], 3), "a key of"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_wrapper_that_breaks_the_format_is_refused(
     kernel: ModuleType, data: bytes, words: str
@@ -673,3 +674,22 @@ def test_without_the_codecs_libraries_the_records_are_the_same(codec: Compressio
         assert facts(decoded(_kernel, batch)) == fast
     finally:
         _kernel.use_libraries(True)
+
+
+@each_kernel
+@pytest.mark.parametrize(("outer", "inside"), [(1, 0), (0, 1)])
+def test_a_wrapper_around_messages_of_the_other_magic_is_read_as_kafka_reads_it(
+    kernel: ModuleType, outer: int, inside: int
+) -> None:
+    # What an old cleaner wrote (KAFKA-4298): the wrapper's magic decides offsets, the message's its layout.
+    start = 0 if outer == 1 else 50
+    messages = [
+        builders.message(start + i, b"k%d" % i, b"v%d" % i, magic=inside, timestamp=NOW + i)
+        for i in range(9)
+    ]
+    data = builders.wrapper(messages, 58, GZIP, magic=outer, timestamp=NOW)
+    columns = kernel.decode(data, table_of(data), 0, 1, start_position=0)
+    assert columns.problems == []
+    assert columns.offset.tolist() == list(range(50, 59))
+    assert columns.timestamp.tolist() == [NOW + i if inside == 1 else -1 for i in range(9)]
+    assert [columns.value(i) for i in range(9)] == [b"v%d" % i for i in range(9)]

@@ -33,8 +33,9 @@ collect_ignore_glob = ["test_*.py"] if find_spec("confluent_kafka") is None else
 
 
 def pytest_report_header() -> str:
-    """The seed, so that a failure can be repeated."""
-    return f"kafka: KAFKAFS_KAFKA_SEED={SEED}"
+    """The seed, so that a failure can be repeated, or why nothing runs."""
+    reason = why_not()
+    return f"kafka: {reason}" if reason else f"kafka: KAFKAFS_KAFKA_SEED={SEED}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -39,7 +39,6 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_measuring, "LARGE_TEXT", 6000)
     monkeypatch.setattr(line_measuring, "PIECE_TEXT", 2500)
     monkeypatch.setattr(line_measuring, "JOINED_TEXT", 500)
-    monkeypatch.setattr(line_rendering, "PIECE_TEXT", 2000)
     monkeypatch.setattr(line_stream, "KEPT_TEXT", 0)
 
 

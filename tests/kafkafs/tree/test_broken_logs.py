@@ -32,12 +32,12 @@ def good_log(folder: Path, pick: random.Random) -> BuiltLog:
         base, batches = offset, []
         for _ in range(pick.randrange(3, 12)):
             count = pick.randrange(1, 6)
-            records = [Rec(b"v%d" % (offset + i), b"k", headers=[(b"h", None)]) for i in range(count)]
+            records = [
+                Rec(b"v%d" % (offset + i), b"k", headers=[(b"h", None)]) for i in range(count)
+            ]
             kind = pick.randrange(8)
             if kind == 0:
-                batches.append(builders.message_set(records, offset, magic=1)[:])
-                count = len(records)
-                batches[-1:] = split_messages(batches[-1])
+                batches += split_messages(builders.message_set(records, offset, magic=1))
             elif kind == 1:
                 batches.append(builders.batch(records, offset, producer=P7, transactional=True))
             elif kind == 2:
@@ -75,7 +75,9 @@ def broken(path: Path, pick: random.Random) -> None:
             case 2:
                 data[at:at] = pick.randbytes(pick.randrange(1, 40))
             case 3:
-                data[at : at + 4] = pick.choice([b"\xff\xff\xff\xff", bytes(4), b"\x7f\xff\xff\xff"])
+                data[at : at + 4] = pick.choice(
+                    [b"\xff\xff\xff\xff", bytes(4), b"\x7f\xff\xff\xff"]
+                )
             case 4:
                 data[at:] = data[at:][: pick.randrange(len(data) - at + 1)]
         if not data:

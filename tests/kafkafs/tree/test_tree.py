@@ -191,7 +191,7 @@ def test_ranges_are_the_lines_of_their_records(partition: tuple[Tree, str, str])
 
 
 def test_the_days_listed_hold_all_records_once(partition: tuple[Tree, str, str]) -> None:
-    tree, kind, name = partition
+    tree, _, name = partition
     served = [line for line in records_in(tree, f"{name}/records") if "belowLogStart" not in line]
     days = [day for day in names_in(tree.resolve(f"{name}/time")) if day[:1].isdigit()]
     found: list[dict[str, Any]] = []
