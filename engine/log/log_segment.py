@@ -287,6 +287,7 @@ class LogSegment:
         opened = self.files.ensure_open()
         prover = Resync(opened.file, self.end, self.budgets)
         target = offset
+        lonely: tuple[Position, Offset] | None = None
         for _ in range(_MOST_STEPS_BACK):
             hint = opened.hints.floor(target)
             if not hint.position:
@@ -294,8 +295,11 @@ class LogSegment:
             is_inside = hint.position < self.end
             base = prover.good_batch_at(hint.position) if is_inside else None
             if base is not None and self.base_offset <= base <= offset:
-                return hint.position, base
-            if is_inside or hint.position >= opened.file.size():  # else written since we looked
+                if prover.goes_on(hint.position):
+                    return hint.position, base
+                # Damage follows, or the batch is part of a value: an earlier place leads by both.
+                lonely = lonely or (hint.position, base)
+            elif is_inside or hint.position >= opened.file.size():  # else written since we looked
                 self.files.problems.add(
                     "offset_index",
                     self.files.index_path,
@@ -303,6 +307,9 @@ class LogSegment:
                     position=hint.position,
                 )
             target = hint.offset - 1
+        else:
+            if lonely is not None:
+                return lonely
         return 0, self.base_offset
 
     def scan(

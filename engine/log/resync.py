@@ -107,6 +107,11 @@ class Resync:
         frame = self.frame(position)
         return None if frame.kind or frame.row is None else int(frame.row["base_offset"])
 
+    def goes_on(self, position: Position) -> bool:
+        """Whether behind the good batch at a position stands another one, or the end."""
+        following = position + self.frame(position).size
+        return following >= self.end or not self.frame(following).kind
+
     def base_offset(self, position: Position) -> Offset:
         """The base offset that the header at a position states."""
         return int.from_bytes(self.file.read_at(position, 8), "big", signed=True)

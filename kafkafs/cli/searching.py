@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from engine import kernel
-from engine.log.scan import Damage
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
+from kafkafs.cli.listing import printable
 from kafkafs.cli.progress import Progress
-from kafkafs.decode.error_line import error_line
-from kafkafs.decode.search import ALL_FIELDS, Match, Query, search
+from kafkafs.decode.error_line import plain_json
+from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
 from kafkafs.tree.selection import Selection, select
 
-Item = Match | Damage | int
+Item = Match | DamageFacts | int
 """What a worker hands over: matches, a damaged place, or a count of bytes that were read."""
 
 
@@ -87,7 +87,7 @@ def grep(
         for item in results(selections, query, values, jobs or os.cpu_count() or 1):
             if isinstance(item, int):
                 progress.advance(item)
-            elif isinstance(item, Damage):
+            elif isinstance(item, dict):
                 report(item, as_json=as_json)
             else:
                 text, count = cut(item, None if max_count is None else max_count - total)
@@ -110,14 +110,13 @@ def cut(match: Match, most: int | None) -> tuple[bytes, int]:
     return b"\n".join(lines[:most]) + b"\n", most
 
 
-def report(damage: Damage, *, as_json: bool) -> None:
+def report(facts: DamageFacts, *, as_json: bool) -> None:
     """One damaged place on standard error."""
     if as_json:
-        sys.stderr.buffer.write(error_line(damage))
-        sys.stderr.flush()
+        click.echo(plain_json({"error": facts}), err=True)
     else:
-        where = f"{damage.path}: byte {damage.position}"
-        click.echo(f"kafkafs: {where}: {damage.reason} ({damage.length} bytes)", err=True)
+        where = printable(f"{facts['file']}: byte {facts['position']}")
+        click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)
 
 
 def results(selections: list[Selection], query: Query, values: str, jobs: int) -> Iterator[Item]:

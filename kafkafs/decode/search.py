@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from re import _constants as ops, _parser as regex_parser  # type: ignore[attr-defined]
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from engine import kernel
+from engine.budgets import MiB
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
+from kafkafs.decode.error_line import QUIET_KINDS, damage_facts, problem_facts
 
+DamageFacts: TypeAlias = dict[str, Any]
+ENOUGH = 4 * MiB
+"""Bytes of records or lines that are made at a time; a larger record is made whole."""
 ALL_FIELDS = frozenset({"key", "value", "headers"})
 
 
@@ -66,7 +74,7 @@ def required_literal(pattern: bytes) -> bytes:
 
 
 class Match(NamedTuple):
-    """Records of one batch run that match: their lines, and how many they are."""
+    """Records of a batch that match: their lines, and how many they are."""
 
     text: bytes
     records: int
@@ -79,56 +87,62 @@ def search(
     from_offset: int,
     to_offset: int,
     options: kernel.LineOptions,
-    on_damage: Callable[[Damage], None],
+    on_damage: Callable[[DamageFacts], None],
     on_bytes: Callable[[int], None] = lambda _count: None,
 ) -> Iterator[Match]:
-    """The matching records of an offset range in log order, batch run by batch run."""
+    """The matching records of an offset range in log order, a batch or a few at a time.
+
+    `on_damage` is told of every place that cannot be searched, with the facts of an error line.
+    """
     for segment, item in view.runs(from_offset, to_offset):
         if isinstance(item, Damage):
-            on_damage(item)
+            if item.kind not in QUIET_KINDS:
+                on_damage(damage_facts(item))
             continue
         on_bytes(int(item.table["size"].sum()))
-        if not query.needle:
-            hits = np.ones(len(item.table), dtype=np.uint8)
-        else:
-            hits = kernel.contains(
-                item.buffer, item.table, 0, len(item.table), query.needle,
-                start_position=item.start_position,
-            )  # fmt: skip
-        if hits.any():
-            fates = view.fates(segment, item)
-            for first, last in spans(hits):
-                match = search_rows(item, first, last, query, options, fates)
-                if match.records:
-                    yield match
+        hits = hits_of(item, query)
+        if not hits.any():
+            continue
+        fates = view.fates(segment, item)
+        for first, last in spans(hits):
+            while first < last:
+                columns = decoded(item, first, last)
+                for problem in columns.problems:
+                    row = item.table[problem.row]
+                    on_damage(problem_facts(problem, row, segment.path))
+                for row, offsets in matching_rows(columns, query):
+                    yield from lines_at(item, row, offsets, options, fates)
+                first = columns.next_row
 
 
-def spans(hits: np.ndarray) -> list[tuple[int, int]]:
+def decoded(run: BatchRun, first: int, last: int) -> kernel.Columns:
+    """The records of some batches of [first, last), those that inflate to a bounded size."""
+    return kernel.decode(
+        run.buffer, run.table, first, last, start_position=run.start_position, enough=ENOUGH
+    )
+
+
+def hits_of(run: BatchRun, query: Query) -> npt.NDArray[np.uint8]:
+    """Not zero for the batches of a run that may hold a match."""
+    if not query.needle:
+        return np.ones(len(run.table), dtype=np.uint8)
+    return kernel.contains(
+        run.buffer, run.table, 0, len(run.table), query.needle, start_position=run.start_position
+    )
+
+
+def spans(hits: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
     """Runs of non-zero cells as half-open ranges."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], (hits != 0).view(np.int8), [0]))))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def search_rows(
-    run: BatchRun,
-    first: int,
-    last: int,
-    query: Query,
-    options: kernel.LineOptions,
-    fates: np.ndarray | None,
-) -> Match:
-    """The lines of the matching records of batches [first, last) of a run."""
-    out: list[bytes] = []
-    columns = kernel.decode(run.buffer, run.table, first, last, start_position=run.start_position)
+def matching_rows(columns: kernel.Columns, query: Query) -> Iterator[tuple[int, set[int]]]:
+    """Batches with matching records: the row, and the offsets of the records."""
     matching = matching_records(columns, query)
-    if not matching:
-        return Match(b"", 0)
-    rows = columns.row
-    offsets = columns.offset
-    for row in sorted({int(rows[i]) for i in matching}):
-        wanted = {int(offsets[i]) for i in matching if rows[i] == row}
-        out += lines_at(run, row, wanted, options, fates)
-    return Match(b"".join(out), len(out))
+    rows, offsets = columns.row[matching].tolist(), columns.offset[matching].tolist()
+    for row, group in groupby(zip(rows, offsets, strict=True), key=itemgetter(0)):
+        yield row, {offset for _row, offset in group}
 
 
 def lines_at(
@@ -136,18 +150,25 @@ def lines_at(
     row: int,
     wanted: set[int],
     options: kernel.LineOptions,
-    fates: np.ndarray | None,
-) -> list[bytes]:
+    fates: npt.NDArray[np.uint8] | None,
+) -> Iterator[Match]:
     """The record lines of one batch whose offsets are wanted; those the options leave out are left out."""
-    result = kernel.lines(
-        run.buffer, run.table, row, row + 1, start_position=run.start_position,
-        options=options, fates=fates,
-    )  # fmt: skip
-    return [
-        line + b"\n"
-        for line in (result.text or b"").split(b"\n")
-        if line and line_offset(line, options) in wanted
-    ]
+    first_record = 0
+    while True:
+        result = kernel.lines(
+            run.buffer, run.table, row, row + 1, start_position=run.start_position,
+            options=options, fates=fates, enough=ENOUGH, first_record=first_record,
+        )  # fmt: skip
+        found = [
+            line + b"\n"
+            for line in (result.text or b"").split(b"\n")
+            if line and line_offset(line, options) in wanted
+        ]
+        if found:
+            yield Match(b"".join(found), len(found))
+        if not result.next_record:
+            return
+        first_record = result.next_record
 
 
 def line_offset(line: bytes, options: kernel.LineOptions) -> int:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli, is_helper_call, main
-from tests.fixtures_data import log_dir, truth_offsets, truth_records
+from tests.fixtures_data import copy_of, log_dir, truth_offsets, truth_records
 
 CURRENT = str(log_dir("current"))
 
@@ -284,3 +284,23 @@ def test_help_shows_an_example(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
     assert "kafkafs " in result.stdout
+
+
+def test_grep_reports_a_damaged_batch_and_searches_the_others(tmp_path: Path) -> None:
+    source = copy_of("current", tmp_path, ["orders-0", "codec-zstd-0"])
+    for partition in ("orders-0", "codec-zstd-0"):
+        log = source / partition / "00000000000000000000.log"
+        data = bytearray(log.read_bytes())
+        data[100] ^= 1
+        log.write_bytes(data)
+        size = int.from_bytes(data[8:12], "big") + 12
+        lost = int.from_bytes(data[23:27], "big")
+        result = run("grep", "-F", "city", str(source), partition)
+        found = [json.loads(line)["offset"] for line in result.stdout.splitlines()]
+        assert found == [
+            record.offset
+            for record in truth_records("current", partition)
+            if record.offset > lost and b"city" in (record.value or b"")
+        ]
+        assert f"{partition}/{log.name}: byte 0: " in result.stderr
+        assert f"({size} bytes)" in result.stderr
