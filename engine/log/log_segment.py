@@ -252,8 +252,14 @@ class LogSegment:
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
         damage: Damage | None = None
+        ahead: Landing | None = None  # at a batch above the offset, perhaps ahead of its place
         position, expected = self.proven_hint(offset)
         for item in self.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK):
+            if ahead is not None:
+                if isinstance(item, BatchRun) or item.skipped or (item.first_offset or 0) > offset:
+                    return ahead
+                ahead = None
+                continue
             if isinstance(item, Damage):
                 if item.skipped:
                     damage = item if damage is None else joined(damage, item)
@@ -268,8 +274,14 @@ class LogSegment:
                     damage.last_offset is None or damage.last_offset >= offset
                 ):
                     return Landing(damage.position, expected, item, row, damage)
-                return Landing(int(item.table["position"][row]), expected, item, row, damage)
+                landing = Landing(int(item.table["position"][row]), expected, item, row, damage)
+                if item.table["base_offset"][row] <= offset or row + 1 < len(last):
+                    return landing
+                ahead = landing
+                continue
             damage, expected = None, item.next_offset
+        if ahead is not None:
+            return ahead
         if damage is not None:
             return Landing(damage.position, expected, damage=damage)
         return Landing(self.end, expected)
