@@ -129,14 +129,17 @@ def _serve(
     # Here, as it imports pyfuse3, which check_machine has found by now.
     from kafkafs.fuse.session import Session
 
+    start_pulse()
     try:
         return Session(paths, mountpoint, options, served, status, report).run()
     finally:
+        # The interpreter resets all handlers when it ends, and the pulse would then kill it.
+        signal.setitimer(signal.ITIMER_REAL, 0)
         served.close()
 
 
 def prepare_process(stacks: IO[Any]) -> None:
-    """Limits, thread switching, stacks on SIGUSR1, and a pulse."""
+    """Limits, thread switching, and stacks on SIGUSR1."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     with suppress(OSError, ValueError):
@@ -146,8 +149,14 @@ def prepare_process(stacks: IO[Any]) -> None:
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
     sys.setswitchinterval(SWITCH_SECONDS)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
-    # A request can be withdrawn (its process was killed) between our poll and libfuse's read, which
-    # then blocks with the GIL until the next request. A signal makes it return.
+
+
+def start_pulse() -> None:
+    """A signal each second, for a request loop that may be stuck.
+
+    A request can be withdrawn (its process was killed) between our poll and libfuse's read, which then
+    blocks with the GIL until the next request. A signal makes it return.
+    """
     signal.signal(signal.SIGALRM, _do_nothing)
     signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
 

@@ -3,7 +3,7 @@
 An inode number is a function of its path, so nothing here has to survive a remount; the table holds what
 the kernel may ask about by number alone. Every answer to a look-up adds one to the number's count, a
 `forget` takes away, at 0 the record goes. The kernel forgets only when it needs the memory: past a limit we
-ask it to (`oldest_files`), so that reading ten million records one by one costs no gigabytes here.
+ask it to (`oldest`), so that reading ten million records one by one costs no gigabytes here.
 
 A file's node may hold the batch that its bytes come from. So only the last few files keep theirs; others
 are looked up again by name when the kernel comes back to them.
@@ -49,6 +49,11 @@ class InodeRecord:
         self.attrs: Attrs | None = None
         self.told_size = -1
         self.contents: tuple[Content, ...] = ()
+
+    @property
+    def is_folder(self) -> bool:
+        """Folders always keep their node."""
+        return isinstance(self.node, Directory)
 
 
 class InodeTable:
@@ -134,20 +139,19 @@ class InodeTable:
                 del records[inode]
                 self._with_node.pop(inode, None)
 
-    def oldest_files(self, count: int) -> list[tuple[int, bytes]]:
-        """(folder's inode, name) of up to `count` records that may be dropped, the oldest first.
+    def oldest(self, count: int, *, folders: bool) -> list[InodeRecord]:
+        """Up to `count` records that may be dropped, the oldest first; open files never, folders if asked.
 
-        Folders stay: a process may be inside. Looks at 4 × count records at most; what it looked at is
-        young again, so that the next call goes on behind.
+        Looks at 4 × count records at most; what it looked at is young again, so that the next call goes
+        on behind.
         """
-        found: list[tuple[int, bytes]] = []
+        found: list[InodeRecord] = []
         records = self._records
         for record in list(islice(records.values(), 4 * count)):
             if len(found) == count:
                 break
             records[record.inode] = records.pop(record.inode)
-            if isinstance(record.node, Directory) or record.contents:
-                continue
-            name = record.path.rpartition("/")[2]
-            found.append((record.parent, name.encode("utf-8", "surrogateescape")))
+            is_root = record is self._root
+            if not (is_root or record.contents or (record.is_folder and not folders)):
+                found.append(record)
         return found

@@ -36,6 +36,8 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 BLOCK_SIZE = 128 * 1024
 """st_blksize: what tools that ask for it read at once."""
 MAX_XATTR_BYTES = 64 * 1024
+GIVE_WAY_SECONDS = 0.00005
+"""A pause without the GIL for a thread that else would get it once in a switch interval."""
 _BY_HANDLE = frozenset({"read", "flush", "release", "fsync", "readdir", "releasedir", "fsyncdir"})
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
@@ -104,6 +106,7 @@ class Operations(pyfuse3.Operations):
         self.table = InodeTable(root)
         self.log = LimitedLog()
         self.initialised = trio.Event()
+        self.gives_way = False
         self._usage = usage
         self._usage_known: tuple[int, int] = (0, 0)
         self._usage_until = 0.0
@@ -345,6 +348,8 @@ class Operations(pyfuse3.Operations):
         record = handle.record
         left = tuple(content for content in record.contents if content is not handle.content)
         record.contents = left
+        if self.gives_way:
+            time.sleep(GIVE_WAY_SECONDS)
         if not left and record.node is None:
             record.attrs = None
         handle.content.close()

@@ -22,6 +22,8 @@ from engine.errors import KafkaStorageError
 from kafkafs.fuse import fast_loop, mounting
 from kafkafs.fuse.background import Report
 from kafkafs.fuse.daemon_log import log
+from kafkafs.fuse.forgetting import Forgetting
+from kafkafs.fuse.inode_table import InodeRecord
 from kafkafs.fuse.mount_table import mount_at
 from kafkafs.fuse.mounting import MountError, MountOptions
 from kafkafs.fuse.operations import Operations
@@ -175,22 +177,26 @@ class Session:
         """Keep the kernel's and with it our table of inodes bounded."""
         operations = self._operations
         limit = self._options.max_inodes
+        descriptors = fast_loop.device_descriptors()
+        fd = descriptors[0] if len(descriptors) == 1 else None
+        forgetting = Forgetting(fd, pyfuse3.invalidate_entry)
         while True:
             await trio.sleep(TRIM_SECONDS)
             excess = operations.known_inodes - limit
             if excess > 0:
-                oldest = operations.table.oldest_files(min(TRIM_AT_ONCE, excess + limit // 10))
-                await trio.to_thread.run_sync(self._forget_entries, oldest, abandon_on_cancel=True)
+                count = min(TRIM_AT_ONCE, excess + limit // 10)
+                oldest = operations.table.oldest(count, folders=forgetting.by_number)
+                operations.gives_way = operations.known_inodes > 2 * limit
+                await trio.to_thread.run_sync(
+                    self._forget, forgetting, oldest, abandon_on_cancel=True
+                )
+                operations.gives_way = False
 
-    def _forget_entries(self, entries: list[tuple[int, bytes]]) -> None:
-        """In a thread: the kernel may have to wait for look-ups in the folder, which we answer meanwhile."""
+    def _forget(self, forgetting: Forgetting, records: list[InodeRecord]) -> None:
+        """In a thread."""
         self._trimming = True
         try:
-            for parent, name in entries:
-                if self._stopping:
-                    return
-                with suppress(OSError):  # the kernel has dropped it by itself
-                    pyfuse3.invalidate_entry(parent, name)
+            forgetting.ask(records, lambda: self._stopping)
         finally:
             self._trimming = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,9 @@ from kafkafs.tree.streams import LineSource
 
 _RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
 _AFTER_LINKS = FIRST_COOKIE + 2
+_LOOKS = 4
+_SWAP_SECONDS = 0.002
+_SWAPPED = ".log.swap"
 
 
 class OffsetFolder(PartitionNode):
@@ -45,13 +49,46 @@ class OffsetFolder(PartitionNode):
         view = partition.view()
         try:
             batch = partition.records.find(view, offset)
+            if batch is None and view.live:
+                view, batch = self._find_again(view, offset)
         except (DamagedFileError, UnsupportedCodecError) as error:
-            return self._damaged(name, view, offset, match[2], error)
+            try:
+                view, batch = self._find_again(view, offset, error)
+            except (DamagedFileError, UnsupportedCodecError) as error:
+                return self._damaged(name, view, offset, match[2], error)
         if batch is None:
             raise NotFound(self.child(name), "no record with this offset")
         if match[2] is None:
             return RecordFile(self.path + "/" + name, partition, view, batch, offset)
         return self._field(name, view, batch, offset, match[2])
+
+    def _find_again(
+        self, view: LogView, offset: Offset, error: Exception | None = None
+    ) -> tuple[LogView, RenderedBatch | None]:
+        """Look once more while the cleaner exchanges segments under a view that knows the old ones.
+
+        Its file of one segment may by then hold the records of the next too, and for a moment it has no
+        `.log` at all, only a `.swap`. What stays so when nothing changes is no such moment.
+        """
+        partition = self.partition
+        for _ in range(_LOOKS):
+            again = partition.view_again()
+            is_swapping = any(left.name.endswith(_SWAPPED) for left in again.leftovers)
+            if again is view and not is_swapping:
+                break
+            if is_swapping:
+                time.sleep(_SWAP_SECONDS)
+            view = again
+            try:
+                batch, error = partition.records.find(view, offset), None
+            except (DamagedFileError, UnsupportedCodecError) as found:
+                error = found
+                continue
+            if batch is not None:
+                return view, batch
+        if error is not None:
+            raise error
+        return view, None
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""

@@ -142,7 +142,11 @@ def read_periods(reader: Reader) -> None:
 
 def walk(reader: Reader) -> None:
     """Every name and its attributes."""
-    for folder, folders, files in os.walk(reader.root):
+
+    def note(error: OSError) -> None:
+        reader.check(isinstance(error, FileNotFoundError), f"listing {error.filename}: {error!r}")
+
+    for folder, folders, files in os.walk(reader.root, onerror=note):
         for name in folders + files:
             reader.reads += 1
             try:

@@ -92,7 +92,7 @@ def visible_after(root: Path, writers: Writers, until: float) -> list[float]:
     while time.monotonic() < until and not writers.errors:
         writers.fresh.clear()
         time.sleep(0.2)
-        watched = [told for told in writers.fresh if told[1].startswith(("steady", "txn"))]
+        watched = [told for told in list(writers.fresh) if told[1].startswith(("steady", "txn"))]
         if not watched:
             continue
         told, partition, offset = watched[-1]

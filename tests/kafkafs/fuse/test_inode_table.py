@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kafkafs.fuse import inode_table
-from kafkafs.fuse.inode_table import InodeTable
+from kafkafs.fuse.inode_table import InodeRecord, InodeTable
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import ROOT_INODE, Directory, Node
 from tests.mount.fake_tree import Bytes, Folder, Numbers
@@ -83,16 +83,22 @@ def test_a_node_that_has_gone_is_not_found() -> None:
         table.node(table.remember("numbers/70", 77, 5, None))
 
 
-def test_the_oldest_files_come_first_and_folders_and_open_files_never() -> None:
+def names(records: list[InodeRecord]) -> list[str]:
+    return [record.path for record in records]
+
+
+def test_the_oldest_come_first_and_open_files_never() -> None:
     table, _ = table_over()
     table.remember("folder", 2, ROOT_INODE, Folder("folder", []))
     for number in range(10, 20):
-        table.remember(f"folder/{number}", number, 2, None)
+        table.remember(f"{number}", number, 2, None)
     opened = table.get(12)
     assert opened is not None
     opened.contents = (Bytes("x", b"").open(),)
-    assert table.oldest_files(3) == [(2, b"10"), (2, b"11"), (2, b"13")]
-    assert table.oldest_files(3) == [(2, b"14"), (2, b"15"), (2, b"16")]
+    assert names(table.oldest(3, folders=False)) == ["10", "11", "13"]
+    assert names(table.oldest(3, folders=False)) == ["14", "15", "16"]
+    assert names(table.oldest(3, folders=True)) == ["17", "18", "19"]
+    assert names(table.oldest(1, folders=True)) == ["folder"]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 3))))
