@@ -19,7 +19,7 @@ class Budgets:
     headers_per_record: int = 10_000
     open_files: int = 512
     """Source files held open at once, besides those in use."""
-    cached_bytes: int = 128 * MiB
+    cached_bytes: int = 64 * MiB
     """Decoded text kept for reuse."""
     checkpoint_bytes: int = 64 * MiB
     """A checkpoint, snapshot or metadata file."""

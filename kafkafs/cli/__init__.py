@@ -14,7 +14,7 @@ import click
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
 from kafkafs.cli.copying import cat, cp
-from kafkafs.cli.listing import ls
+from kafkafs.cli.listing import ls, printable
 from kafkafs.cli.mounting import mount, mount_as_helper, umount
 from kafkafs.cli.offsets import offsets
 from kafkafs.cli.searching import grep
@@ -23,6 +23,7 @@ EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_CANNOT_READ = 3
 EXIT_INTERRUPTED = 130
+MOST_MESSAGE = 1000
 
 
 @click.group(
@@ -84,5 +85,5 @@ def is_helper_call(program: str, arguments: list[str]) -> bool:
 
 def fail(sentence: str) -> int:
     """Say one line on standard error; the exit status for «cannot read»."""
-    click.echo(f"kafkafs: {sentence}", err=True)
+    click.echo(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)
     return EXIT_CANNOT_READ

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,20 +11,6 @@ import click
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_tree, values_option
 from kafkafs.cli.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
-
-CHUNK = 1 << 20
-
-
-def chunks(file: File) -> Iterator[bytes]:
-    """The content of a file, a MiB at a time."""
-    content = file.open()
-    try:
-        position = 0
-        while data := content.read(position, CHUNK):
-            yield data
-            position += len(data)
-    finally:
-        content.close()
 
 
 @click.command()
@@ -48,7 +33,7 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
             assert isinstance(node, File)
-            for data in chunks(node):
+            for data in node.chunks():
                 output.write(data)
     output.flush()
 
@@ -123,7 +108,7 @@ def copy_file(file: File, target: Path, progress: Progress) -> None:
     staged = target.with_name(f".{target.name[:200]}.part")
     with open(staged, "xb") as output:
         try:
-            for data in chunks(file):
+            for data in file.chunks():
                 output.write(data)
                 progress.advance(len(data))
             output.flush()

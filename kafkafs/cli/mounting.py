@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kafkafs.cli.arguments import VALUE_MODES, source_paths
+from kafkafs.cli.listing import printable
 
 BUDGET_HELP = (
     "Options are comma-separated as in fstab: allow_other, cached_bytes=256M, workers=4, "
@@ -108,5 +109,5 @@ def fuse_modules() -> tuple[Any, Any]:
 
 def leave(error: Exception) -> None:
     """One line, and 2 for a wrong call or 3 for what cannot be done."""
-    click.echo(f"kafkafs: {error}", err=True)
+    click.echo(f"kafkafs: {printable(str(error))}", err=True)
     sys.exit(2 if getattr(error, "usage", False) else 3)

@@ -9,6 +9,8 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets, MiB
+from engine.log.log_segment import LogSegment
+from engine.log.log_view import LogView
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.record.lines_result import NO_BOUND
 from engine.source_files import SourceFile
@@ -18,6 +20,7 @@ from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import Chunk
 
 _MOST_READ = 4 * MiB
+_PIECE_TEXT = 512 * 1024
 
 Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
 """What became of the transaction of each batch of a run; None when none is transactional."""
@@ -65,6 +68,34 @@ class Rendering(NamedTuple):
             options=self.options, fates=fates, measure=measure, budgets=self.budgets,
             enough=enough or NO_BOUND, first_record=first_record,
         )  # fmt: skip
+
+    def text(
+        self, view: LogView, segment: LogSegment, start: Position, end: Position, expected: Offset
+    ) -> Iterator[bytes]:
+        """The text of [start, end) of a segment from front to end, in pieces of some hundred kB.
+
+        For who reads it once and needs no size first: it is decoded once, and nothing is kept.
+        """
+        file = segment.file
+        for item in self.scan(file, start, end, expected):
+            if isinstance(item, Damage):
+                if item.kind not in QUIET_KINDS:
+                    yield error_line(item)
+            else:
+                yield from self._pieces(item, view.fates(segment, item), file.path)
+
+    def _pieces(self, run: BatchRun, fates: Fates, path: str) -> Iterator[bytes]:
+        row, first_record, count = 0, 0, len(run.table)
+        while row < count:
+            result = self.lines(
+                run, row, count, fates, first_record=first_record, enough=_PIECE_TEXT
+            )
+            if result.text:
+                yield result.text
+            if result.problem is not None:
+                yield problem_line(result.problem, run.table[result.problem.row], path)
+            row += result.rows_done
+            first_record = result.next_record
 
     def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
         """A chunk's text, decoded again.

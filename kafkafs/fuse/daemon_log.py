@@ -29,12 +29,20 @@ log = logging.getLogger("kafkafs.fuse")
 
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != 0x0A}
+_HIDDEN = (*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
+_CONTROL |= {code: f"\\u{code:04x}" for code in _HIDDEN}
 
 
 class _SafeFormatter(logging.Formatter):
-    """UTC times, and no control characters: names and reasons come from files that may be hostile."""
+    """UTC times, and no control characters: names and reasons come from files that may be hostile.
+
+    A message is one line; only a traceback behind it has more.
+    """
 
     converter = staticmethod(time.gmtime)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
+        return super().formatMessage(record).replace("\n", "\\x0a")
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record).translate(_CONTROL)

@@ -349,7 +349,7 @@ class Operations(pyfuse3.Operations):
         left = tuple(content for content in record.contents if content is not handle.content)
         record.contents = left
         if self.gives_way:
-            time.sleep(GIVE_WAY_SECONDS)
+            time.sleep(GIVE_WAY_SECONDS)  # noqa: ASYNC251  the loop is to stand still
         if not left and record.node is None:
             record.attrs = None
         handle.content.close()

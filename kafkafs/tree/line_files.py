@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
@@ -14,7 +14,7 @@ from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition import Partition, tried_again
 from kafkafs.tree.segments import segment_with_base
-from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of
+from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, text_of
 
 MEASURED_INLINE = 256 * 1024
 """Bytes on disk that stat may measure of a stream that has grown."""
@@ -108,6 +108,14 @@ class LineFile(File):
             stream.unpin()
             raise
         return LineContent(stream)
+
+    def chunks(self) -> Iterator[bytes]:
+        """See File. Decoded once, without the pass that finds out the size."""
+        partition = self.partition
+        view = partition.view()
+        yield from text_of(
+            self._source_in(view), view, partition.options, partition.context.budgets
+        )
 
     def _source_in(self, view: LogView) -> LineSource:
         source = self._source(view)

@@ -19,6 +19,8 @@ Cancel: TypeAlias = Callable[[], bool]
 ROOT_INODE = 1
 MAX_MTIME_NS = 2**63 - 1
 
+_CHUNK = 1 << 20
+
 
 class Kind(IntEnum):
     """What a node is."""
@@ -165,6 +167,20 @@ class File(Node):
 
         Raises Cancelled, NotFound, DamagedFileError, UnsupportedCodecError, OSError.
         """
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes from front to end, once; what `open` and `read` give, where that is cheaper without a size.
+
+        Raises what `open` raises.
+        """
+        content = self.open()
+        try:
+            position = 0
+            while data := content.read(position, _CHUNK):
+                yield data
+                position += len(data)
+        finally:
+            content.close()
 
 
 class Link(Node):

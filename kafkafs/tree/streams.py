@@ -21,6 +21,7 @@ from engine.log.log_view import LogView
 from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
+from kafkafs.decode.line_chunks import ANY_OFFSET
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
 from kafkafs.tree.segments import end_offset, next_base, segment_with_base
@@ -123,6 +124,16 @@ class _Held:
         if self.stream.findings.has_open and self._open is None:
             self._open = self._view.open_transactions
         return self._open is not None and self._open != view.open_transactions
+
+
+def text_of(
+    source: LineSource, view: LogView, options: kernel.LineOptions, budgets: Budgets
+) -> Iterator[bytes]:
+    """A stream's text from front to end, without its size."""
+    rendering = Rendering(line_options(source, view, options), budgets)
+    for segment, start, end in parts_of(source, view):
+        expected = ANY_OFFSET if start else segment.base_offset
+        yield from rendering.text(view, segment, start, end, expected)
 
 
 def line_options(

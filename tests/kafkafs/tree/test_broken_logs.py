@@ -88,6 +88,7 @@ def broken(path: Path, pick: random.Random) -> None:
 def read_or_error(node: File) -> bytes | None:
     try:
         data = content_of(node)
+        assert b"".join(node.chunks()) == data
     except (DamagedFileError, UnsupportedCodecError):
         return None
     attrs = node.attrs()

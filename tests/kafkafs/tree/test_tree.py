@@ -229,6 +229,7 @@ def test_everything_that_is_listed_can_be_looked_up_and_read(
             after = node.attrs()
             assert (after.size, after.exact) == (len(data), True), node.path
             assert bool(attrs.size) == bool(data), node.path
+            assert b"".join(node.chunks()) == data, node.path
         elif isinstance(node, Link):
             folder = os.path.dirname(node.path)
             tree.resolve(os.path.normpath(os.path.join(folder, node.target))).attrs()
