@@ -195,16 +195,20 @@ typedef struct {
 } kfs_location;
 
 /* Looks in the file's [position, end) for the first batch whose last offset is `target` or more, hopping
- * from header to header; `position` must be where a batch starts. */
+ * from header to header; `position` must be where a batch starts. An index entry leads to the batch before
+ * the wanted one as a rule: so little is read at first, and behind one large batch as much as it had. */
 static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                       uint8_t *scratch, size_t capacity, kfs_location *found) {
-    size_t want = capacity;
+    enum { FIRST_READ = 1024, MOST_AHEAD = 16384, LARGE_BATCH = 2048, HEADER_ROOM = 256 };
+    size_t want = FIRST_READ;
+    int hops = 0;
     while (position < end) {
         int64_t left = end - position;
+        if (want > capacity) want = capacity;
         int64_t got = kfs_pread(fd, scratch, left < (int64_t)want ? (size_t)left : want, position);
         if (got < 0) return KFS_LOCATE_ERRNO;
         size_t at = 0;
-        int hop = 0;
+        int32_t hopped = 0;
         for (;;) {
             const uint8_t *p = scratch + at;
             size_t there = (size_t)got - at;
@@ -232,21 +236,23 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
                 if (stop == KFS_WHOLE) return KFS_LOCATE_FOUND;
                 found->index = -1;
                 if ((size_t)size <= capacity) {
-                    got = kfs_pread(fd, scratch, size, found->position);
+                    size_t rest = (size_t)size - there;
+                    if (at) memmove(scratch, p, there);
+                    got = kfs_pread(fd, scratch + there, rest, found->position + (int64_t)there);
                     if (got < 0) return KFS_LOCATE_ERRNO;
-                    if (got == size) found->index = 0;
+                    if (got == (int64_t)rest) found->index = 0;
                 }
                 return KFS_LOCATE_FOUND;
             }
             at += size;
             if (stop != KFS_WHOLE) { /* hop over the rest of this batch */
-                hop = 1;
-                want = (size_t)size > capacity / 2 ? 256 : capacity;
+                hopped = size;
                 break;
             }
         }
         if (at == 0) return KFS_LOCATE_NONE; /* the file ends inside a header */
-        if (!hop) want = want * 4 < capacity ? want * 4 : capacity;
+        if (hopped > LARGE_BATCH) want = hops++ ? HEADER_ROOM : (size_t)hopped + HEADER_ROOM;
+        else want = want * 4 < MOST_AHEAD ? want * 4 : MOST_AHEAD;
         position += (int64_t)at;
     }
     return KFS_LOCATE_NONE;

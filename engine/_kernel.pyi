@@ -7,6 +7,8 @@ from engine.kernel_python import (
     floor_slot as floor_slot,
     lines as lines,
     locate as locate,
+    read_batch as read_batch,
+    read_record as read_record,
     walk as walk,
 )
 

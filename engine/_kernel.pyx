@@ -18,9 +18,9 @@ import os
 import numpy as np
 
 from engine.budgets import DEFAULT_BUDGETS
-from engine.record.batch_table import BatchProblem
+from engine.record.batch_table import BATCH_DTYPE, BatchProblem
 from engine.record.columns import RECORD_DTYPE, Columns, describe
-from engine.kernel_python import lines as lines_in_python
+from engine.kernel_python import lines as lines_in_python, read_record as read_record_in_python
 from engine.record.framing import frame_error
 from engine.record.lines_result import NO_BOUND, LinesResult
 from engine.record.payload import inflate
@@ -29,10 +29,14 @@ from engine.record.payload import inflate
 cdef extern from "_kernel.h" nogil:
     ctypedef struct kfs_row:
         int64_t position
+        int32_t size
         int8_t magic
 
     ctypedef struct kfs_record:
-        int64_t offset
+        int64_t key_start
+        int64_t value_start
+        int64_t headers_start
+        int32_t headers_size
 
     ctypedef struct kfs_bytes:
         uint8_t *data
@@ -107,6 +111,11 @@ cdef extern from "_kernel.h" nogil:
     int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last)
     int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
                         kfs_payload *payload, kfs_problem *problem)
+    int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest, kfs_bytes *bytes,
+                       const uint8_t **at, kfs_row *row)
+    int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
+                     const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
+                     kfs_bytes *inflated, kfs_record *out, const uint8_t **base)
     ctypedef struct kfs_line_options:
         uint8_t *prefix
         size_t prefix_size
@@ -208,13 +217,14 @@ cdef class _Worker:
     """Contexts of codecs and scratch memory of one call at a time; idle ones wait in a list."""
 
     cdef kfs_codec_contexts contexts
-    cdef kfs_bytes arena, records, text
+    cdef kfs_bytes arena, records, text, file
 
     def __dealloc__(self):
         kfs_contexts_free(&self.contexts)
         free(self.arena.data)
         free(self.records.data)
         free(self.text.data)
+        free(self.file.data)
 
 
 cdef list _idle_workers = []
@@ -236,6 +246,7 @@ cdef void _give_worker(_Worker worker):
     _trim(&worker.arena)
     _trim(&worker.records)
     _trim(&worker.text)
+    _trim(&worker.file)
     if len(_idle_workers) < KEPT_WORKERS:
         _idle_workers.append(worker)
 
@@ -269,6 +280,13 @@ cdef _Bytes _hold(source, bint writable=False):
     return held
 
 
+cdef int _set_limits(kfs_limits *limits, budgets) except -1:
+    limits.inflated = budgets.inflated_bytes
+    limits.records = min(<int64_t>budgets.records_per_batch, MOST_RECORDS)
+    limits.headers = min(<int64_t>budgets.headers_per_record, MOST_RECORDS)
+    return 0
+
+
 cdef class _Run:
     """Rows of a batch table over a buffer, being read."""
 
@@ -289,9 +307,7 @@ cdef class _Run:
         self.run.size = self.buffer.size
         self.run.start_position = start_position
         self.run.rows = <const kfs_row *>self.table.data
-        self.run.limits.inflated = budgets.inflated_bytes
-        self.run.limits.records = min(budgets.records_per_batch, MOST_RECORDS)
-        self.run.limits.headers = min(budgets.headers_per_record, MOST_RECORDS)
+        _set_limits(&self.run.limits, budgets)
         self.problems = []
         self.worker = _take_worker()
         self.run.contexts = &self.worker.contexts
@@ -428,6 +444,57 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
             row += 1
     found = np.frombuffer(records, RECORD_DTYPE) if records.bytes.size else EMPTY
     return Columns(found, memoryview(arena if state.run.copy else buffer), state.problems, row)
+
+
+def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):
+    """The first batch from `position` on that reaches an offset, and its row; None: look closely."""
+    cdef _Worker worker = _take_worker()
+    cdef kfs_row row
+    cdef const uint8_t *at
+    cdef int found
+    try:
+        with nogil:
+            found = kfs_read_batch(fd, position, end, offset, largest, &worker.file, &at, &row)
+        if found == KFS_NO_MEMORY:
+            raise MemoryError
+        if found != KFS_LOCATE_FOUND:
+            return None
+        table = np.frombuffer(PyBytes_FromStringAndSize(<const char *>&row, sizeof(row)), BATCH_DTYPE)
+        return PyBytes_FromStringAndSize(<const char *>at, row.size), row.position, table
+    finally:
+        _give_worker(worker)
+
+
+def read_record(int fd, int64_t position, int64_t end, int64_t offset, *, budgets=DEFAULT_BUDGETS):
+    """The record with exactly this offset alone, as columns; None: look closely."""
+    cdef _Worker worker
+    cdef kfs_limits limits
+    cdef kfs_record record
+    cdef const uint8_t *base
+    cdef int64_t largest = budgets.batch_bytes, start
+    cdef int found
+    _set_limits(&limits, budgets)
+    worker = _take_worker()
+    try:
+        with nogil:
+            found = kfs_read_one(fd, position, end, offset, largest, &limits, &worker.contexts,
+                                 &worker.file, &worker.arena, &record, &base)
+        if found == KFS_LOCATE_FOUND:
+            start = record.key_start
+            arena = PyBytes_FromStringAndSize(
+                <const char *>base + start, record.headers_start + record.headers_size - start)
+            record.key_start = 0
+            record.value_start -= start
+            record.headers_start -= start
+            row = PyBytes_FromStringAndSize(<const char *>&record, sizeof(record))
+            return Columns(np.frombuffer(row, RECORD_DTYPE), memoryview(arena), [], 1)
+    finally:
+        _give_worker(worker)
+    if found == KFS_NO_MEMORY:
+        raise MemoryError
+    if found == KFS_NEEDS_PYTHON:
+        return read_record_in_python(fd, position, end, offset, budgets=budgets)
+    return None
 
 
 # ---- record lines ------------------------------------------------------------------------------

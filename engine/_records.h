@@ -409,4 +409,71 @@ static int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t eno
     return reason;
 }
 
+/* Reads records of a payload of magic 2, base[start..start + size), up to the one with an offset. */
+static int kfs_find_record(const kfs_row *row, const uint8_t *base, size_t start, size_t size, int64_t offset,
+                           const kfs_limits *limits, kfs_record *out) {
+    const uint8_t *p = base + start, *end = p + size;
+    kfs_problem problem;
+    for (int32_t i = 0; i < row->record_count && i < limits->records && p != end; i++) {
+        if (kfs_read_record(base, &p, end, row, limits->headers, (size_t)i, out, &problem)) return KFS_LOCATE_NONE;
+        if (out->offset == offset) return KFS_LOCATE_FOUND;
+    }
+    return KFS_LOCATE_NONE;
+}
+
+/* The first batch from `position` on that reaches an offset, when it is good and does not lie past it (a
+ * compressed one of magic 0 or 1 may: its header names its last offset only). *at is where it lies in `bytes`. */
+static int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest, kfs_bytes *bytes,
+                          const uint8_t **at, kfs_row *row) {
+    enum { ROOM = 64 * 1024 };
+    kfs_location found;
+    int32_t size;
+    if (!kfs_reserve(bytes, ROOM)) return KFS_NO_MEMORY;
+    if (kfs_locate(fd, position, end, offset, largest, bytes->data, bytes->capacity, &found) != KFS_LOCATE_FOUND)
+        return KFS_LOCATE_NONE;
+    if (found.base_offset > offset && found.magic == 2) return KFS_LOCATE_NONE;
+    if (found.index < 0) {
+        if (!kfs_reserve(bytes, (size_t)found.size)) return KFS_NO_MEMORY;
+        if (kfs_pread(fd, bytes->data, (size_t)found.size, found.position) != found.size) return KFS_LOCATE_NONE;
+        found.index = 0;
+    }
+    /* The file may have changed between the reads: what is judged are the bytes that are there now. */
+    const uint8_t *p = *at = bytes->data + found.index;
+    if (kfs_frame(p, (size_t)found.size, largest, &size) != KFS_WHOLE) return KFS_LOCATE_NONE;
+    kfs_fill_row(p, size, found.position, row);
+    if (row->last_offset < offset || (row->magic == 2 && row->base_offset > offset)) return KFS_LOCATE_NONE;
+    row->crc_ok = kfs_batch_crc(p, size) == row->crc;
+    return row->crc_ok ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
+}
+
+/* The record with exactly this offset in that batch; `bytes` and `inflated` are memory to use. *base is
+ * what its positions count from. KFS_LOCATE_NONE when there is anything that has to be looked at closely,
+ * KFS_NEEDS_PYTHON when the batch was not inflated. */
+static int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
+                        const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
+                        kfs_bytes *inflated, kfs_record *out, const uint8_t **base) {
+    kfs_problem problem;
+    kfs_row row;
+    int result = kfs_read_batch(fd, position, end, offset, largest, bytes, base, &row);
+    if (result != KFS_LOCATE_FOUND) return result;
+    const uint8_t *p = *base;
+    size_t size = (size_t)row.size;
+    int codec = kfs_codec_of(&row);
+    memset(out, 0, sizeof *out);
+    if (row.magic < 2) {
+        if (codec != KFS_CODEC_NONE || row.base_offset != offset) return KFS_LOCATE_NONE;
+        out->offset = offset;
+        return kfs_read_message(p, p + KFS_LOG_OVERHEAD, size - KFS_LOG_OVERHEAD, 0, out, &problem)
+                   ? KFS_LOCATE_NONE
+                   : KFS_LOCATE_FOUND;
+    }
+    size_t stored = size - KFS_V2_OVERHEAD;
+    if (codec == KFS_CODEC_NONE) return kfs_find_record(&row, p, KFS_V2_OVERHEAD, stored, offset, limits, out);
+    if (codec > KFS_CODEC_ZSTD || row.record_count <= 0) return KFS_LOCATE_NONE;
+    if (!kfs_inflate(contexts, codec, row.magic, p + KFS_V2_OVERHEAD, stored, (size_t)limits->inflated, inflated))
+        return KFS_NEEDS_PYTHON;
+    *base = inflated->data;
+    return kfs_find_record(&row, inflated->data, 0, inflated->size, offset, limits, out);
+}
+
 #endif

@@ -9,7 +9,17 @@ from __future__ import annotations
 from types import ModuleType
 
 from engine import kernel_python
-from engine.kernel_python import contains, decode, find_batch, floor_slot, lines, locate, walk
+from engine.kernel_python import (
+    contains,
+    decode,
+    find_batch,
+    floor_slot,
+    lines,
+    locate,
+    read_batch,
+    read_record,
+    walk,
+)
 from engine.record.columns import Columns
 from engine.record.lines_result import LinesResult
 from engine.record.record_line import LineOptions
@@ -33,11 +43,16 @@ __all__ = [
     "lines",
     "locate",
     "name",
+    "read_batch",
+    "read_record",
     "use",
     "walk",
 ]
 
-_FUNCTIONS = ("contains", "decode", "find_batch", "floor_slot", "lines", "locate", "walk")
+_FUNCTIONS = (
+    "contains", "decode", "find_batch", "floor_slot", "lines", "locate", "read_batch", "read_record",
+    "walk",
+)  # fmt: skip
 
 name = "python"
 """Which kernel is in use: "compiled" or "python"."""

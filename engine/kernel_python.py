@@ -16,10 +16,11 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32, crc32c
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
+from engine.errors import CorruptRecordError, LimitExceededError
 from engine.record.attributes import (
     COMPRESSION_MASK,
 )
-from engine.record.batch_table import Stop
+from engine.record.batch_table import BATCH_DTYPE, Stop
 from engine.record.columns import RECORD_DTYPE, Columns
 from engine.record.decoding import (
     Decoder,
@@ -297,6 +298,76 @@ def decode(
     records.flags.writeable = False
     arena = memoryview(decoder.arena) if copy else decoder.view
     return Columns(records, arena, decoder.problems, row)
+
+
+def read_batch(
+    fd: int, position: Position, end: Position, offset: Offset, *, largest: int = _LARGEST
+) -> tuple[bytes, Position, Table] | None:
+    """The first batch that reaches an offset: its bytes, where they lie in the file, and its row.
+
+    None says only that this was not plain: there is none, it is damaged, or starts above the offset. A
+    compressed one of magic 0 or 1 may start above it all the same: its header does not tell.
+
+    Args:
+        fd, position, end, largest: as for `locate`.
+    """
+    try:
+        found = locate(fd, position, end, offset, bytearray(256), largest=largest)
+        if found is None:
+            return None
+        data = os.pread(fd, found[1], found[0])
+    except (OSError, CorruptRecordError, LimitExceededError):
+        return None
+    table = np.zeros(1, BATCH_DTYPE)
+    rows, size, _ = walk(data, table, 0, found[0], True, largest=largest)
+    row = table[0]
+    is_past = row["magic"] == 2 and row["base_offset"] > offset
+    if not rows or not row["crc_ok"] or is_past or row["last_offset"] < offset:
+        return None
+    table.flags.writeable = False
+    return data[:size], found[0], table
+
+
+def read_record(
+    fd: int,
+    position: Position,
+    end: Position,
+    offset: Offset,
+    *,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> Columns | None:
+    """The record with exactly this offset, alone, from the first batch that reaches it.
+
+    None says only that this was not plain: there is no such record, its batch is damaged, cannot be
+    read, or is a compressed one of magic 0 or 1.
+
+    Args:
+        fd, position, end: as for `locate`.
+        budgets: bounds for the batch.
+
+    Returns:
+        columns of one record; their arena begins with its key and ends with its headers.
+    """
+    found = read_batch(fd, position, end, offset, largest=budgets.batch_bytes)
+    if found is None:
+        return None
+    data, at, table = found
+    if table["magic"][0] < 2 and table["attributes"][0] & COMPRESSION_MASK:
+        return None
+    columns = decode(data, table, 0, 1, start_position=at, budgets=budgets)
+    places = np.flatnonzero(columns.offset == offset)
+    return _alone(columns, int(places[0])) if len(places) else None
+
+
+def _alone(columns: Columns, place: int) -> Columns:
+    """One of the records, with only its own bytes."""
+    record = columns.table[place : place + 1].copy()
+    start = int(record["key_start"][0])
+    stop = int(record["headers_start"][0] + record["headers_size"][0])
+    for name in ("key_start", "value_start", "headers_start"):
+        record[name] -= start
+    record.flags.writeable = False
+    return Columns(record, memoryview(bytes(columns.arena[start:stop])), [], 1)
 
 
 def lines(

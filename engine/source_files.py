@@ -17,7 +17,7 @@ import stat as st
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -253,10 +253,13 @@ class SourceRoot:
         return f"{self.path.rstrip('/')}/{relative}" if relative else self.path
 
     def list(self, folder: str = "") -> list[SourceEntry]:
-        """The entries of a folder, in no order.
+        """The entries of a folder, in no order. Raises as `list_apart`."""
+        files, others = self.list_apart(folder)
+        return [*others, *(SourceEntry(name, EntryKind.FILE) for name in files)]
 
-        Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError.
-        """
+    def list_apart(self, folder: str = "") -> tuple[Sequence[str], Sequence[SourceEntry]]:
+        """The same, but regular files, of which there may be a million, by their names alone.
+        Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError."""
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
             return _entries(fd)
@@ -464,19 +467,21 @@ _KINDS = {
 }
 
 
-def _entries(fd: int) -> list[SourceEntry]:
+def _entries(fd: int) -> tuple[list[str], list[SourceEntry]]:
+    files, others = [], []
     with os.scandir(fd) as entries:
-        return [SourceEntry(entry.name, _kind_of(entry)) for entry in entries]
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            else:
+                others.append(SourceEntry(entry.name, _kind_of(entry)))
+    return files, others
 
 
 def _kind_of(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
         return EntryKind.SYMLINK
-    if entry.is_file(follow_symlinks=False):
-        return EntryKind.FILE
-    if entry.is_dir(follow_symlinks=False):
-        return EntryKind.DIRECTORY
-    return EntryKind.OTHER
+    return EntryKind.DIRECTORY if entry.is_dir(follow_symlinks=False) else EntryKind.OTHER
 
 
 def _refuse_unless_regular(status: os.stat_result, path: str) -> None:
@@ -489,8 +494,6 @@ def _check_components(relative: str, path: str) -> None:
     """No absolute path, no "..", no "." or empty component; "" is the root."""
     if "\0" in relative:
         raise ValueError("embedded null character in a name")
-    if not relative:
-        return
-    for name in relative.split("/"):
+    for name in relative.split("/") if relative else ():
         if name in ("", ".", ".."):
             raise SourceRefusedError("a name that leads out of the source", path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
-from engine.file_names import FileKind, FileName, FileState, log_file_name, parse_file_name
+from engine.file_names import FileKind, FileName, FileState, parse_file_name
 from engine.source_files import EntryKind, SourceEntry
 from engine.units import MAX_INT64, Offset
 
@@ -16,14 +17,22 @@ _WHY_NOT = {
     FileState.PARTIAL: "a snapshot that is not complete",
     FileState.TEMPORARY: "a checkpoint that was being written",
 }
-_SEGMENT_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+_NO_FILE = {
+    EntryKind.SYMLINK: "a symbolic link, not followed",
+    EntryKind.DIRECTORY: "a directory, where only files belong",
+    EntryKind.OTHER: "not a regular file",
+}
 _IN_PARTITIONS = {
     *(FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),
     *(FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT, FileKind.QUORUM_STATE),
 }
-
-
-_LOG_NAME_SIZE = len(log_file_name(0))
+_SEGMENT_SUFFIXES = frozenset(
+    kind.value
+    for kind in (
+        *(FileKind.LOG, FileKind.OFFSET_INDEX),
+        *(FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX),
+    )
+)
 _LARGEST = str(MAX_INT64).zfill(20)
 
 
@@ -45,88 +54,111 @@ class FolderListing(NamedTuple):
     """A partition's folder at one moment.
 
     Attributes:
-        entries: all of it, sorted by name.
+        files: the names of its regular files, sorted.
+        others: what else is in it, sorted by name.
         base_offsets: of the segments, ascending.
         producer_snapshots: their offsets, ascending.
         kraft_snapshots: ascending.
         leftovers: what is not part of the log, sorted by name.
     """
 
-    entries: tuple[SourceEntry, ...]
+    files: tuple[str, ...]
+    others: tuple[SourceEntry, ...]
     base_offsets: tuple[Offset, ...]
     producer_snapshots: tuple[Offset, ...]
     kraft_snapshots: tuple[KRaftSnapshot, ...]
     leftovers: tuple[Leftover, ...]
 
+    @property
+    def entries(self) -> tuple[SourceEntry, ...]:
+        """All of it, sorted by name; made anew each time."""
+        files = (SourceEntry(name, EntryKind.FILE) for name in self.files)
+        return tuple(sorted([*files, *self.others], key=itemgetter(0)))
 
-def sort_entries(entries: Iterable[SourceEntry], only: str | None = None) -> FolderListing:
+
+def sort_entries(
+    files: Iterable[str], others: Iterable[SourceEntry] = (), only: str | None = None
+) -> FolderListing:
     """Tell apart what lies in a partition's folder.
 
     Args:
-        entries: as the source lists them.
+        files: the names of its regular files.
+        others: its other entries.
         only: the one records file to see, with its indexes; None for the whole folder.
     """
-    ordered = sorted(entries)
+    names = sorted(files)
+    apart = sorted(others, key=itemgetter(0))
     if only is not None:
         stem = only.partition(".")[0]
-        ordered = [entry for entry in ordered if entry.name.partition(".")[0] == stem]
-    bases: list[Offset] = []
-    snapshots: list[Offset] = []
-    kraft: list[KRaftSnapshot] = []
-    leftovers: list[Leftover] = []
-    side_files: list[tuple[str, Offset]] = []
-    for name, kind in ordered:
-        if name.endswith(".log") and len(name) == _LOG_NAME_SIZE and kind is EntryKind.FILE:
-            digits = name[:-4]  # most names are these: worth a short cut
-            if digits.isascii() and digits.isdigit() and digits <= _LARGEST:
-                bases.append(int(digits))
+        names = [name for name in names if name.partition(".")[0] == stem]
+        apart = [other for other in apart if other.name.partition(".")[0] == stem]
+    sorted_out = _sort_files(names, only)
+    leftovers = sorted_out.leftovers
+    leftovers += [Leftover(name, _NO_FILE[kind]) for name, kind in apart if name != only]
+    return FolderListing(
+        tuple(names),
+        tuple(apart),
+        tuple(sorted_out.bases),
+        tuple(sorted_out.snapshots),
+        tuple(sorted(sorted_out.kraft)),
+        tuple(sorted(leftovers)),
+    )
+
+
+class _SortedOut(NamedTuple):
+    bases: list[Offset]
+    snapshots: list[Offset]
+    kraft: list[KRaftSnapshot]
+    leftovers: list[Leftover]
+
+
+def _sort_files(names: Iterable[str], only: str | None) -> _SortedOut:
+    """What the files of sorted names are. The names of one offset stand together, so an index waits for
+    its segment only until the next offset."""
+    bases, snapshots, kraft, leftovers = found = _SortedOut([], [], [], [])
+    base = -1
+    waiting: list[str] = []
+    for name in names:
+        suffix = name[20:]
+        if suffix in _SEGMENT_SUFFIXES:  # most names are these: worth a short cut
+            digits = name[:20]
+            if digits.isdigit() and digits.isascii() and digits <= _LARGEST:
+                if suffix == ".log":
+                    base = int(digits)
+                    bases.append(base)
+                    if waiting and waiting[0][:20] == digits:
+                        waiting.clear()
+                elif only is None and int(digits) != base:
+                    if waiting and waiting[0][:20] != digits:
+                        leftovers += _without_log(waiting)
+                        waiting.clear()
+                    waiting.append(name)
                 continue
         parsed = parse_file_name(name)
-        reason = _why_leftover(kind, parsed)
+        reason = _why_leftover(parsed)
         if reason is not None:
             if name != only:
                 leftovers.append(Leftover(name, reason))
         elif parsed is None or parsed.base_offset is None:
             continue
-        elif parsed.kind is FileKind.LOG:
-            bases.append(parsed.base_offset)
         elif parsed.kind is FileKind.PRODUCER_SNAPSHOT:
             snapshots.append(parsed.base_offset)
         elif parsed.kind is FileKind.KRAFT_CHECKPOINT:
             kraft.append(KRaftSnapshot(parsed.base_offset, parsed.epoch or 0))
-        else:
-            side_files.append((name, parsed.base_offset))
-    known = set(bases)
-    leftovers += [
-        Leftover(name, f"an index without {log_file_name(base)}")
-        for name, base in side_files
-        if base not in known and only is None
-    ]
-    return FolderListing(
-        tuple(ordered),
-        tuple(bases),
-        tuple(snapshots),
-        tuple(sorted(kraft)),
-        tuple(sorted(leftovers)),
-    )
+    leftovers += _without_log(waiting)
+    return found
 
 
-def _why_leftover(kind: EntryKind, parsed: FileName | None) -> str | None:
-    """Why an entry is no part of the log; None when it is."""
-    if kind is EntryKind.SYMLINK:
-        return "a symbolic link, not followed"
-    if kind is EntryKind.DIRECTORY:
-        return "a directory, where only files belong"
-    if kind is EntryKind.OTHER:
-        return "not a regular file"
+def _without_log(names: Iterable[str]) -> list[Leftover]:
+    return [Leftover(name, f"an index without {name[:20]}{FileKind.LOG.value}") for name in names]
+
+
+def _why_leftover(parsed: FileName | None) -> str | None:
+    """Why a file is no part of the log; None when it is."""
     if parsed is None:
         return "no file of a log has such a name"
     if parsed.state is not FileState.LIVE:
         return _WHY_NOT[parsed.state]
-    if (
-        parsed.kind is FileKind.LOG
-        or parsed.kind in _SEGMENT_KINDS
-        or parsed.kind in _IN_PARTITIONS
-    ):
+    if parsed.kind in _IN_PARTITIONS:
         return None
     return "a file of the log dir, not of a partition"

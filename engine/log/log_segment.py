@@ -22,11 +22,12 @@ from engine.index.transaction_index import TransactionIndex
 from engine.log import segment_times
 from engine.log.batch_search import BatchSearch, first_offset
 from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
-from engine.log.open_segments import SegmentFiles
+from engine.log.open_segments import OpenSegment, SegmentFiles
 from engine.log.places import BatchLocation, Extent, Landing, joined
 from engine.log.resync import Resync
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.record.batch_table import BATCH_DTYPE
+from engine.record.columns import Columns
 from engine.record.file_records import FileRecords
 from engine.source_files import SourceFile
 from engine.units import (
@@ -43,13 +44,13 @@ from engine.units import (
 T = TypeVar("T")
 
 LOOK_UP_CHUNK = 64 * 1024
-_SCRATCH = 16 * 1024
+_SCRATCH = 4 * 1024
 _MOST_STEPS_BACK = 3
 _ROW_SIZE = BATCH_DTYPE.itemsize
 
 
 class _Scratch(threading.local):
-    """A buffer for look-ups, per thread."""
+    """A buffer for the headers that a look-up passes, per thread."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(_SCRATCH)
@@ -166,25 +167,28 @@ class LogSegment:
 
         Follows frames and does not check checksums: `batch` does, and finds what damage may hide.
         """
-        files = self.files
-        opened = files.opened
-        if opened is None:
-            opened = files.ensure_open()
-        else:
-            opened.was_used = True
-        end = self._end
-        if end is None:
-            end = opened.size
-        start = opened.hints.position(offset)
+        opened, start, end = self._begin(offset)
+        largest = self.budgets.batch_bytes
         try:
-            found = kernel.locate(
-                opened.fd, start, end, offset, _scratch.buffer, largest=self.budgets.batch_bytes
-            )
+            found = kernel.locate(opened.fd, start, end, offset, _scratch.buffer, largest=largest)
         except (CorruptRecordError, LimitExceededError):
             found = None
         if found is None or (found[2] > offset and start and found[0] == start):
             return self._locate_proven(offset)
         return BatchLocation(self, found[0], found[1], found[2], found[3], found[4])
+
+    def _begin(self, offset: Offset) -> tuple[OpenSegment, Position, Position]:
+        """The files, where the index says to look for an offset, and where the batches end.
+
+        Whoever reads holds on to the first: the descriptor is closed once nobody does.
+        """
+        opened = self.files.opened
+        if opened is None:
+            opened = self.files.ensure_open()
+        else:
+            opened.was_used = True
+        end = self._end
+        return opened, opened.hints.position(offset), opened.size if end is None else end
 
     def _locate_proven(self, offset: Offset) -> BatchLocation | None:
         landing = self.seek(offset)
@@ -194,42 +198,24 @@ class LogSegment:
         fields = ("position", "size", "base_offset", "last_offset", "magic")
         return BatchLocation(self, *(int(row[name]) for name in fields))
 
+    def record(self, offset: Offset) -> Columns | None:
+        """The record with exactly this offset, alone; None: not there, or only `batch` can tell."""
+        opened, start, end = self._begin(offset)
+        return kernel.read_record(opened.fd, start, end, offset, budgets=self.budgets)
+
     def batch(self, offset: Offset) -> BatchRun | None:
         """The batch whose offsets include this one, checksum checked: a run of one row; None in a gap.
 
         Raises:
             CorruptRecordError: damage took, or may have taken, the batch.
         """
-        files = self.files
-        opened = files.opened
-        if opened is None:
-            opened = files.ensure_open()
-        else:
-            opened.was_used = True
-        end = self._end
-        if end is None:
-            end = opened.size
-        scratch = _scratch.buffer
-        start = opened.hints.position(offset)
-        try:
-            found = kernel.locate(
-                opened.fd, start, end, offset, scratch, largest=self.budgets.batch_bytes
-            )
-        except (CorruptRecordError, LimitExceededError):
-            found = None
+        opened, start, end = self._begin(offset)
+        largest = self.budgets.batch_bytes
+        found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
         if found is not None:
-            position, size, base, _, magic, index = found
-            if base <= offset or magic < 2:
-                if index >= 0:
-                    data = bytes(memoryview(scratch)[index : index + size])
-                else:
-                    data = opened.file.read_at(position, size)
-                table = np.ndarray(1, BATCH_DTYPE, bytearray(_ROW_SIZE))
-                rows, _, _ = kernel.walk(data, table, 0, position, True)
-                if rows and table["crc_ok"][0]:
-                    run = BatchRun(data, position, table)
-                    if base <= offset or first_offset(run) <= offset:
-                        return run
+            run = BatchRun(*found)
+            if run.table["magic"][0] == 2 or first_offset(run) <= offset:
+                return run
         return self._batch_proven(offset)
 
     def _batch_proven(self, offset: Offset) -> BatchRun | None:

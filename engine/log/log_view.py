@@ -103,7 +103,8 @@ class LogView:
             self._lazy["transactions"] = transactions
         if after is not None and after.rewrites == rewrites:
             known = len(after.base_offsets)
-            if self.base_offsets[:known] == after.base_offsets:
+            is_same = self.base_offsets is after.base_offsets
+            if is_same or self.base_offsets[:known] == after.base_offsets:
                 self._lazy["newest"] = after._lazy.get("newest", [])[: max(known - 1, 0)]
 
     def __repr__(self) -> str:
@@ -302,7 +303,7 @@ class LogView:
         return None
 
     def record(self, offset: Offset) -> tuple[Columns, int] | None:
-        """The record with exactly this offset: its batch's records and its place in them.
+        """The record with exactly this offset: columns that hold it, and its place in them.
 
         None when the offset is outside of [log start, log end) or compaction took it.
 
@@ -310,26 +311,22 @@ class LogView:
             CorruptRecordError, InvalidRecordError, LimitExceededError, UnsupportedCodecError: it is, or
                 may be, in a batch that cannot be read.
         """
+        if self.log_start_offset <= offset < self.log_end_offset:
+            place = bisect_right(self.base_offsets, offset) - 1
+            alone = None if place < 0 else self.segment_at(place).record(offset)
+            if alone is not None:
+                return alone, 0
         found = self.batch(offset)
         if found is None:
             return None
         segment, run = found
+        budgets = self.log.budgets
         columns = kernel.decode(
-            run.buffer,
-            run.table,
-            0,
-            1,
-            start_position=run.start_position,
-            budgets=self.log.budgets,
+            run.buffer, run.table, 0, 1, start_position=run.start_position, budgets=budgets
         )
-        offsets = columns.table["offset"]
-        if len(offsets):
-            place = offset - int(offsets[0])  # where it is when none is missing
-            if 0 <= place < len(offsets) and offsets[place] == offset:
-                return columns, place
-            places = np.flatnonzero(offsets == offset)
-            if len(places):
-                return columns, int(places[0])
+        places = np.flatnonzero(columns.offset == offset)
+        if len(places):
+            return columns, int(places[0])
         if columns.problems:
             raise decode_error(columns.problems[0], segment, run)
         return None

@@ -237,7 +237,7 @@ class PartitionLog:
             return known
         if self._watch.replaced:
             self._start_over()
-        listing = sort_entries(self.root.list(self.folder), self._only)
+        listing = sort_entries(*self.root.list_apart(self.folder), self._only)
         if self._only is not None and not listing.base_offsets:
             listing = listing._replace(base_offsets=(self._only_base(),))
         if known is None or listing != known:

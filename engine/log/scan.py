@@ -228,7 +228,11 @@ class _Scan:
             return (yield from self._pass_damage(position))
         found = int(row["base_offset"])
         reason = "a batch whose offsets are no offsets"
-        yield Damage(self.path, position, size, "bad_offsets", reason, found=found)
+        yield Damage(
+            *(self.path, position, size, "bad_offsets", reason),
+            found=found,
+            first_offset=self.expected,
+        )
         return position + size
 
     def _pass_damage(self, position: Position) -> Generator[Damage, None, Position]:

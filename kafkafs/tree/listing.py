@@ -7,8 +7,10 @@ under a listing: no name twice, none left out that was there throughout.
 from __future__ import annotations
 
 import threading
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.tree.node import Entry, Kind, inode_number
 
@@ -33,39 +35,84 @@ def fixed_entries(
             yield entry(folder, name, kind, cookie)
 
 
+class Numbered(NamedTuple):
+    """Names with their cookies, two sequences of the same length; never changed.
+
+    Attributes:
+        slots: the cookies, ascending.
+        names: whose they are.
+    """
+
+    slots: Sequence[int]
+    names: Sequence[str]
+
+    def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
+        """Cookies and names from behind a cookie on."""
+        for place in range(bisect_right(self.slots, cookie), len(self.slots)):
+            yield self.slots[place], self.names[place]
+
+
 class NameSlots:
     """Cookies for the names of a folder whose names come and go: a number for each name on first sight.
 
     Names seen together get numbers in the order they are given, names seen later come after them. Safe
-    from several threads.
+    from several threads. A folder that never changes costs no memory beyond the names it was given.
     """
 
     def __init__(self) -> None:
-        self._slots: dict[str, int] = {}
+        self._slots: Sequence[int] = ()
+        self._names: Sequence[str] = ()
         self._next = FIRST_COOKIE
+        self._given: Sequence[str] | None = None
+        self._numbered = Numbered((), ())
         self._lock = threading.Lock()
 
-    def number(self, names: Iterable[str]) -> list[tuple[int, str]]:
-        """The names with their cookies, by cookie."""
+    def number(self, names: Sequence[str]) -> Numbered:
+        """The names, none of them twice, with their cookies. The same object again costs nothing; it must
+        not change."""
         with self._lock:
-            slots = self._slots
-            numbered = []
-            for name in names:
-                slot = slots.get(name)
-                if slot is None:
-                    slot = slots[name] = self._next
-                    self._next += 1
-                numbered.append((slot, name))
-            if len(slots) > 4 * len(numbered) + 1000:
-                self._slots = {name: slot for slot, name in numbered}
-        numbered.sort()
+            if names is not self._given:
+                self._numbered = self._number(names)
+                self._given = names
+            return self._numbered
+
+    def _number(self, names: Sequence[str]) -> Numbered:
+        if not self._names:
+            self._slots, self._names = numbered = Numbered(self._take(len(names)), names)
+            return numbered
+        new = dict.fromkeys(names)
+        slots, shown = [], []
+        gone = 0
+        for slot, name in zip(self._slots, self._names, strict=True):
+            if name in new:
+                del new[name]
+                slots.append(slot)
+                shown.append(name)
+            else:
+                gone += 1
+        added = self._take(len(new))
+        numbered = Numbered(array("q", (*slots, *added)), [*shown, *new])
+        if 0 < gone <= 3 * len(names) + 1000:  # they may come back
+            self._slots = array("q", (*self._slots, *added))
+            self._names = [*self._names, *new]
+        else:
+            self._slots, self._names = numbered
         return numbered
+
+    def _take(self, count: int) -> range:
+        """So many new cookies."""
+        start, self._next = self._next, self._next + count
+        return range(start, self._next)
 
     def entries(
         self, folder: Directory, names: Iterable[tuple[str, Kind]], after: int
     ) -> Iterator[Entry]:
         """Entries of a folder behind a cookie."""
         kinds = dict(names)
-        for slot, name in self.number(kinds):
-            if slot > after:
-                yield entry(folder, name, kinds[name], slot)
+        for slot, name in self.number(tuple(kinds)).behind(after):
+            yield entry(folder, name, kinds[name], slot)
+
+    def files(self, folder: Directory, names: Sequence[str], after: int) -> Iterator[Entry]:
+        """Entries of a folder of files behind a cookie; see `number` for the names."""
+        for slot, name in self.number(names).behind(after):
+            yield entry(folder, name, Kind.FILE, slot)

@@ -157,7 +157,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
 
 def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
     """The indexes of each segment: how many entries, the last one, what a quick look finds wrong."""
-    names = {file.name for file in view.files}
+    names = set(view.listing.files)
     found = []
     for segment in view.segments_from(0):
         _stop_if(cancel)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from collections.abc import Iterator
-from operator import itemgetter
 
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, entry
+from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, Numbered, entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
 from kafkafs.tree.partition import Partition
 from kafkafs.tree.partition_folder import PartitionFolder
@@ -36,17 +34,16 @@ class Partitions:
         self._known: dict[str, Partition] = {}
         self._lock = threading.Lock()
         self._slots = NameSlots()
-        self._numbered: tuple[object, list[tuple[int, str]]] = None, []
+        self._numbered: tuple[object, Numbered] = None, Numbered((), ())
 
     def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
         """The partitions there are now with their cookies, by cookie, from behind one."""
         logs = self._context.source.partitions()
         seen, numbered = self._numbered
         if seen is not logs:
-            numbered = self._slots.number(shown_name(name) for name in logs)
+            numbered = self._slots.number([shown_name(name) for name in logs])
             self._numbered = logs, numbered
-        for place in range(bisect_right(numbered, cookie, key=itemgetter(0)), len(numbered)):
-            yield numbered[place]
+        yield from numbered.behind(cookie)
 
     def find(self, name: str) -> Partition | None:
         """The partition of a name; a log that was deleted and made again is another one."""

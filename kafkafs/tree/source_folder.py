@@ -10,7 +10,6 @@ from engine.errors import SourceRefusedError
 from engine.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
-from engine.source_files import EntryKind
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import (
@@ -43,9 +42,8 @@ class SourceFolder(PartitionNode):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
-        files = self.partition.view().files
-        names = sorted(file.name for file in files if file.kind is EntryKind.FILE)
-        return self.partition.slots.entries(self, [(name, Kind.FILE) for name in names], after)
+        # A generator, so that the look at the source happens with the first entry, wherever that is made.
+        yield from self.partition.slots.files(self, self.partition.view().listing.files, after)
 
 
 class SourceFileNode(File):

@@ -35,7 +35,7 @@ AT = sum(map(len, BEFORE))
 """Where the damage is in the file."""
 VICTIM = good("x", 6)
 GOOD_VALUES = ["a0", "a1", "a2", "b0", "b1", "b2", "c0", "c1", "c2", "d0", "d1", "d2"]
-ALL_VALUES = GOOD_VALUES[:6] + ["x0", "x1", "x2"] + GOOD_VALUES[6:]
+ALL_VALUES = [*GOOD_VALUES[:6], "x0", "x1", "x2", *GOOD_VALUES[6:]]
 
 
 def log_dir(

@@ -14,8 +14,6 @@ from tests.damage.reader import Look, Reader
 from tests.damage.survey import Survey
 
 
-
-
 @pytest.fixture(scope="session")
 def reader() -> Iterator[Reader]:
     running = Reader()

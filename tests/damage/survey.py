@@ -264,7 +264,7 @@ def _compare_ranges(tree: Tree, found: Survey, partition: str, served: dict[int,
         wanted = [served[offset] for offset in offsets if low <= offset < high]
         got = _content(tree, path)
         if isinstance(got, bytes):
-            shown = {line: None for line in got.splitlines(keepends=True)}
+            shown = dict.fromkeys(got.splitlines(keepends=True))
             if sorted(line for line in shown if line in served.values()) == sorted(wanted):
                 continue
         found.wrong.append(f"range {path}: {got!r:.300} instead of {wanted!r:.300}")
@@ -287,9 +287,7 @@ def _compare_committed(
         found.wrong.append(f"committed {partition}: {got!r:.300} instead of {wanted!r:.300}")
 
 
-def _compare_times(
-    tree: Tree, found: Survey, partition: str, facts: list[dict[str, Any]]
-) -> None:
+def _compare_times(tree: Tree, found: Survey, partition: str, facts: list[dict[str, Any]]) -> None:
     timed = [fact for fact in facts if fact["timestamp"] >= 0]
     for wanted in _spread(sorted({fact["timestamp"] for fact in timed}), 12):
         first = next(fact["offset"] for fact in timed if fact["timestamp"] >= wanted)

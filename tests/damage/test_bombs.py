@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,10 @@ import pytest
 
 from engine.budgets import Budgets, MiB
 from engine.coding.compression import CompressionType, compress
-from engine.coding.varint import encode_varint
-from tests.builders import batch, patched, record_body, resealed, sized
+from tests.builders import batch, patched, record_body, sized
 from tests.damage.cases import (
     AFTER,
     AT,
-    BEFORE,
     GOOD_VALUES,
     START,
     VICTIM,
@@ -100,15 +97,24 @@ BOMBS: dict[str, tuple[bytes, str]] = {
         packed(ZSTD, zstd_frame(raw_block(PLAIN), content_size=2**63)),
         "decompression",
     ),
-    "050-window-2-GiB": (packed(ZSTD, zstd_frame(raw_block(PLAIN), window_log=31)), "decompression"),
-    "050-window-1-TiB": (packed(ZSTD, zstd_frame(raw_block(PLAIN), window_log=40)), "decompression"),
+    "050-window-2-GiB": (
+        packed(ZSTD, zstd_frame(raw_block(PLAIN), window_log=31)),
+        "decompression",
+    ),
+    "050-window-1-TiB": (
+        packed(ZSTD, zstd_frame(raw_block(PLAIN), window_log=40)),
+        "decompression",
+    ),
     "051-snappy-claims-1-GiB": (packed(SNAPPY, b"\x80\x80\x80\x80\x04" + PLAIN), "limit"),
     "051-snappy-claims-4-GiB": (packed(SNAPPY, b"\xff\xff\xff\xff\x0f" + PLAIN), "limit"),
     "051-xerial-chunk-claims-1-GiB": (
         packed(SNAPPY, XERIAL + int32(20) + b"\x80\x80\x80\x80\x04" + b"x" * 15),
         "limit",
     ),
-    "052-xerial-chunk-of-2-GiB": (packed(SNAPPY, XERIAL + int32(2**31 - 1) + PLAIN), "decompression"),
+    "052-xerial-chunk-of-2-GiB": (
+        packed(SNAPPY, XERIAL + int32(2**31 - 1) + PLAIN),
+        "decompression",
+    ),
     "052-xerial-chunk-below-0": (packed(SNAPPY, XERIAL + int32(-1) + PLAIN), "decompression"),
     "053-gzip-1000-to-1": (packed(GZIP, compress(GZIP, bytes(300 * MiB))), "limit"),
     "053-gzip-empty-members": (packed(GZIP, compress(GZIP, b"") * 100_000), "decompression"),
@@ -228,9 +234,7 @@ def test_fault_055_a_million_records_in_700_bytes_are_streamed(tmp_path: Path, l
     assert found.files["t-0/offset/6"].count(b"\n") == 1
 
 
-def test_fault_055_many_offsets_in_a_batch_are_not_listed(
-    tmp_path: Path, look: Look
-) -> None:
+def test_fault_055_many_offsets_in_a_batch_are_not_listed(tmp_path: Path, look: Look) -> None:
     section = b"".join(sized(record_body(number, 0, None, None)) for number in range(20_000))
     large = batch(
         [],
@@ -304,9 +308,7 @@ def test_fault_057_many_partitions_and_segments_need_few_descriptors(
 
 
 @pytest.mark.parametrize("size", [2**31 - 1, 2**31 + 5, 2**43])
-def test_fault_058_a_sparse_file_is_read_by_its_data(
-    tmp_path: Path, look: Look, size: int
-) -> None:
+def test_fault_058_a_sparse_file_is_read_by_its_data(tmp_path: Path, look: Look, size: int) -> None:
     behind(tmp_path, b"")
     log = tmp_path / "t-0" / f"{0:020}.log"
     try:
@@ -359,9 +361,7 @@ def test_fault_059_a_large_value_is_read_by_range(
     if look.kernel == "python":  # type: ignore[attr-defined]
         pytest.skip("20 MiB of text take the Python kernel long; the way there is the same")
     large = batch(records(6, "v" * (20 * MiB)), 6, codec)
-    found = look(
-        behind(tmp_path, large), only=[RECORDS, "t-0/offset/6", "t-0/offset/6.value"]
-    )
+    found = look(behind(tmp_path, large), only=[RECORDS, "t-0/offset/6", "t-0/offset/6.value"])
     assert found.sizes["t-0/offset/6.value"] == 20 * MiB
     assert found.sizes["t-0/offset/6"] > 20 * MiB
     assert found.peak < 220 * MiB

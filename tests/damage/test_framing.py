@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Producer, Rec, batch, control_batch, end_marker, patched, resealed
+from tests.builders import Rec, batch, patched, resealed
 from tests.damage.cases import (
     AFTER,
     ALL_VALUES,
     AT,
     BEFORE,
     GOOD_VALUES,
-    START,
     VICTIM,
     around,
     behind,
@@ -119,7 +118,8 @@ def test_fault_008_an_old_magic_on_a_new_batch(tmp_path: Path, look: Look, magic
 
 
 @pytest.mark.parametrize(
-    "place", [CRC, ATTRIBUTES, LAST_DELTA, BASE_TIME, MAX_TIME, PRODUCER, COUNT, 61, len(VICTIM) - 1]
+    "place",
+    [CRC, ATTRIBUTES, LAST_DELTA, BASE_TIME, MAX_TIME, PRODUCER, COUNT, 61, len(VICTIM) - 1],
 )
 def test_fault_009_a_wrong_checksum_says_both(tmp_path: Path, look: Look, place: int) -> None:
     bad = patched(VICTIM, place, bytes([VICTIM[place] ^ 0x40]))

@@ -248,7 +248,8 @@ def test_faults_088_089_091_links_are_never_followed(
 
 
 @pytest.mark.parametrize(
-    "name", ["u-0", "meta.properties", "log-start-offset-checkpoint", ".lock", ".kafka_cleanshutdown"]
+    "name",
+    ["u-0", "meta.properties", "log-start-offset-checkpoint", ".lock", ".kafka_cleanshutdown"],
 )
 def test_fault_088_links_in_the_log_dir_are_not_followed(
     tmp_path: Path, look: Look, secret: Path, name: str

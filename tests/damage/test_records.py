@@ -303,7 +303,7 @@ WRAPPERS = {
     "no-messages": wrapper([], 8, GZIP),
     "inner-compressed": wrapper([wrapper(INNER, 2, GZIP)], 8, GZIP),
     "offset-too-small": wrapper(INNER, 1, GZIP),
-    "inner-of-magic-0": wrapper([message(0, b"k", b"x0", magic=0)], 8, GZIP),
+    "inner-of-magic-2": wrapper([patched(message(0, b"k", b"x0"), 16, b"\2")], 8, GZIP),
     "inner-too-short": wrapper([b"\x00" * 8 + int32(5) + b"\x00" * 5], 8, GZIP),
     "zstd": message(8, None, compress(CompressionType.ZSTD, INNER[0]), attributes=4),
     "not-gzip": message(8, None, b"not gzip at all", attributes=1),

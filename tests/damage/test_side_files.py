@@ -6,7 +6,6 @@ wrong the problems say so.
 
 from __future__ import annotations
 
-import json
 import struct
 from pathlib import Path
 
@@ -24,7 +23,16 @@ from tests.builders import (
     time_index,
     transaction_index,
 )
-from tests.damage.cases import BEFORE, GOOD_VALUES, START, VICTIM, behind, good, int32, log_dir, records
+from tests.damage.cases import (
+    BEFORE,
+    GOOD_VALUES,
+    START,
+    VICTIM,
+    behind,
+    good,
+    log_dir,
+    records,
+)
 from tests.damage.reader import Look
 from tests.damage.survey import Survey
 
@@ -141,9 +149,7 @@ TIME_INDEXES = {
 
 @pytest.mark.parametrize("base", [0, 3 * COUNT // 2], ids=["closed", "active"])
 @pytest.mark.parametrize("case", TIME_INDEXES)
-def test_fault_066_a_time_index_is_a_hint(
-    tmp_path: Path, look: Look, case: str, base: int
-) -> None:
+def test_fault_066_a_time_index_is_a_hint(tmp_path: Path, look: Look, case: str, base: int) -> None:
     long_log(tmp_path)
     path_of(tmp_path, "timeindex", base).write_bytes(TIME_INDEXES[case])
     assert_all_is_there(look(tmp_path))

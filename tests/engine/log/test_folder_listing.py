@@ -2,16 +2,11 @@ from engine.log.folder_listing import KRaftSnapshot, Leftover, sort_entries
 from engine.log.problems import Problems
 from engine.source_files import EntryKind, SourceEntry
 
-FILE, FOLDER, LINK, OTHER = (
-    EntryKind.FILE,
-    EntryKind.DIRECTORY,
-    EntryKind.SYMLINK,
-    EntryKind.OTHER,
-)
+FOLDER, LINK, OTHER = EntryKind.DIRECTORY, EntryKind.SYMLINK, EntryKind.OTHER
 
 
-def files(*names: str) -> list[SourceEntry]:
-    return [SourceEntry(name, FILE) for name in names]
+def files(*names: str) -> list[str]:
+    return list(names)
 
 
 def test_what_belongs_to_the_log_is_sorted_by_kind() -> None:
@@ -66,7 +61,7 @@ def test_what_only_looks_like_a_segment_is_a_leftover() -> None:
 def test_links_folders_and_devices_are_no_segments() -> None:
     name = "00000000000000000000.log"
     for kind in (LINK, FOLDER, OTHER):
-        listing = sort_entries([SourceEntry(name, kind)])
+        listing = sort_entries([], [SourceEntry(name, kind)])
         assert listing.base_offsets == ()
         assert [leftover.name for leftover in listing.leftovers] == [name]
 
