@@ -58,6 +58,21 @@ def test_what_only_looks_like_a_segment_is_a_leftover() -> None:
     assert "deleted" in reasons["00000000000000000007.log.deleted"]
 
 
+def test_an_index_waits_for_its_own_segment_only() -> None:
+    names = [
+        "00000000000000000001.index",
+        "00000000000000000001.timeindex",
+        "00000000000000000002.index",
+        "00000000000000000003.index",
+        "00000000000000000003.log",
+        "00000000000000000003.timeindex",
+        "00000000000000000004.txnindex",
+    ]
+    listing = sort_entries(files(*names))
+    assert listing.base_offsets == (3,)
+    assert [leftover.name for leftover in listing.leftovers] == [*names[:3], names[6]]
+
+
 def test_links_folders_and_devices_are_no_segments() -> None:
     name = "00000000000000000000.log"
     for kind in (LINK, FOLDER, OTHER):

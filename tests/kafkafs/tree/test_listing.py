@@ -60,3 +60,22 @@ def test_slots_of_names_that_are_long_gone_are_forgotten() -> None:
         listed(slots, [str(number), "stays"])
     assert len(slots._slots) < 1100
     assert listed(slots, ["stays", "2999"]) == ["stays", "2999"]
+
+
+def test_the_same_names_again_are_not_numbered_again() -> None:
+    slots = NameSlots()
+    names = ("a", "b", "c")
+    numbered = slots.number(names)
+    assert slots.number(names) is numbered
+    assert list(numbered.behind(FIRST_COOKIE)) == [(FIRST_COOKIE + 1, "b"), (FIRST_COOKIE + 2, "c")]
+    assert list(slots.number(("b", "d")).behind(0)) == [
+        (FIRST_COOKIE + 1, "b"), (FIRST_COOKIE + 3, "d"),
+    ]  # fmt: skip
+    assert numbered.names == names
+
+
+def test_cookies_are_not_given_again_after_a_folder_was_empty() -> None:
+    slots = NameSlots()
+    slots.number([str(number) for number in range(2000)])
+    assert list(slots.number(()).behind(0)) == []
+    assert list(slots.number(("new",)).behind(0)) == [(FIRST_COOKIE + 2000, "new")]
