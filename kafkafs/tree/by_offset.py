@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,8 +28,6 @@ from kafkafs.tree.streams import LineSource
 _RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
 _AFTER_LINKS = FIRST_COOKIE + 2
 _LOOKS = 4
-_SWAP_SECONDS = 0.002
-_SWAPPED = ".log.swap"
 
 
 class OffsetFolder(PartitionNode):
@@ -71,14 +68,10 @@ class OffsetFolder(PartitionNode):
         `.log` at all, only a `.swap`. What stays so when nothing changes is no such moment.
         """
         partition = self.partition
-        for _ in range(_LOOKS):
-            again = partition.view_again()
-            is_swapping = any(left.name.endswith(_SWAPPED) for left in again.leftovers)
-            if again is view and not is_swapping:
+        for look in range(_LOOKS):
+            if not partition.look_again(is_first=error is not None and look == 0):
                 break
-            if is_swapping:
-                time.sleep(_SWAP_SECONDS)
-            view = again
+            view = partition.view()
             try:
                 batch, error = partition.records.find(view, offset), None
             except (DamagedFileError, UnsupportedCodecError) as found:

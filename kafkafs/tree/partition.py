@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
-from engine.errors import SourceRefusedError
+from engine.errors import DamagedFileError, SourceRefusedError
 from engine.kernel import LineOptions
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
@@ -19,6 +20,11 @@ from kafkafs.tree.owner import Owner
 
 if TYPE_CHECKING:
     from engine.source_files import SourceRoot
+
+
+_LOOKS = 4
+_SWAP_SECONDS = 0.002
+_SWAPPED = ".log.swap"
 
 
 class Partition:
@@ -48,6 +54,15 @@ class Partition:
             return self.log.view(0.0)
         except FileNotFoundError:
             raise NotFound(self.name, "the partition's folder is gone") from None
+
+    def look_again(self, *, is_first: bool) -> bool:
+        """Look at the log anew; whether that can make a difference: always the first time."""
+        before = self.view()
+        again = self.view_again()
+        if any(left.name.endswith(_SWAPPED) for left in again.leftovers):
+            time.sleep(_SWAP_SECONDS)  # for a moment the cleaner's result has no name of its own
+            return True
+        return is_first or again is not before
 
     @property
     def root(self) -> SourceRoot:
@@ -104,22 +119,29 @@ R = TypeVar("R")
 def tried_again(
     method: Callable[Concatenate[N, P], R],
 ) -> Callable[Concatenate[N, P], R]:
-    """A method that is called once more with a new view of the log when a file was gone.
+    """A method that is called again with a new view of the log when a file was gone or, live, damaged.
 
-    A segment that retention or compaction takes between a look at the folder and its use is no reason to
-    miss a record that is still there. Gone both times is NotFound.
+    A segment that retention or compaction takes or exchanges between a look at the folder and its use is
+    no reason to miss a record that is still there. What is gone each time is NotFound, what is damaged
+    each time is damaged.
     """
 
     @wraps(method)
     def call(node: N, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(node, *args, **kwargs)
-        except FileNotFoundError:
-            node.partition.view_again()
-        try:
-            return method(node, *args, **kwargs)
-        except FileNotFoundError:
-            raise NotFound(node.path, "deleted a moment ago") from None
+        failure: Exception | None = None
+        for look in range(_LOOKS):
+            if look and not node.partition.look_again(is_first=look == 1):
+                break
+            try:
+                return method(node, *args, **kwargs)
+            except FileNotFoundError:
+                failure = NotFound(node.path, "deleted a moment ago")
+            except DamagedFileError as error:
+                if not node.partition.log.is_live():
+                    raise
+                failure = error
+        assert failure is not None
+        raise failure from None
 
     return cast("Callable[Concatenate[N, P], R]", call)
 
