@@ -39,6 +39,8 @@ MAX_XATTR_BYTES = 64 * 1024
 GIVE_WAY_SECONDS = 0.00005
 """A pause without the GIL for a thread that else would get it once in a switch interval."""
 _BY_HANDLE = frozenset({"read", "flush", "release", "fsync", "readdir", "releasedir", "fsyncdir"})
+_MIXED = -1
+"""The identity of pages that stem from two files; a hash is never -1."""
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
 
@@ -313,13 +315,16 @@ class Operations(pyfuse3.Operations):
             # reads. Attributes only: a full invalidation waits for reads that only we can answer.
             self._invalidate(inode)
         keep = record.identity is None or record.identity == content.identity
-        record.identity = content.identity
+        # Who reads a file that was replaced meanwhile goes on filling the inode's pages with the old bytes:
+        # readers of the new one pass the page cache by, and the next to open it begins with an empty one.
+        is_mixed = any(other.lineage != content.lineage for other in record.contents)
+        record.identity = _MIXED if is_mixed else content.identity
         record.contents += (content,)
         if record.attrs is None:
             record.attrs = node.attrs()
         handle = self._new_handle()
         self._files[handle] = _OpenFile(content, record)
-        return FileInfo(fh=handle, keep_cache=keep)
+        return FileInfo(fh=handle, direct_io=is_mixed, keep_cache=keep and not is_mixed)
 
     @_total
     async def read(self, fh: int, off: int, size: int) -> memoryview:  # type: ignore[override]

@@ -55,6 +55,11 @@ class FileContent(Content):
         self.identity = hash((file.device, file.inode, start, end, file.stat().st_mtime_ns))
 
     @property
+    def lineage(self) -> int:
+        """See Content. A file that grows is the same one."""
+        return hash((self._file.device, self._file.inode, self._start))
+
+    @property
     def size(self) -> int:
         """See Content."""
         return self._end - self._start

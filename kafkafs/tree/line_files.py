@@ -34,6 +34,11 @@ class LineContent(Content):
         self.identity = hash((stream.serial, stream.size))
 
     @property
+    def lineage(self) -> int:
+        """See Content. A stream only grows."""
+        return hash(self._stream.serial)
+
+    @property
     def size(self) -> int:
         """See Content."""
         return self._stream.size
