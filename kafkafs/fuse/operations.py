@@ -39,8 +39,7 @@ MAX_XATTR_BYTES = 64 * 1024
 GIVE_WAY_SECONDS = 0.00005
 """A pause without the GIL for a thread that else would get it once in a switch interval."""
 _BY_HANDLE = frozenset({"read", "flush", "release", "fsync", "readdir", "releasedir", "fsyncdir"})
-_MIXED = -1
-"""The identity of pages that stem from two files; a hash is never -1."""
+_MIXED = -1  # the identity of pages that stem from two files; a hash is never -1
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
 
@@ -315,8 +314,7 @@ class Operations(pyfuse3.Operations):
             # reads. Attributes only: a full invalidation waits for reads that only we can answer.
             self._invalidate(inode)
         keep = record.identity is None or record.identity == content.identity
-        # Who reads a file that was replaced meanwhile goes on filling the inode's pages with the old bytes:
-        # readers of the new one pass the page cache by, and the next to open it begins with an empty one.
+        # Who reads a file that was replaced goes on filling the pages with old bytes: others pass them by.
         is_mixed = any(other.lineage != content.lineage for other in record.contents)
         record.identity = _MIXED if is_mixed else content.identity
         record.contents += (content,)
