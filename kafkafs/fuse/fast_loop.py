@@ -29,9 +29,15 @@ import trio
 SLICE_SECONDS = 0.001
 """The longest run of requests between two visits to trio's scheduler: timers and answers of worker
 threads wait that long."""
-SPIN_SECONDS = 0.0001
-"""How long the leader looks for the next request before it sleeps: the caller's next system call
-comes sooner than a sleep and a wake-up through epoll would take."""
+SPIN_SECONDS = 0.00005
+"""How long the leader looks for the next request without sleeping: on another processor the caller's next
+system call comes sooner than a wake-up would."""
+NAP_SECONDS = 0.002
+"""How long it then sleeps in poll(2), before it leaves the wait to trio, which wakes up dearly."""
+SPIN_CREDIT = 8
+SPIN_REST = 64
+"""Spins that found nothing cost credit. Without credit the loop only naps, that many times: it may be
+the leader itself that keeps the caller from the processor."""
 DEVICE = "/dev/fuse"
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
@@ -71,6 +77,10 @@ class _PollDescriptor(ctypes.Structure):
     )
 
 
+class _Time(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
 def make_poll(fd: int) -> Callable[[], int]:
     """A function that tells the descriptor's poll events now; 0 for none.
 
@@ -85,6 +95,25 @@ def make_poll(fd: int) -> Callable[[], int]:
         return descriptor.revents if libc_poll(reference, 1, 0) > 0 else 0
 
     return poll
+
+
+def make_nap(fd: int, other: int, seconds: float) -> Callable[[], int]:
+    """A function that sleeps, without the GIL, until `fd` has events, `other` is readable or time is up.
+
+    It tells the events of `fd`. `other` is -1 for none.
+    """
+    libc_ppoll = ctypes.CDLL(None).ppoll
+    first = _PollDescriptor(fd, select.POLLIN, 0)
+    second = _PollDescriptor(other, select.POLLIN, 0)
+    descriptors = (_PollDescriptor * 2)(first, second)
+    timeout = _Time(int(seconds), int(seconds % 1 * 1e9))
+    reference = ctypes.byref(timeout)
+    first = descriptors[0]
+
+    def nap() -> int:
+        return first.revents if libc_ppoll(descriptors, 2, reference, None) > 0 else 0
+
+    return nap
 
 
 class FastLoop:
@@ -102,6 +131,8 @@ class FastLoop:
     ) -> None:
         self._fd = fd
         self._poll = make_poll(fd)
+        self._nap: Callable[[], int] | None = None
+        self._credit = SPIN_CREDIT
         self._clock = clock
         self._slice = slice_seconds
         self._spin = spin_seconds
@@ -126,16 +157,13 @@ class FastLoop:
             raise
 
     async def _lead(self) -> bool:
-        poll, clock = self._poll, self._clock
         # The first look comes before any clock: under load it nearly always finds a request.
-        events = poll()
-        now = clock()
+        events = self._poll()
+        now = self._clock()
         if now >= self._slice_end:
             await trio.lowlevel.checkpoint()
-            now = clock()
-            self._slice_end = now + self._slice
-            events = poll()
-        spin_end = now + self._spin
+            self._slice_end = self._clock() + self._slice
+            events = self._poll()
         while not self._stopping:
             if events & _GONE:
                 # Unmounted or aborted. This task goes on to read, gets ENODEV and makes libfuse say so.
@@ -143,19 +171,41 @@ class FastLoop:
                 return True
             if events:
                 return True
-            if clock() < spin_end:
-                events = poll()
+            events = self._spin_for_it() or self._sleep_for_it()
+            if events:
                 continue
             try:
                 await trio.lowlevel.wait_readable(self._fd)
             except trio.ClosedResourceError:
                 break
-            now = clock()
-            self._slice_end = now + self._slice
-            spin_end = now + self._spin
-            events = poll()
+            self._slice_end = self._clock() + self._slice
+            events = self._poll()
         self.stop()
         return False
+
+    def _spin_for_it(self) -> int:
+        """Look again and again, as far as that has been of use lately; the events, 0 for none."""
+        if self._credit <= 0:
+            self._credit += 1
+            if self._credit <= 0:
+                return 0
+            self._credit = 1
+        poll, clock = self._poll, self._clock
+        end = clock() + self._spin
+        while clock() < end:
+            if events := poll():
+                self._credit = min(self._credit + 1, SPIN_CREDIT)
+                return events
+        self._credit -= 1
+        if self._credit <= 0:
+            self._credit = -SPIN_REST
+        return 0
+
+    def _sleep_for_it(self) -> int:
+        """Sleep a little in poll(2), awake as well for what trio waits for; the events, 0 for none."""
+        if self._nap is None:
+            self._nap = make_nap(self._fd, _trio_descriptor(), NAP_SECONDS)
+        return self._nap()
 
     async def _park(self, task: trio.lowlevel.Task) -> None:
         """Sleep until this task is made the leader or the loop stops."""
@@ -184,6 +234,15 @@ class FastLoop:
         self._stopping = True
         while self._parked:
             trio.lowlevel.reschedule(self._parked.popleft())
+
+
+def _trio_descriptor() -> int:
+    """trio's epoll descriptor, readable when trio has something to do; -1 where trio hides it."""
+    try:
+        manager = trio._core._run.GLOBAL_RUN_CONTEXT.runner.io_manager
+        return int(manager._epoll.fileno())
+    except AttributeError:
+        return -1
 
 
 def device_descriptors() -> list[int]:

@@ -18,6 +18,7 @@ from kafkafs.tree.errors import NotADirectory
 from kafkafs.tree.node import ROOT_INODE, Attrs, Content, Directory, Node
 
 MAX_INODE = 2**63 - 1
+NOTHING_TOLD = -1
 FILE_NODES = 64
 """How many files keep their node between two requests."""
 
@@ -31,7 +32,8 @@ class InodeRecord:
         lookups: how many times the kernel was told of it and has not forgotten.
         identity: of the content last opened; None before the first open.
         attrs: the last that the node gave, kept with it and while it is open: a deleted file still has them.
-        told_size: the size in the last attributes the kernel got; -1 for none.
+        told_size: the size in the attributes the kernel got since its copy was last invalidated; None for
+            different ones: which of two answers it takes last is not ours to know.
         contents: those that are open.
     """
 
@@ -47,7 +49,7 @@ class InodeRecord:
         self.lookups = 0
         self.identity: int | None = None
         self.attrs: Attrs | None = None
-        self.told_size = -1
+        self.told_size: int | None = NOTHING_TOLD
         self.contents: tuple[Content, ...] = ()
 
     @property

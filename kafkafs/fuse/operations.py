@@ -1,20 +1,18 @@
 """The adapter between the kernel's requests and the tree: inode numbers and attributes in, errno values out.
 
-Every handler is total. pyfuse3 catches FUSEError only, any other exception would end the mount, so
-`_total` wraps each handler and makes an answer of whatever happens. Handlers run on trio's thread, do what
-is cheap at once and give the rest to SlowWork. Between taking `self._entry` and returning it no handler
-waits: pyfuse3 copies it before another task runs.
+Every handler is total, see `guard`. Handlers run on trio's thread, do what is cheap at once and give the
+rest to SlowWork. Between taking `self._entry` and returning it no handler waits: pyfuse3 copies it before
+another task runs.
 """
 
 from __future__ import annotations
 
 import errno
-import functools
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import pyfuse3
 import trio
@@ -23,7 +21,8 @@ from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext, Statvf
 from engine.errors import DamagedFileError
 from kafkafs.fuse.daemon_log import LimitedLog
 from kafkafs.fuse.errnos import SILENT, errno_of
-from kafkafs.fuse.inode_table import InodeRecord, InodeTable
+from kafkafs.fuse.guard import refusing, total
+from kafkafs.fuse.inode_table import NOTHING_TOLD, InodeRecord, InodeTable
 from kafkafs.fuse.listing import FILE_TYPES, Lister, OpenDirectory
 from kafkafs.fuse.names_only import make_name_entry
 from kafkafs.fuse.slow_work import SlowWork
@@ -31,40 +30,15 @@ from kafkafs.fuse.statistics import Statistics
 from kafkafs.tree.errors import Cancelled, NotADirectory, NotFound
 from kafkafs.tree.node import Attrs, Content, Directory, File, Link
 
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
-
 BLOCK_SIZE = 128 * 1024
 """st_blksize: what tools that ask for it read at once."""
 MAX_XATTR_BYTES = 64 * 1024
 GIVE_WAY_SECONDS = 0.00005
 """A pause without the GIL for a thread that else would get it once in a switch interval."""
 _BY_HANDLE = frozenset({"read", "flush", "release", "fsync", "readdir", "releasedir", "fsyncdir"})
-_MIXED = -1  # the identity of pages that stem from two files; a hash is never -1
+_MIXED = -1
+"""The identity of pages that stem from two files; a hash is never -1."""
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
-
-
-def _total(handler: Handler) -> Handler:
-    """Make a handler answer whatever happens: FUSEError passes, errors by the table, else EIO; count it."""
-    name = handler.__name__
-
-    @functools.wraps(handler)
-    async def run(self: Operations, *args: Any) -> Any:  # noqa: ANN401
-        start = time.perf_counter()
-        numbers = self._numbers[name]
-        try:
-            return await handler(self, *args)
-        except FUSEError:
-            numbers.errors += 1
-            raise
-        except trio.Cancelled:
-            raise
-        except BaseException as error:  # noqa: BLE001  anything else would end the mount
-            numbers.errors += 1
-            raise FUSEError(self.answer_to(error, name, args)) from None
-        finally:
-            numbers.add(time.perf_counter() - start)
-
-    return run  # type: ignore[return-value]
 
 
 class _OpenFile:
@@ -103,7 +77,7 @@ class Operations(pyfuse3.Operations):
         """
         super().__init__()
         self.statistics = statistics or Statistics()
-        self._numbers = self.statistics.operations
+        self.numbers = self.statistics.operations
         self.table = InodeTable(root)
         self.log = LimitedLog()
         self.initialised = trio.Event()
@@ -219,7 +193,8 @@ class Operations(pyfuse3.Operations):
         if not attrs.exact and record.contents:
             # Opened, so the size is known, whatever the node has meanwhile forgotten.
             size = record.contents[-1].size
-        record.told_size = size
+        if record.told_size != size:
+            record.told_size = size if record.told_size == NOTHING_TOLD else None
         if record.node is not None:
             record.attrs = attrs
         entry = self._entry
@@ -245,49 +220,60 @@ class Operations(pyfuse3.Operations):
         entry.entry_timeout = ttl
         return entry
 
-    @_total
-    async def lookup(self, parent_inode: int, name: bytes, ctx: RequestContext) -> EntryAttributes:
+    @total
+    def lookup(
+        self, parent_inode: int, name: bytes, ctx: RequestContext
+    ) -> EntryAttributes | Coroutine[Any, Any, EntryAttributes]:
         """A name in a folder; an absent one may be an entry without inode, which the kernel keeps."""
         parent = self._record(parent_inode)
-        if name in (b".", b".."):
+        if name == b"." or name == b"..":
             record = parent if name == b"." else self._record(parent.parent)
             attrs = self.table.node(record).attrs()
             record.lookups += 1
             return self._fill(record, attrs)
         directory = self._directory(parent)
         text = name.decode("utf-8", "surrogateescape")
+        if getattr(directory, "slow", False):
+            return self._lookup_aside(parent_inode, directory, text)
         try:
-            if getattr(directory, "slow", False):
-                node, attrs = await self._aside(_look_up, directory, text)
-            else:
-                node = directory.lookup(text)
-                attrs = node.attrs()
+            node = directory.lookup(text)
+            attrs = node.attrs()
         except NotFound as missing:
             return self._negative(missing)
         record = self.table.remember(node.path, attrs.inode, parent_inode, node)
         return self._fill(record, attrs)
 
-    @_total
-    async def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
+    async def _lookup_aside(
+        self, parent_inode: int, directory: Directory, name: str
+    ) -> EntryAttributes:
+        try:
+            node, attrs = await self._aside(_look_up, directory, name)
+        except NotFound as missing:
+            return self._negative(missing)
+        record = self.table.remember(node.path, attrs.inode, parent_inode, node)
+        return self._fill(record, attrs)
+
+    @total
+    def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
         """The kernel has dropped inodes."""
         self.table.forget(inode_list)
 
-    @_total
-    async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
+    @total
+    def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
         """Attributes of an inode."""
         record = self._record(inode)
         try:
             attrs = self.table.node(record).attrs()
         except NotFound:
-            if record.attrs is None:
+            if record.attrs is None or not record.contents:
                 raise
             # Deleted, and still open: it can be read to its end, as anywhere.
             size = record.contents[-1].size
             attrs = record.attrs._replace(size=size, exact=True, nlink=0)
         return self._fill(record, attrs)
 
-    @_total
-    async def readlink(self, inode: int, ctx: RequestContext) -> bytes:
+    @total
+    def readlink(self, inode: int, ctx: RequestContext) -> bytes:
         """A link's target."""
         node = self.table.node(self._record(inode))
         if not isinstance(node, Link):
@@ -296,8 +282,10 @@ class Operations(pyfuse3.Operations):
 
     # -- files -----------------------------------------------------------------------------------------
 
-    @_total
-    async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
+    @total
+    def open(
+        self, inode: int, flags: int, ctx: RequestContext
+    ) -> FileInfo | Coroutine[Any, Any, FileInfo]:
         """Open a file to read; from here on the kernel knows its exact size."""
         if flags & _WRITING:
             raise FUSEError(errno.EROFS)
@@ -306,65 +294,83 @@ class Operations(pyfuse3.Operations):
         if not isinstance(node, File):
             raise FUSEError(errno.EISDIR if isinstance(node, Directory) else errno.ELOOP)
         if node.slow:
-            content = await self.slow.open(node.open, ctx.pid)
-        else:
-            content = node.open()
+            return self._open_aside(record, node, ctx.pid)
+        return self._opened(record, node, node.open())
+
+    async def _open_aside(self, record: InodeRecord, node: File, pid: int) -> FileInfo:
+        return self._opened(record, node, await self.slow.open(node.open, pid))
+
+    def _opened(self, record: InodeRecord, node: File, content: Content) -> FileInfo:
         if content.size != record.told_size:
             # With the stale size in the kernel tar would pad and cp cut; this makes it ask before it
             # reads. Attributes only: a full invalidation waits for reads that only we can answer.
-            self._invalidate(inode)
-        keep = record.identity is None or record.identity == content.identity
-        # Who reads a file that was replaced goes on filling the pages with old bytes: others pass them by.
+            self._invalidate(record.inode)
+            record.told_size = NOTHING_TOLD
+        identity = content.identity
+        keep = record.identity is None or record.identity == identity
+        # Who reads a file that was replaced meanwhile goes on filling the inode's pages with the old bytes:
+        # readers of the new one pass the page cache by, and the next to open it begins with an empty one.
         is_mixed = any(other.lineage != content.lineage for other in record.contents)
-        record.identity = _MIXED if is_mixed else content.identity
+        record.identity = _MIXED if is_mixed else identity
         record.contents += (content,)
         if record.attrs is None:
             record.attrs = node.attrs()
         handle = self._new_handle()
         self._files[handle] = _OpenFile(content, record)
-        return FileInfo(fh=handle, direct_io=is_mixed, keep_cache=keep and not is_mixed)
+        return FileInfo(handle, is_mixed, keep and not is_mixed)
 
-    @_total
-    async def read(self, fh: int, off: int, size: int) -> memoryview:  # type: ignore[override]
+    @total
+    def read(self, fh: int, off: int, size: int) -> memoryview | Coroutine[Any, Any, memoryview]:
         """Bytes of an open file."""
         content = self._files[fh].content
         data = content.read_now(off, size)
         if data is None:
-            data = await self.slow.read(content.read, off, size, seconds=self._read_timeout)
-            self.statistics.reads_in_threads += 1
-        else:
-            self.statistics.reads_at_once += 1
-        if len(data) > size:
-            data = data[:size]
-        self.statistics.bytes_read += len(data)
-        return memoryview(data)  # raises here, not in pyfuse3, if it cannot be sent
+            return self._read_aside(content, off, size)
+        self.statistics.reads_at_once += 1
+        return self._sendable(data, size)
 
-    @_total
-    async def flush(self, fh: int) -> None:
+    async def _read_aside(self, content: Content, off: int, size: int) -> memoryview:
+        data = await self.slow.read(content.read, off, size, seconds=self._read_timeout)
+        self.statistics.reads_in_threads += 1
+        return self._sendable(data, size)
+
+    def _sendable(self, data: bytes, size: int) -> memoryview:
+        """No more than was asked for, in a shape that pyfuse3 can send: it raises here, not there."""
+        view = memoryview(data)
+        if len(view) > size:
+            view = view[:size]
+        self.statistics.bytes_read += len(view)
+        return view
+
+    @total
+    def flush(self, fh: int) -> None:
         """Answered once, then the kernel leaves it out: a request less for each close."""
         raise FUSEError(errno.ENOSYS)
 
-    @_total
-    async def release(self, fh: int) -> None:
+    @total
+    def release(self, fh: int) -> None:
         """Close a file."""
         handle = self._files.pop(fh)
         record = handle.record
-        left = tuple(content for content in record.contents if content is not handle.content)
-        record.contents = left
+        if len(record.contents) == 1:
+            record.contents = ()
+            if record.node is None:
+                record.attrs = None
+        else:
+            left = [content for content in record.contents if content is not handle.content]
+            record.contents = tuple(left)
         if self.gives_way:
-            time.sleep(GIVE_WAY_SECONDS)  # noqa: ASYNC251  the loop is to stand still
-        if not left and record.node is None:
-            record.attrs = None
+            time.sleep(GIVE_WAY_SECONDS)
         handle.content.close()
 
-    @_total
-    async def fsync(self, fh: int, datasync: bool) -> None:
+    @total
+    def fsync(self, fh: int, datasync: bool) -> None:
         """Nothing is ever unwritten."""
 
     # -- folders ---------------------------------------------------------------------------------------
 
-    @_total
-    async def opendir(self, inode: int, ctx: RequestContext) -> int:
+    @total
+    def opendir(self, inode: int, ctx: RequestContext) -> int:
         """Open a folder for listing."""
         record = self._record(inode)
         directory = self._directory(record)
@@ -372,7 +378,7 @@ class Operations(pyfuse3.Operations):
         self._directories[handle] = OpenDirectory(record, directory)
         return handle
 
-    @_total
+    @total
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
         """A page of a listing, from the entry behind `start_id` on."""
         listing = self._directories[fh]
@@ -382,18 +388,18 @@ class Operations(pyfuse3.Operations):
                 listing.pending = await self._aside(next, entries, None)
         self._lister.page(listing, start_id, token)
 
-    @_total
-    async def releasedir(self, fh: int) -> None:
+    @total
+    def releasedir(self, fh: int) -> None:
         """Close a folder."""
         self._directories.pop(fh)
 
-    @_total
-    async def fsyncdir(self, fh: int, datasync: bool) -> None:
+    @total
+    def fsyncdir(self, fh: int, datasync: bool) -> None:
         """Nothing is ever unwritten."""
 
     # -- extended attributes and the whole -------------------------------------------------------------
 
-    @_total
+    @total
     async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
         """An extended attribute. Others than user.* are «not supported»: `ls -l` asks once, not per file."""
         if not name.startswith(b"user."):
@@ -406,7 +412,7 @@ class Operations(pyfuse3.Operations):
             raise FUSEError(errno.E2BIG)
         return bytes(value)
 
-    @_total
+    @total
     async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
         """The names of the extended attributes."""
         names = sorted(await self._xattrs(inode))
@@ -419,7 +425,7 @@ class Operations(pyfuse3.Operations):
         values: dict[str, bytes] = await self._aside(node.xattrs)
         return values
 
-    @_total
+    @total
     async def statfs(self, ctx: RequestContext) -> StatvfsData:
         """The size of the source, nothing free; asked again after half a minute."""
         now = time.monotonic()
@@ -440,8 +446,8 @@ class Operations(pyfuse3.Operations):
         """Make the next statfs ask the source again."""
         self._usage_until = 0.0
 
-    @_total
-    async def access(self, inode: int, mode: int, ctx: RequestContext) -> bool:
+    @total
+    def access(self, inode: int, mode: int, ctx: RequestContext) -> bool:
         """Never asked, as the mount has default_permissions."""
         if mode & os.W_OK:
             raise FUSEError(errno.EROFS)
@@ -471,15 +477,6 @@ def _invalidate_attributes(inode: int) -> None:
             raise
 
 
-def _refuse_writing(name: str) -> Callable[..., Awaitable[NoReturn]]:
-    async def handler(self: Operations, *args: object) -> NoReturn:
-        raise FUSEError(errno.EROFS)
-
-    handler.__name__ = name
-    handler.__doc__ = "Refused: the file system is read-only."
-    return _total(handler)
-
-
 MUTATING = (
     "setattr",
     "mknod",
@@ -496,4 +493,4 @@ MUTATING = (
 )
 """The kernel refuses these itself on a mount with `ro`; here they are refused once more."""
 for _name in MUTATING:
-    setattr(Operations, _name, _refuse_writing(_name))
+    setattr(Operations, _name, refusing(_name))

@@ -223,13 +223,14 @@ def test_a_reader_that_goes_straight_on_has_the_next_chunks_prepared(
     stream.measure()
     prepared = []
     monkeypatch.setattr(line_stream, "decode_soon", lambda work: prepared.append(work()))
+    monkeypatch.setattr(line_stream, "CHUNKS_AHEAD", 2)
     reader = LineReader(stream)
     chunks = list(stream.chunks())
     assert reader.read(0, 100) == stream.read(0, 100)
-    assert len(prepared) == line_stream.CHUNKS_AHEAD
+    assert len(prepared) == 2
     assert reader.read_now(100, chunks[2].text_end - 100) is not None
     LineReader(stream).read(chunks[5].text_start, 10)
-    assert len(prepared) == line_stream.CHUNKS_AHEAD * 2
+    assert len(prepared) == 4
 
 
 # -- damage ----------------------------------------------------------------------------------------

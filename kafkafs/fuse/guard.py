@@ -1,0 +1,70 @@
+"""What makes handlers total: an answer to the kernel whatever happens.
+
+pyfuse3 catches FUSEError only; any other exception in a handler ends the mount.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from types import CoroutineType
+from typing import Any, NoReturn, Protocol
+
+import trio
+from pyfuse3 import FUSEError
+
+from kafkafs.fuse.statistics import OperationStatistics
+
+
+class Guarded(Protocol):
+    """What the guard needs of the object with the handlers."""
+
+    numbers: dict[str, OperationStatistics]
+
+    def answer_to(self, error: BaseException, operation: str, args: Sequence[Any]) -> int:
+        """The errno for an error that a handler met."""
+
+
+def total(handler: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Make a handler answer whatever happens: FUSEError passes, errors by the table, else EIO; count it.
+
+    The handler is a plain function, or one that returns a coroutine where it has to wait: most never do,
+    and a coroutine less is felt.
+    """
+    name = handler.__name__
+    clock = time.perf_counter_ns
+
+    @functools.wraps(handler)
+    async def run(self: Guarded, *args: Any) -> Any:  # noqa: ANN401
+        start = clock()
+        numbers = self.numbers[name]
+        try:
+            answer = handler(self, *args)
+            if answer.__class__ is CoroutineType:
+                return await answer
+            return answer
+        except FUSEError:
+            numbers.errors += 1
+            raise
+        except trio.Cancelled:
+            raise
+        except BaseException as error:  # noqa: BLE001  anything else would end the mount
+            numbers.errors += 1
+            raise FUSEError(self.answer_to(error, name, args)) from None
+        finally:
+            numbers.add(clock() - start)
+
+    return run
+
+
+def refusing(name: str) -> Callable[..., Coroutine[Any, Any, NoReturn]]:
+    """A handler that answers EROFS."""
+
+    def handler(self: Guarded, *args: object) -> NoReturn:
+        raise FUSEError(errno.EROFS)
+
+    handler.__name__ = name
+    handler.__doc__ = "Refused: the file system is read-only."
+    return total(handler)

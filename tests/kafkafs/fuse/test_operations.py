@@ -1,0 +1,149 @@
+"""The request handlers without a kernel: what only a kernel that asks the wrong thing would reach."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+pyfuse3 = pytest.importorskip("pyfuse3")
+
+from kafkafs.fuse.operations import MUTATING, Operations  # noqa: E402  after the skip
+from tests.mount.fake_tree import Bytes, Folder, Growing, example  # noqa: E402
+
+
+class Context:
+    """A caller."""
+
+    pid = 1
+
+
+CONTEXT = Context()
+
+
+def answer(handler: Coroutine[Any, Any, Any]) -> Any:
+    """What a handler that does not wait answers."""
+    try:
+        handler.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("the handler waits")
+
+
+def errno_of(handler: Coroutine[Any, Any, Any]) -> int:
+    with pytest.raises(pyfuse3.FUSEError) as caught:
+        answer(handler)
+    return caught.value.errno
+
+
+@pytest.fixture
+def operations() -> Operations:
+    return Operations(example(), invalidate=lambda inode: None)
+
+
+def look_up(operations: Operations, path: str) -> int:
+    inode = 1
+    for name in path.split("/"):
+        inode = answer(operations.lookup(inode, name.encode(), CONTEXT)).st_ino
+    return inode
+
+
+@pytest.mark.parametrize("name", MUTATING)
+def test_changes_are_refused_here_too(operations: Operations, name: str) -> None:
+    assert errno_of(getattr(operations, name)(1, b"new", 0, CONTEXT)) == errno.EROFS
+
+
+@pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR, os.O_TRUNC, os.O_CREAT])
+def test_opens_to_write_are_refused_here_too(operations: Operations, flags: int) -> None:
+    inode = look_up(operations, "small")
+    assert errno_of(operations.open(inode, flags, CONTEXT)) == errno.EROFS
+
+
+def test_numbers_that_were_never_told_are_stale(operations: Operations) -> None:
+    for handler in (
+        operations.getattr(12345, CONTEXT),
+        operations.open(12345, 0, CONTEXT),
+        operations.lookup(12345, b"x", CONTEXT),
+        operations.opendir(12345, CONTEXT),
+        operations.listxattr(12345, CONTEXT),
+    ):
+        assert errno_of(handler) == errno.ESTALE
+
+
+def test_handles_that_were_never_given_are_errors_and_not_the_end(operations: Operations) -> None:
+    assert errno_of(operations.read(99, 0, 10)) == errno.EIO
+    assert errno_of(operations.release(99)) == errno.EIO
+    assert errno_of(operations.releasedir(99)) == errno.EIO
+
+
+def test_what_is_no_folder_cannot_be_looked_into(operations: Operations) -> None:
+    inode = look_up(operations, "small")
+    assert errno_of(operations.lookup(inode, b"x", CONTEXT)) == errno.ENOTDIR
+    assert errno_of(operations.opendir(inode, CONTEXT)) == errno.ENOTDIR
+    assert errno_of(operations.open(1, 0, CONTEXT)) == errno.EISDIR
+    assert errno_of(operations.readlink(inode, CONTEXT)) == errno.EINVAL
+
+
+def test_dots_can_be_looked_up_for_file_handles(operations: Operations) -> None:
+    folder = look_up(operations, "grower")
+    assert answer(operations.lookup(folder, b".", CONTEXT)).st_ino == folder
+    assert answer(operations.lookup(folder, b"..", CONTEXT)).st_ino == 1
+
+
+def test_access_allows_reading_and_no_writing(operations: Operations) -> None:
+    assert answer(operations.access(1, os.R_OK, CONTEXT)) is True
+    assert errno_of(operations.access(1, os.W_OK, CONTEXT)) == errno.EROFS
+
+
+def test_pages_are_kept_only_while_the_content_is_the_same() -> None:
+    log = Growing("log", b"one")
+    operations = Operations(Folder("", [log]), invalidate=lambda inode: None)
+    inode = look_up(operations, "log")
+    opened = []
+    for data in (b"one", b"one", b"onetwo", b"onetwo"):
+        log.data = data
+        info = answer(operations.open(inode, 0, CONTEXT))
+        opened.append(info.keep_cache)
+        answer(operations.release(info.fh))
+    assert opened == [True, True, False, True]
+
+
+def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> None:
+    log = Growing("log", b"one")
+    told: list[int] = []
+    operations = Operations(Folder("", [log]), invalidate=told.append)
+    inode = look_up(operations, "log")
+    answer(operations.open(inode, 0, CONTEXT))
+    assert told == []
+    log.data += b"two"
+    answer(operations.open(inode, 0, CONTEXT))
+    assert told == [inode]
+
+
+def test_a_deleted_file_has_attributes_while_it_is_open_and_no_longer() -> None:
+    root = Folder("", [Folder("orders-0", [Bytes("orders-0/log", b"bytes")])])
+    operations = Operations(root, invalidate=lambda inode: None)
+    inode = look_up(operations, "orders-0/log")
+    handle = answer(operations.open(inode, 0, CONTEXT)).fh
+    folder = root.children["orders-0"]
+    assert isinstance(folder, Folder)
+    folder.children.clear()
+    for number in range(200):  # push the file's node out of those that are kept
+        root.children[str(number)] = Bytes(str(number), b"")
+        look_up(operations, str(number))
+    entry = answer(operations.getattr(inode, CONTEXT))
+    assert (entry.st_size, entry.st_nlink) == (5, 0)
+    assert bytes(answer(operations.read(handle, 0, 100))) == b"bytes"
+    answer(operations.release(handle))
+    assert errno_of(operations.getattr(inode, CONTEXT)) == errno.ENOENT
+
+
+def test_closing_one_of_two_handles_leaves_the_other(operations: Operations) -> None:
+    inode = look_up(operations, "small")
+    first, second = (answer(operations.open(inode, 0, CONTEXT)).fh for _ in range(2))
+    answer(operations.release(first))
+    assert bytes(answer(operations.read(second, 1, 3))) == b"ell"
+    assert operations.open_handles == 1
