@@ -30,7 +30,7 @@ from kafkafs.decode.read_ahead import decode_soon
 
 KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
-CHUNKS_AHEAD = 2
+CHUNKS_AHEAD = 8
 MOST_PINNED = 64
 """Files that an open stream holds; of more it opens the others when it comes to them."""
 
