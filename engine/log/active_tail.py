@@ -18,7 +18,7 @@ from engine.log.log_segment import LOOK_UP_CHUNK, LogSegment
 from engine.log.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.log.transactions import TransactionState
-from engine.units import MAX_INT64, Position
+from engine.units import MAX_INT64, Offset, Position
 
 PATIENCE = 5.0
 """Seconds that a bad tail of a live log may stay before it counts as damage."""
@@ -40,8 +40,8 @@ class ActiveTail:
     """
 
     __slots__ = (
-        "_before_last", "_budgets", "_files", "_is_live", "_last_header", "_last_position", "_pending_since", "_searched",
-        "_stamp", "has_grown", "next_offset", "segment",
+        "_before_last", "_budgets", "_files", "_highest", "_is_live", "_last_header", "_last_position",
+        "_pending_since", "_searched", "_stamp", "has_grown", "next_offset", "segment",
     )  # fmt: skip
 
     def __init__(self, files: SegmentFiles, is_live: Callable[[], bool], budgets: Budgets) -> None:
@@ -52,6 +52,7 @@ class ActiveTail:
         self._searched: tuple[int, int] | None = None
         self.has_grown = False
         self.next_offset = self._before_last = files.base_offset
+        self._highest: Offset = -1
         self._last_position: Position = -1
         self._last_header = b""
         status = files.ensure_open().file.stat()
@@ -175,7 +176,9 @@ class ActiveTail:
 
     def _remember(self, run: BatchRun) -> None:
         """Keep places to begin look-ups at, and what the last batch's header was."""
-        walked = self._files.walked
+        # Batches below some that were seen before them do not lead to those.
+        walked = self._files.walked if run.base_offset > self._highest else None
+        self._highest = max(self._highest, run.next_offset - 1)
         positions = run.table["position"]
         if walked is not None and len(positions) == 1:
             walked.append(run.base_offset, run.position)

@@ -59,12 +59,15 @@ class BatchSearch:
         row = int(reached[0]) if len(reached) else len(last)
         if row:
             self._below = max(self._below, int(last[row - 1]) + 1)
-        if not len(reached):
-            return False
-        if self._take(run, row):
-            return True
-        self._is_past = True
-        return row + 1 < len(last)
+        for row in reached.tolist():
+            if self._take(run, row):
+                return True
+            batch = run._replace(table=run.table[row : row + 1])
+            if first_offset(batch) > self._offset:
+                self._is_past = True
+                return row + 1 < len(last)
+            # Else one of magic 0 or 1 that states a larger offset than its last record's.
+        return False
 
     def _look_behind(self, run: BatchRun) -> bool:
         """After a batch that was too far ahead: offsets went back here."""
@@ -78,7 +81,7 @@ class BatchSearch:
 
     def _take(self, run: BatchRun, row: int) -> bool:
         batch = run._replace(table=run.table[row : row + 1])
-        if first_offset(batch) > self._offset:
+        if not holds(batch, self._offset):
             return False
         self.found = batch
         return True
@@ -114,6 +117,17 @@ def check_gap(segment: LogSegment, offset: Offset, next_base: Offset) -> None:
             expected=f"below {next_base}",
             found=after.last_offset,
         )
+
+
+def holds(run: BatchRun, offset: Offset) -> bool:
+    """Whether an offset is among those of the run's first batch."""
+    row = run.table[0]
+    if row["magic"] >= 2 or not row["attributes"] & COMPRESSION_MASK:
+        return bool(row["base_offset"] <= offset <= row["last_offset"])
+    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    if not len(columns):
+        return bool(row["base_offset"] <= offset)
+    return int(columns.offset[0]) <= offset <= int(columns.offset[-1])
 
 
 def first_offset(run: BatchRun) -> Offset:

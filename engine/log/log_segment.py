@@ -20,7 +20,7 @@ from engine.file_names import time_index_name, transaction_index_name
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log import segment_times
-from engine.log.batch_search import BatchSearch, first_offset
+from engine.log.batch_search import BatchSearch, first_offset, holds
 from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.open_segments import OpenSegment, SegmentFiles
 from engine.log.places import BatchLocation, Extent, Landing, joined
@@ -214,7 +214,7 @@ class LogSegment:
         found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
         if found is not None:
             run = BatchRun(*found)
-            if run.table["magic"][0] == 2 or first_offset(run) <= offset:
+            if holds(run, offset):
                 return run
         return self._batch_proven(offset)
 
@@ -240,15 +240,17 @@ class LogSegment:
         damage: Damage | None = None
         ahead: Landing | None = None  # at a batch above the offset, perhaps ahead of its place
         position, expected = self.proven_hint(offset)
+        mixed = False
         for item in self.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK):
-            if ahead is not None:
-                if isinstance(item, BatchRun) or item.skipped or (item.first_offset or 0) > offset:
-                    return ahead
-                ahead = None
+            if isinstance(item, Damage) and not item.skipped:
+                mixed = True
+                if ahead is not None and (item.first_offset or 0) <= offset:
+                    ahead = None
                 continue
+            if ahead is not None:
+                return ahead._replace(is_disordered=mixed)
             if isinstance(item, Damage):
-                if item.skipped:
-                    damage = item if damage is None else joined(damage, item)
+                damage = item if damage is None else joined(damage, item)
                 continue
             last = item.table["last_offset"]
             reached = np.flatnonzero(last >= offset)
@@ -256,21 +258,21 @@ class LogSegment:
                 row = int(reached[0])
                 if row:
                     damage, expected = None, int(last[row - 1]) + 1
+                start = int(item.table["position"][row])
                 if damage is not None and (
                     damage.last_offset is None or damage.last_offset >= offset
                 ):
-                    return Landing(damage.position, expected, item, row, damage)
-                landing = Landing(int(item.table["position"][row]), expected, item, row, damage)
+                    start = damage.position
+                ahead = Landing(start, expected, item, row, damage, mixed)
                 if item.table["base_offset"][row] <= offset or row + 1 < len(last):
-                    return landing
-                ahead = landing
+                    return ahead
                 continue
             damage, expected = None, item.next_offset
         if ahead is not None:
-            return ahead
+            return ahead._replace(is_disordered=mixed)
         if damage is not None:
-            return Landing(damage.position, expected, damage=damage)
-        return Landing(self.end, expected)
+            return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
+        return Landing(self.end, expected, is_disordered=mixed)
 
     def scan_from(self, offset: Offset) -> Iterator[BatchRun | Damage]:
         """The batches from one on that is good and does not start above an offset; see `scan`."""
@@ -292,7 +294,9 @@ class LogSegment:
                 break
             is_inside = hint.position < self.end
             base = prover.good_batch_at(hint.position) if is_inside else None
-            if base is not None and self.base_offset <= base <= offset:
+            before = opened.hints.floor(hint.offset - 1)
+            lowest = before.offset + 1 if before.position else self.base_offset
+            if base is not None and lowest <= base <= offset:
                 if prover.goes_on(hint.position):
                     return hint.position, base
                 # Damage follows, or the batch is part of a value: an earlier place leads by both.
@@ -371,13 +375,15 @@ class LogSegment:
     def extent(self, start_offset: Offset, stop_offset: Offset) -> Extent:
         """The bytes of the whole batches that hold offsets of [start_offset, stop_offset).
 
-        Damage that can have held some of them is inside.
+        Damage that can have held some of them is inside; where offsets go back, all of the segment is.
         """
-        start, expected = 0, self.base_offset
+        start, expected, mixed = 0, self.base_offset, False
         if start_offset > self.base_offset:
             first = self.seek(start_offset)
-            start, expected = first.position, first.next_offset
+            start, expected, mixed = first.position, first.next_offset, first.is_disordered
         landing = self.seek(stop_offset)
+        if mixed or landing.is_disordered:
+            return Extent(0, self.end, self.base_offset)
         stop = landing.position
         if landing.run is not None:
             row = landing.row

@@ -435,7 +435,11 @@ class LogView:
             assert isinstance(segment, LogSegment)
             return self.segments_from(segment.base_offset)
 
-        return FateFinder(segments_from, lambda: self.open_transactions, self.log.markers)
+        def aborted(producer_id: int) -> list[tuple[Offset, Offset]]:
+            known = self._once("aborted", lambda: stable_offset.indexed_aborts(self))
+            return known.get(producer_id, [])
+
+        return FateFinder(segments_from, lambda: self.open_transactions, self.log.markers, aborted)
 
     # Reading as a fetch does
 

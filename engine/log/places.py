@@ -31,6 +31,7 @@ class Landing(NamedTuple):
         next_offset: the smallest offset that belongs there.
         run, row: the first good batch that reaches the offset; None when there is none.
         damage: what is damaged right before that batch (or the end), if something is.
+        is_disordered: whether offsets went back on the way: batches may lie where they do not belong.
     """
 
     position: Position
@@ -38,6 +39,7 @@ class Landing(NamedTuple):
     run: BatchRun | None = None
     row: int = 0
     damage: Damage | None = None
+    is_disordered: bool = False
 
 
 class Extent(NamedTuple):

@@ -248,7 +248,7 @@ class _Scan:
                 # A batch's first bytes may be zeros: a small offset, the high bytes of its length.
                 start = max(position + 1, data - LOG_OVERHEAD)
                 following = damage.next_good(position, frame, start, min_offset)
-        if following is None and frame.kind in ("torn_tail", "zeros"):
+        if following is None and self._is_tail(position, frame):
             yield self._tail(position, frame)
             return self.end
         until = self.end if following is None else following
@@ -262,6 +262,12 @@ class _Scan:
             yield self._lost(position, size, frame, next_base)
             position += size
         return until
+
+    def _is_tail(self, position: Position, frame: Frame) -> bool:
+        """Whether nothing behind a position tells of a whole batch; nothing good is there."""
+        if frame.kind != "zeros" or self.damage is None:
+            return frame.kind == "torn_tail"
+        return self.damage.first_data(position) >= self.end
 
     def _tail(self, position: Position, frame: Frame) -> Damage:
         """Nothing good follows, and nothing says that there was a whole batch."""
@@ -277,7 +283,7 @@ class _Scan:
         self, position: Position, size: int, frame: Frame, next_base: Offset | None
     ) -> Damage:
         """The damage of one batch, or of the whole stretch where no frame leads on."""
-        if next_base is None and frame.kind in ("torn_tail", "zeros"):
+        if next_base is None and self._is_tail(position, frame):
             return self._tail(position, frame)
         kind, reason = frame.kind, frame.reason
         if kind == "torn_tail":

@@ -19,7 +19,13 @@ from engine.file_names import (
     producer_snapshot_name,
 )
 from engine.log.scan import BatchRun
-from engine.log.transactions import CONTROL, TRANSACTIONAL, OngoingTxn, TransactionState
+from engine.log.transactions import (
+    CONTROL,
+    TRANSACTIONAL,
+    OngoingTxn,
+    TransactionState,
+    may_have_taken_a_marker,
+)
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.units import EpochEntry, Offset
@@ -30,13 +36,18 @@ if TYPE_CHECKING:
 
 
 def transaction_state(view: LogView, until: Offset) -> TransactionState:
-    """The transactions that are open when the log ends at `until`."""
+    """The transactions that are open when the log ends at `until`.
+
+    One that damage follows, which may have taken its end, does not hold up all that comes after.
+    """
     start, state = _newest_snapshot(view, until)
     for _, item in view.runs(start, until):
         if isinstance(item, BatchRun):
             if item.base_offset < start:
                 item = _from_offset(item, start)
             state.apply(item, until)
+        elif may_have_taken_a_marker(item):
+            state.lose_track()
     return state
 
 
@@ -104,6 +115,20 @@ def _begins_transaction(view: LogView, offset: Offset, producer_id: int) -> bool
         and flags & TRANSACTIONAL
         and not flags & CONTROL
     )
+
+
+def indexed_aborts(view: LogView) -> dict[int, list[tuple[Offset, Offset]]]:
+    """By producer, first and last offsets of the aborted transactions that the indexes hold, unproven."""
+    found: dict[int, list[tuple[Offset, Offset]]] = {}
+    for place in range(len(view)):
+        try:
+            entries = view.segment_at(place).transaction_index().all()
+        except (DamagedFileError, OSError):
+            continue
+        for entry in entries:
+            known = found.setdefault(entry.producer_id, [])
+            known.append((entry.first_offset, entry.last_offset))
+    return found
 
 
 def leader_epochs(view: LogView) -> LeaderEpochCache:

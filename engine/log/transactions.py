@@ -2,14 +2,15 @@
 
 A producer's transactional batch is decided by that producer's next end marker at a higher offset: ABORT or
 COMMIT; without one it is open. The markers themselves are read from the log: the index of aborted
-transactions is not needed, and its absence or damage changes nothing.
+transactions is not needed, and its absence or damage changes nothing. Only where damage may have taken a
+marker is the index asked what that was.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from threading import Lock
 from typing import NamedTuple, Protocol
@@ -22,7 +23,7 @@ from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.errors import InvalidRecordError
 from engine.log.scan import BatchRun, Damage
 from engine.record.control_records import ControlRecordType, parse_control_key
-from engine.units import Offset, Position
+from engine.units import MAX_INT64, Offset, Position
 
 CODEC_MASK, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
 _HEADER = 61
@@ -129,6 +130,10 @@ class TransactionState:
                     event.producer_id, event.producer_epoch, event.base_offset
                 )
 
+    def lose_track(self) -> None:
+        """After damage that may have taken markers: nothing before it is known to be open."""
+        self._open.clear()
+
     @property
     def ongoing(self) -> tuple[OngoingTxn, ...]:
         """Open transactions by their first offset."""
@@ -143,8 +148,8 @@ class MarkedSegment(Protocol):
         """Device and inode of its records file."""
 
     @property
-    def end(self) -> Position:
-        """Where its records end."""
+    def tail_end(self) -> Position:
+        """Where it ends, damage behind its last good batch included."""
 
     def scan(
         self, start: Position, end: Position | None = None, *, chunk: int = MiB
@@ -153,11 +158,15 @@ class MarkedSegment(Protocol):
 
 
 class _Chunk(NamedTuple):
-    """The markers between two positions of a file: by producer, offsets ascending."""
+    """The markers between two positions of a file: by producer, offsets ascending.
+
+    `lost` are the first and last offsets that damage can have taken.
+    """
 
     end: Position
     markers: dict[int, list[tuple[Offset, Fate]]]
     marker_count: int
+    lost: tuple[tuple[Offset, Offset], ...]
 
 
 class MarkerCache:
@@ -176,9 +185,9 @@ class MarkerCache:
             place = bisect_right(starts, position) - 1
             if place >= 0 and chunks[starts[place]].end > position:
                 return chunks[starts[place]]
-            limit = starts[place + 1] if place + 1 < len(starts) else segment.end
-        chunk = _read_chunk(segment, position, min(limit, segment.end))
-        if chunk.end < segment.end:
+            limit = starts[place + 1] if place + 1 < len(starts) else segment.tail_end
+        chunk = _read_chunk(segment, position, min(limit, segment.tail_end))
+        if chunk.end < segment.tail_end:
             self._keep(segment.identity, position, chunk)
         return chunk
 
@@ -196,11 +205,13 @@ class MarkerCache:
 
 def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chunk:
     markers: dict[int, list[tuple[Offset, Fate]]] = {}
+    lost: list[tuple[Offset, Offset]] = []
     count, position = 0, start
     for item in segment.scan(start, end, chunk=_CHUNK):
         if isinstance(item, Damage):
-            if item.skipped:
-                position = item.position + item.length
+            if may_have_taken_a_marker(item):
+                first, last = item.first_offset, item.last_offset
+                lost.append((first or 0, MAX_INT64 if last is None else last))
             continue
         for event in events(item):
             if event.ended is not None:
@@ -208,8 +219,13 @@ def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chun
                 count += 1
         position = item.end_position
         if position - start >= _CHUNK // 2:
-            return _Chunk(position, markers, count)
-    return _Chunk(end, markers, count)
+            return _Chunk(position, markers, count, tuple(lost))
+    return _Chunk(end, markers, count, tuple(lost))
+
+
+def may_have_taken_a_marker(damage: Damage) -> bool:
+    """Whether bytes are lost; what is only not there yet at a log's end is not."""
+    return damage.skipped and damage.kind not in ("torn_tail", "zero_tail")
 
 
 class FateFinder:
@@ -220,16 +236,19 @@ class FateFinder:
         ongoing: asked when a transaction does not end soon: what is known to be open, so that the rest
             of the log need not be read for it.
         cache: of markers.
+        aborted: what the indexes say: first and last offsets of a producer's aborted transactions.
     """
 
-    __slots__ = ("_cache", "_ongoing", "_segments_from")
+    __slots__ = ("_aborted", "_cache", "_ongoing", "_segments_from")
 
     def __init__(
         self,
         segments_from: Callable[[MarkedSegment], Iterator[MarkedSegment]],
         ongoing: Callable[[], Iterable[OngoingTxn]],
         cache: MarkerCache,
+        aborted: Callable[[int], Sequence[tuple[Offset, Offset]]] = lambda _: (),
     ) -> None:
+        self._aborted = aborted
         self._segments_from = segments_from
         self._ongoing = ongoing
         self._cache = cache
@@ -260,15 +279,17 @@ class FateFinder:
         """How the transactions end that are under way at a position; those that do not are left out."""
         decided: dict[int, Fate] = {}
         left = dict(pending)
+        lost: list[tuple[Offset, Offset]] = []
         chunks = 0
         for each in self._segments_from(segment):
-            while left and position < each.end:
+            while left and position < each.tail_end:
                 chunk = self._cache.chunk_at(each, position)
+                lost += chunk.lost
                 for producer_id in [known for known in left if known in chunk.markers]:
                     ended = _first_above(chunk.markers[producer_id], left[producer_id])
                     if ended is not None:
-                        decided[producer_id] = ended
-                        del left[producer_id]
+                        offset = left.pop(producer_id)
+                        decided[producer_id] = self._confirmed(producer_id, offset, ended, lost)
                 position = max(chunk.end, position + 1)
                 chunks += 1
                 if chunks == 2:
@@ -278,9 +299,34 @@ class FateFinder:
             if not left:
                 break
             position = 0
+        for producer_id, offset in left.items() if lost else ():
+            never = MAX_INT64, Fate.OPEN
+            decided[producer_id] = self._confirmed(producer_id, offset, never, lost)
         return decided
 
+    def _confirmed(
+        self,
+        producer_id: int,
+        offset: Offset,
+        marker: tuple[Offset, Fate],
+        lost: Sequence[tuple[Offset, Offset]],
+    ) -> Fate:
+        """The fate that a marker gives, unless damage took one before it and an index knows which.
 
-def _first_above(markers: list[tuple[Offset, Fate]], offset: Offset) -> Fate | None:
+        The index is believed as far as the log does not say otherwise: an abort whose marker is lost.
+        """
+        end, fate = marker
+        gaps = [(first, last) for first, last in lost if offset < last and first < end]
+        if not gaps:
+            return fate
+        aborted = self._aborted(producer_id)
+        for begun, ended in aborted:
+            if begun <= offset < ended and any(first <= ended <= last for first, last in gaps):
+                return Fate.ABORTED
+        is_of_another = any(ended == end and begun > offset for begun, ended in aborted)
+        return Fate.COMMITTED if fate is Fate.ABORTED and is_of_another else fate
+
+
+def _first_above(markers: list[tuple[Offset, Fate]], offset: Offset) -> tuple[Offset, Fate] | None:
     place = bisect_right(markers, offset, key=lambda marker: marker[0])
-    return markers[place][1] if place < len(markers) else None
+    return markers[place] if place < len(markers) else None

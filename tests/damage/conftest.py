@@ -21,7 +21,14 @@ def reader() -> Iterator[Reader]:
     running.close()
 
 
-@pytest.fixture(params=["compiled", "python"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Both kernels for the modules whose faults are the kernel's."""
+    if "look" in metafunc.fixturenames:
+        kernels = getattr(metafunc.module, "KERNELS", ["compiled"])
+        metafunc.parametrize("look", kernels, indirect=True)
+
+
+@pytest.fixture
 def look(request: pytest.FixtureRequest, reader: Reader) -> Look:
     """Reads a source whole; nothing of it may contradict itself but for the kinds in `but_for`."""
 

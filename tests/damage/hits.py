@@ -104,45 +104,45 @@ def zeros(data: bytes, batches: list[Batch], random: Random) -> Hit:
     return overwritten(data, batches, at, bytes(size), "zeros")
 
 
+def shifted(what: str, data: bytes, batches: list[Batch], changed: bytes) -> Hit:
+    """The hit of bytes that came or went: batches that are still there whole cost nothing.
+
+    What lies between two of these has to have an error line, but for zeros up to the end: that is room.
+    """
+    hit = Hit(what, changed)
+    end = 0
+    for number, batch in enumerate(batches):
+        at = changed.find(data[batch.start : batch.end], end)
+        if at < 0:
+            hit.lost.add(number)
+            continue
+        if at > end:
+            hit.errors.append(Region(end, at))
+        end = at + batch.end - batch.start
+    if any(changed[end:]):
+        hit.errors.append(Region(end, len(changed)))
+    return hit
+
+
 def cut(data: bytes, batches: list[Batch], random: Random) -> Hit:
     """The end of the file is gone."""
     at = random.choice([random.randrange(len(data)), random.choice(batches).start])
-    hit = Hit(f"cut at {at}", data[:at])
-    for number, batch in enumerate(batches):
-        if batch.end > at:
-            hit.lost.add(number)
-            if batch.start < at and any(data[batch.start : at]):
-                hit.errors.append(Region(batch.start, at))
-    return hit
+    return shifted(f"cut at {at}", data, batches, data[:at])
 
 
 def removed_bytes(data: bytes, batches: list[Batch], random: Random) -> Hit:
     """Bytes in the middle are gone and what follows has moved."""
     at, size = random.randrange(len(data)), random.choice([1, 7, 61, 300])
-    end = min(at + size, len(data))
-    hit = Hit(f"bytes {at} to {end} removed", data[:at] + data[end:])
-    for number, batch in enumerate(batches):
-        if batch.end <= at or batch.start >= end:
-            continue
-        hit.lost.add(number)
-        left = max(at - batch.start, 0) + max(batch.end - end, 0)
-        start = min(batch.start, at)
-        if left and any(hit.data[start:] if hit.data else b""):
-            hit.errors.append(Region(start, start + left))
-    return hit
+    changed = data[:at] + data[at + size :]
+    return shifted(f"{size} bytes removed at {at}", data, batches, changed)
 
 
 def inserted_bytes(data: bytes, batches: list[Batch], random: Random) -> Hit:
     """Noise in between, at a border or in the middle of a batch."""
     at = random.choice([random.randrange(len(data)), random.choice(batches).start])
     noise = random.randbytes(random.choice([1, 12, 61, 700]))
-    hit = Hit(f"{len(noise)} bytes inserted at {at}", data[:at] + noise + data[at:])
-    inside = [n for n, batch in enumerate(batches) if batch.start < at < batch.end]
-    hit.lost.update(inside)
-    start = batches[inside[0]].start if inside else at
-    end = (batches[inside[0]].end if inside else at) + len(noise)
-    hit.errors.append(Region(start, end))
-    return hit
+    changed = data[:at] + noise + data[at:]
+    return shifted(f"{len(noise)} bytes inserted at {at}", data, batches, changed)
 
 
 def some_batches(batches: list[Batch], random: Random) -> tuple[int, int]:

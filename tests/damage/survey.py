@@ -28,7 +28,9 @@ MOST_NAMES = 3000
 PIECE = 1 << 20
 KEPT = 8 << 20
 """Files up to this size are kept as they are; of larger ones the size."""
-LOOK_UPS = 120
+LOOK_UPS = 40
+FIELDS = 12
+"""Of how many of these the key, the value, the batch and the attributes are read too."""
 
 
 @dataclass
@@ -223,14 +225,15 @@ def _content(tree: Tree, path: str) -> bytes | str:
 
 
 def _compare_offsets(tree: Tree, found: Survey, partition: str, served: dict[int, bytes]) -> None:
-    for offset in _spread(sorted(served), LOOK_UPS):
+    in_full = _spread(sorted(served), FIELDS)
+    for offset in _spread(sorted({*in_full, *_spread(sorted(served), LOOK_UPS)}), LOOK_UPS):
         path = f"{partition}/offset/{offset}"
         line = served[offset]
         got = _content(tree, path)
         if got != line:
             found.wrong.append(f"lookup {path}: {got!r:.300} instead of {line!r:.300}")
             continue
-        if len(line) > PIECE:
+        if len(line) > PIECE or offset not in in_full:
             continue
         fact = json.loads(line)
         for name in ("key", "value"):
@@ -289,7 +292,7 @@ def _compare_committed(
 
 def _compare_times(tree: Tree, found: Survey, partition: str, facts: list[dict[str, Any]]) -> None:
     timed = [fact for fact in facts if fact["timestamp"] >= 0]
-    for wanted in _spread(sorted({fact["timestamp"] for fact in timed}), 12):
+    for wanted in _spread(sorted({fact["timestamp"] for fact in timed}), 8):
         first = next(fact["offset"] for fact in timed if fact["timestamp"] >= wanted)
         path = f"{partition}/time/{wanted}"
         got = _content(tree, path)

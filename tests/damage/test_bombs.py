@@ -32,6 +32,7 @@ from tests.damage.cases import (
 from tests.damage.reader import Look
 from tests.damage.survey import Survey
 
+KERNELS = ["compiled", "python"]
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
 RECORDS = "t-0/records/00000000000000000000.jsonl"
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)

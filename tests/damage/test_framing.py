@@ -28,6 +28,7 @@ from tests.damage.cases import (
 from tests.damage.reader import Look
 from tests.damage.survey import Survey
 
+KERNELS = ["compiled", "python"]
 LENGTH, EPOCH, MAGIC, CRC, ATTRIBUTES = 8, 12, 16, 17, 21
 LAST_DELTA, BASE_TIME, MAX_TIME, PRODUCER, COUNT = 23, 27, 35, 43, 57
 

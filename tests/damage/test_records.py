@@ -42,6 +42,7 @@ from tests.damage.cases import (
 from tests.damage.reader import Look
 from tests.damage.survey import Survey
 
+KERNELS = ["compiled", "python"]
 FIRST = sized(record_body(0, 0, b"k", b"x0"))
 LAST = sized(record_body(2, 0, b"k", b"x2"))
 TOO_LONG = b"\xff" * 5 + b"\x01"

@@ -280,12 +280,12 @@ class FakeSegment:
 
     def __init__(self, runs: list[BatchRun]) -> None:
         self.runs = runs
-        self.end = runs[-1].end_position
+        self.tail_end = runs[-1].end_position
         self.scanned = 0
 
     def scan(self, start: int, end: int | None = None, *, chunk: int = 0) -> Iterator[BatchRun]:
         self.scanned += 1
-        stop = self.end if end is None else end
+        stop = self.tail_end if end is None else end
         return (run for run in self.runs if start <= run.position < stop)
 
 
@@ -313,7 +313,7 @@ def test_the_marker_cache_is_bounded(writer: LogWriter) -> None:
     for number in range(20):
         segment = FakeSegment(runs)
         segment.identity = (1, number)
-        segment.end += 1
+        segment.tail_end += 1
         cache.chunk_at(segment, 0)
     assert cache._count <= 4
 
