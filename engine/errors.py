@@ -134,3 +134,117 @@ class SourceError(KafkaStorageError):
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+
+
+class StateError(KafkaStorageError, RuntimeError):
+    """An operation that does not fit what was done before: appending to a closed builder, and the like."""
+
+
+class InvalidTimestampError(KafkaStorageError, ValueError):
+    """A timestamp that is not allowed, or too far from the clock; `batch_index_errors` as in RecordValidationError."""
+
+    def __init__(self, reason: str, batch_index_errors: tuple[tuple[int, str], ...] = ()) -> None:
+        super().__init__(reason)
+        self.batch_index_errors = batch_index_errors
+
+
+class RecordTooLargeError(KafkaStorageError, ValueError):
+    """A batch larger than max.message.bytes."""
+
+
+class RecordBatchTooLargeError(KafkaStorageError, ValueError):
+    """Batches that are together larger than a segment may be."""
+
+
+class RecordValidationError(KafkaStorageError, ValueError):
+    """Records that a leader refuses.
+
+    Attributes:
+        batch_index_errors: the place of each in its batch, and what is wrong with it.
+    """
+
+    def __init__(self, reason: str, batch_index_errors: tuple[tuple[int, str], ...] = ()) -> None:
+        super().__init__(reason)
+        self.batch_index_errors = batch_index_errors
+
+
+class UnsupportedForMessageFormatError(KafkaStorageError, ValueError):
+    """Something that the format of an older magic cannot hold."""
+
+
+class UnsupportedCompressionTypeError(KafkaStorageError, ValueError):
+    """A codec that the format of an older magic, or a broker, does not take."""
+
+
+class ProducerStateError(KafkaStorageError, ValueError):
+    """An append that contradicts what is known of its producer."""
+
+
+class InvalidProducerEpochError(ProducerStateError):
+    """An epoch below the producer's newest."""
+
+
+class OutOfOrderSequenceError(ProducerStateError):
+    """A sequence that does not follow the producer's last."""
+
+
+class InvalidTxnStateError(ProducerStateError):
+    """A marker or a record that does not fit the producer's transaction."""
+
+
+class TransactionCoordinatorFencedError(ProducerStateError):
+    """A marker of a coordinator that is not the newest any more."""
+
+
+class OffsetsOutOfOrderError(InvalidOffsetError):
+    """A follower's batches whose offsets do not ascend."""
+
+
+class UnexpectedAppendOffsetError(InvalidOffsetError):
+    """A follower's batches that begin before the log's end.
+
+    Attributes:
+        first_offset, last_offset: of what was to be appended.
+    """
+
+    def __init__(self, reason: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(reason)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class InconsistentTopicIdError(KafkaStorageError, ValueError):
+    """A topic id other than the one that partition.metadata has."""
+
+
+class InconsistentBrokerMetadataError(KafkaStorageError):
+    """Log dirs whose meta.properties contradict each other."""
+
+
+class LogDirFailureError(KafkaStorageError, OSError):
+    """A log dir that cannot be used any more, or not now; `log_dir` is which, `errno` why when it is known."""
+
+    def __init__(self, reason: str, log_dir: str, errno: int | None = None) -> None:
+        KafkaStorageError.__init__(self, reason)
+        self.reason = reason
+        self.log_dir = log_dir
+        self.errno = errno
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class DirectoryLockedError(KafkaStorageError):
+    """A log dir that another process holds; `pid` is which, when the system says so."""
+
+    def __init__(self, reason: str, pid: int | None = None) -> None:
+        super().__init__(reason)
+        self.pid = pid
+
+
+class LogCleaningAbortedError(KafkaStorageError):
+    """A cleaning that was told to stop."""
+
+
+class ThreadShutdownError(KafkaStorageError):
+    """A background task that was told to end."""

@@ -51,10 +51,13 @@ def test_a_function_fits_on_a_screen(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_one_module_opens_source_files_and_none_maps_them(path: Path) -> None:
+def test_one_module_opens_source_files_and_another_writes_our_own(path: Path) -> None:
     text = path.read_text()
+    name = name_of(path)
+    if name == "engine/disk.py":
+        return
     assert not re.search(r"^\s*(import|from) mmap\b", text, re.MULTILINE)
-    if name_of(path).startswith("engine/") and path.stem != "source_files":
+    if name.startswith("engine/") and path.stem != "source_files":
         assert not re.search(r"(?<![\w.])open\(|os\.open\(|\.read_bytes\(|\.read_text\(", text)
 
 

@@ -1,0 +1,33 @@
+"""What time it is: passed to whatever needs it, so that the same calls write the same bytes."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from engine.units import Timestamp
+
+
+class Clock(Protocol):
+    """A wall clock in milliseconds since 1970, and a way to wait by it."""
+
+    def now_ms(self) -> Timestamp:
+        """The time now."""
+
+    def sleep(self, milliseconds: int) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The machine's."""
+
+    def now_ms(self) -> Timestamp:
+        """The time now."""
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, milliseconds: int) -> None:
+        """Wait."""
+        time.sleep(milliseconds / 1000)
+
+
+SYSTEM_CLOCK = SystemClock()

@@ -1,0 +1,136 @@
+"""Work for later: delayed deletion, periodic flush and retention; in threads here, on a mock clock in tests."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol, Self
+
+log = logging.getLogger(__name__)
+
+NEVER_AGAIN = -1
+"""The period of a task that runs once."""
+
+
+class Task(Protocol):
+    """Something that was scheduled."""
+
+    def cancel(self) -> None:
+        """Do not run it, or not again."""
+
+
+class Scheduler(Protocol):
+    """Runs tasks once after a delay, or again and again."""
+
+    def schedule(
+        self,
+        name: str,
+        task: Callable[[], object],
+        delay_ms: int = 0,
+        period_ms: int = NEVER_AGAIN,
+    ) -> Task:
+        """Run a task after `delay_ms`, then each `period_ms` if that is not negative."""
+
+
+class ScheduledTask:
+    """A task of a ThreadScheduler."""
+
+    __slots__ = ("is_cancelled", "name", "period", "run")
+
+    def __init__(self, name: str, run: Callable[[], object], period: float | None) -> None:
+        self.name = name
+        self.run = run
+        self.period = period
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """Do not run it, or not again."""
+        self.is_cancelled = True
+
+
+class ThreadScheduler:
+    """Daemon threads that take tasks as they fall due; a context manager.
+
+    A task that raises is logged and, if periodic, tried again at its next time.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self._due: list[tuple[float, int, ScheduledTask]] = []
+        self._serial = itertools.count()
+        self._changed = threading.Condition()
+        self._is_shut_down = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"scheduler-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def schedule(
+        self,
+        name: str,
+        task: Callable[[], object],
+        delay_ms: int = 0,
+        period_ms: int = NEVER_AGAIN,
+    ) -> ScheduledTask:
+        """Run a task after `delay_ms`, then each `period_ms` if that is not negative.
+
+        After `shutdown` nothing runs any more, and the task that comes back is cancelled.
+        """
+        scheduled = ScheduledTask(name, task, period_ms / 1000 if period_ms >= 0 else None)
+        with self._changed:
+            if self._is_shut_down:
+                scheduled.cancel()
+            else:
+                self._push(time.monotonic() + delay_ms / 1000, scheduled)
+        return scheduled
+
+    def shutdown(self) -> None:
+        """Drop what is due later and wait for what is under way."""
+        with self._changed:
+            self._is_shut_down = True
+            self._due.clear()
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _push(self, when: float, task: ScheduledTask) -> None:
+        heapq.heappush(self._due, (when, next(self._serial), task))
+        self._changed.notify()
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task.run()
+            except Exception:
+                log.exception("the task %s failed", task.name)
+            if task.period is not None:
+                with self._changed:
+                    if not self._is_shut_down and not task.is_cancelled:
+                        self._push(time.monotonic() + task.period, task)
+
+    def _next(self) -> ScheduledTask | None:
+        with self._changed:
+            while not self._is_shut_down:
+                if not self._due:
+                    self._changed.wait()
+                    continue
+                wait = self._due[0][0] - time.monotonic()
+                if wait > 0:
+                    self._changed.wait(wait)
+                    continue
+                task = heapq.heappop(self._due)[2]
+                if not task.is_cancelled:
+                    return task
+        return None
