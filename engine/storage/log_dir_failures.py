@@ -1,0 +1,70 @@
+"""Log dirs that failed: whoever meets an I/O error reports it here, and one thread takes the reports."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.errors import LogDirFailureError
+
+log = logging.getLogger(__name__)
+
+
+class LogDirFailureChannel:
+    """Which log dirs are offline; each is handed out once. Threads may share it.
+
+    An offline log dir stays offline.
+    """
+
+    def __init__(self) -> None:
+        self._offline: set[str] = set()
+        self._lock = threading.Lock()
+        self._reports: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def has_offline_log_dir(self, log_dir: str) -> bool:
+        """Whether a failure of this log dir was reported."""
+        return log_dir in self._offline
+
+    def maybe_add_offline_log_dir(self, log_dir: str, message: str, error: OSError) -> None:
+        """Report a failure; only the first of a log dir is handed out."""
+        log.error("%s", message, exc_info=error)
+        with self._lock:
+            if log_dir in self._offline:
+                return
+            self._offline.add(log_dir)
+        self._reports.put(log_dir)
+
+    def take_next_offline_log_dir(self, timeout: float | None = None) -> str | None:
+        """Wait for the next log dir that fails, `timeout` seconds at most; None when none did."""
+        try:
+            return self._reports.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    @contextmanager
+    def reporting(self, log_dir: str, what: str) -> Iterator[None]:
+        """Do something in a log dir: an OSError in it takes the log dir offline.
+
+        Args:
+            log_dir: where it is done.
+            what: the failure in words, for the report and the error.
+
+        Raises:
+            LogDirFailureError: the log dir was offline before, or went offline now.
+        """
+        if log_dir in self._offline:
+            raise LogDirFailureError(
+                f"the log dir {log_dir} is offline after an I/O error", log_dir
+            )
+        try:
+            yield
+        except LogDirFailureError:
+            raise
+        except OSError as error:
+            self.maybe_add_offline_log_dir(log_dir, what, error)
+            message = f"{what}: {os.strerror(error.errno) if error.errno else error}"
+            raise LogDirFailureError(message, log_dir, error.errno) from error
