@@ -242,11 +242,18 @@ class LegacyRecordBatch(BatchBody):
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
         """Itself, or the messages that it wraps; see `RecordBatch.records`."""
+        for _, record in self.messages(budgets):
+            yield record
+
+    def messages(
+        self, budgets: Budgets = DEFAULT_BUDGETS
+    ) -> Iterator[tuple[LegacyRecordBatch, Record]]:
+        """Its records, each with the message that holds it, which has a magic and a checksum of its own."""
         self.check_size(budgets)
         if self.is_compressed:
             yield from self._unwrap(budgets)
         else:
-            yield self._record(self.last_offset, self.timestamp, self.timestamp_type, 0)
+            yield self, self._record(self.last_offset, self.timestamp, self.timestamp_type, 0)
 
     def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
         message = self.raw
@@ -264,7 +271,7 @@ class LegacyRecordBatch(BatchBody):
             offset, timestamp, kind, key, value, size=self.size - LOG_OVERHEAD, index=index
         )
 
-    def _unwrap(self, budgets: Budgets) -> Iterator[Record]:
+    def _unwrap(self, budgets: Budgets) -> Iterator[tuple[LegacyRecordBatch, Record]]:
         codec = self.compression
         if codec is CompressionType.ZSTD:
             raise self.invalid("a wrapper cannot be compressed with zstd")
@@ -296,14 +303,14 @@ class LegacyRecordBatch(BatchBody):
 
     def _inner_records(
         self, run: memoryview, budgets: Budgets, *, is_whole: bool
-    ) -> Iterator[Record]:
+    ) -> Iterator[tuple[LegacyRecordBatch, Record]]:
         base = self._base_of(run, budgets) if self._has_relative_offsets else 0
         index = -1
         for index, inner in enumerate(self._inner_messages(run, budgets)):
             if inner.is_compressed:
                 raise self.invalid("a message inside a wrapper is compressed itself", index)
             offset = to_int64(base + inner.last_offset)
-            yield inner._record(offset, *self._timestamp_of(inner), index)
+            yield inner, inner._record(offset, *self._timestamp_of(inner), index)
         if index < 0 and is_whole:
             raise self.invalid("a wrapper has no messages inside")
 
