@@ -116,6 +116,11 @@ class PartitionLog:
         return self._shared.markers
 
     @property
+    def only(self) -> str | None:
+        """The one records file to see, when it is not the whole folder."""
+        return self._only
+
+    @property
     def is_loaded(self) -> bool:
         """Whether anybody asked for a view yet."""
         return self._view is not None
@@ -268,7 +273,8 @@ class PartitionLog:
         self.root.forget(self.folder)
         bases = set(listing.base_offsets)
         kept = {}
-        for base, segment in self._segments.items():
+        # A copy, as threads that hold an older view go on adding segments to the same dict.
+        for base, segment in self._segments.copy().items():
             if base in bases and self._is_unchanged(segment):
                 kept[base] = segment
             elif base in bases:

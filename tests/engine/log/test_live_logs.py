@@ -13,6 +13,7 @@ import pytest
 
 from engine.log import active_tail
 from engine.log.log_directory import open_source
+from engine.log.log_segment import LogSegment
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.problems import Problems
 from engine.log.scan import BatchRun, Damage
@@ -293,6 +294,26 @@ def test_compaction_replaces_a_segment_under_its_name(writer: LogWriter) -> None
     assert offsets_of(after) == [2, 3]
     assert after.record(0) is None
     assert after.rewrites > before.rewrites
+
+
+def test_an_older_view_may_be_read_while_the_folder_is_sorted_out(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        writer.append_records(b"a", b"b")
+        writer.roll()
+    before = writer.next_view()
+    assert before.segment_at(0).batch(0) is not None
+    unchanged = PartitionLog._is_unchanged
+
+    def read_meanwhile(log: PartitionLog, segment: LogSegment) -> bool:
+        before.segment_at(1)  # another thread would
+        return unchanged(log, segment)
+
+    monkeypatch.setattr(PartitionLog, "_is_unchanged", read_meanwhile)
+    writer.append_records(b"c")
+    writer.roll()
+    assert offsets_of(writer.next_view()) == list(range(7))
 
 
 def test_retention_takes_the_oldest_segment(writer: LogWriter) -> None:
