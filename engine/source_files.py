@@ -17,12 +17,12 @@ import stat as st
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from engine.errors import LimitExceededError, SourceRefusedError
+from engine.folder_entries import EntryKind, SourceEntry, entries_apart, file_names
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -73,22 +73,6 @@ def openat2_works(folder: int) -> bool:
             return False
         raise
     return True
-
-
-class EntryKind(Enum):
-    """What a folder's entry is, without following it."""
-
-    FILE = "file"
-    DIRECTORY = "directory"
-    SYMLINK = "symbolic link"
-    OTHER = "other"
-
-
-class SourceEntry(NamedTuple):
-    """A name in a source folder; bytes that are no UTF-8 come as surrogate escapes."""
-
-    name: str
-    kind: EntryKind
 
 
 class SourceFile:
@@ -262,12 +246,23 @@ class SourceRoot:
         Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError."""
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
-            return _entries(fd)
+            return entries_apart(fd)
         except OSError as error:
             if error.errno not in _EXHAUSTED:
                 raise
             self._free_descriptors()
-            return _entries(fd)
+            return entries_apart(fd)
+        finally:
+            os.close(fd)
+
+    def iterate_files(self, folder: str = "") -> Iterator[str]:
+        """The names of a folder's regular files one by one, in the order the file system has them.
+
+        Raises what `list_apart` raises, at the first name or at a later one.
+        """
+        fd = self._open_fd(folder, _LIST | _NOATIME)
+        try:
+            yield from file_names(fd)
         finally:
             os.close(fd)
 
@@ -465,23 +460,6 @@ _KINDS = {
     st.S_IFBLK: "a block device, not read",
     st.S_IFCHR: "a character device, not read",
 }
-
-
-def _entries(fd: int) -> tuple[list[str], list[SourceEntry]]:
-    files, others = [], []
-    with os.scandir(fd) as entries:
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                files.append(entry.name)
-            else:
-                others.append(SourceEntry(entry.name, _kind_of(entry)))
-    return files, others
-
-
-def _kind_of(entry: os.DirEntry[str]) -> EntryKind:
-    if entry.is_symlink():
-        return EntryKind.SYMLINK
-    return EntryKind.DIRECTORY if entry.is_dir(follow_symlinks=False) else EntryKind.OTHER
 
 
 def _refuse_unless_regular(status: os.stat_result, path: str) -> None:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from engine.file_names import FileKind, FileName, FileState, parse_file_name
-from engine.source_files import EntryKind, SourceEntry
+from engine.folder_entries import EntryKind, SourceEntry
 from engine.units import MAX_INT64, Offset
 
 _WHY_NOT = {

@@ -16,6 +16,7 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
 from engine.errors import DamagedFileError, InvalidNameError, SourceError
 from engine.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
+from engine.folder_entries import EntryKind, SourceEntry
 from engine.log.folder_watch import FolderWatch
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.problems import ProblemEntry, Problems
@@ -28,7 +29,7 @@ from engine.log.source_identity import (
     identify,
     readable,
 )
-from engine.source_files import EntryKind, SourceEntry, SourceRoot
+from engine.source_files import SourceRoot
 
 MAX_AGE = 0.2
 _LIVE_MAX_AGE = 1.0

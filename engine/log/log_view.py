@@ -20,6 +20,7 @@ from engine.errors import (
     OffsetOutOfRangeError,
 )
 from engine.file_names import kraft_checkpoint_name
+from engine.folder_entries import SourceEntry
 from engine.log import stable_offset
 from engine.log.batch_search import check_gap
 from engine.log.decode_errors import decode_error
@@ -34,7 +35,6 @@ from engine.log.scan import BatchRun, Damage
 from engine.log.segment_times import max_timestamp_of
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
 from engine.record.columns import Columns
-from engine.source_files import SourceEntry
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     MAX_INT64,

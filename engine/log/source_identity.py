@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from engine.errors import InvalidNameError, SourceError
 from engine.file_names import FileKind, FileName, FileState, parse_file_name, parse_folder_name
-from engine.source_files import EntryKind, SourceEntry, SourceRoot
+from engine.folder_entries import EntryKind, SourceEntry
+from engine.source_files import SourceRoot
 from engine.units import TopicPartition
 
 HINT = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.folder_entries import EntryKind
 from engine.log.log_directory import open_source
-from engine.source_files import EntryKind, SourceRoot
+from engine.source_files import SourceRoot
 from kafkafs.fuse.mounting import MountOptions
 from kafkafs.fuse.status import DaemonStatus
 from kafkafs.tree.node import Directory

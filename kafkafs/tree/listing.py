@@ -6,10 +6,11 @@ under a listing: no name twice, none left out that was there throughout.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.tree.node import Entry, Kind, inode_number
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Directory
 
 FIRST_COOKIE = 3
+_NAMES_AT_ONCE = 256
 
 
 def entry(folder: Directory, name: str, kind: Kind, cookie: int) -> Entry:
@@ -52,6 +54,34 @@ class Numbered(NamedTuple):
             yield self.slots[place], self.names[place]
 
 
+class NameStream:
+    """Names of a folder as they come, read from it as far as somebody has wanted them. Cookies are places.
+
+    Safe from several threads. What reading the folder raises comes out where the name would have.
+    """
+
+    def __init__(self, names: Iterator[str]) -> None:
+        self.names: list[str] = []
+        self._rest: Iterator[str] = names
+        self._lock = threading.Lock()
+
+    def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
+        """Cookies and names from behind a cookie on."""
+        place = max(cookie - FIRST_COOKIE + 1, 0)
+        while place < len(self.names) or self._has_more(place):
+            yield FIRST_COOKIE + place, self.names[place]
+            place += 1
+
+    def _has_more(self, place: int) -> bool:
+        with self._lock:
+            while len(self.names) <= place:
+                more = list(itertools.islice(self._rest, _NAMES_AT_ONCE))
+                if not more:
+                    return False
+                self.names += more
+            return True
+
+
 class NameSlots:
     """Cookies for the names of a folder whose names come and go: a number for each name on first sight.
 
@@ -65,16 +95,40 @@ class NameSlots:
         self._next = FIRST_COOKIE
         self._given: Sequence[str] | None = None
         self._numbered = Numbered((), ())
+        self._stream: NameStream | None = None
+        self._stamp: object = None
         self._lock = threading.Lock()
+
+    def stream(self, stamp: object, names: Callable[[], Iterator[str]] | None) -> NameStream | None:
+        """The names as they come, while nobody has numbered a listing and the folder stays as it was.
+
+        Args:
+            stamp: of the folder as it is now.
+            names: begins to read the folder; None to use only what others have begun.
+        """
+        with self._lock:
+            if self._stream is None:
+                if names is None or self._given is not None:
+                    return None
+                self._stream, self._stamp = NameStream(names()), stamp
+            return self._stream if stamp == self._stamp else None
 
     def number(self, names: Sequence[str]) -> Numbered:
         """The names, none of them twice, with their cookies. The same object again costs nothing; it must
         not change."""
         with self._lock:
             if names is not self._given:
+                if self._stream is not None:
+                    self._follow(self._stream)
                 self._numbered = self._number(names)
                 self._given = names
             return self._numbered
+
+    def _follow(self, stream: NameStream) -> None:
+        """Names that were listed as they came keep their cookies."""
+        seen = stream.names[:]
+        self._slots, self._names = self._take(len(seen)), seen
+        self._stream = None
 
     def _number(self, names: Sequence[str]) -> Numbered:
         if not self._names:

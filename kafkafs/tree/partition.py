@@ -14,7 +14,7 @@ from engine.log.partition_log import PartitionLog
 from kafkafs.decode.record_batches import RecordBatches
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import NameSlots
+from kafkafs.tree.listing import NameSlots, NameStream
 from kafkafs.tree.node import Attrs, Directory
 from kafkafs.tree.owner import Owner
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _LOOKS = 4
 _SWAP_SECONDS = 0.002
 _SWAPPED = ".log.swap"
+_LARGE_FOLDER = 1 << 20
+"""Bytes of the folder itself, which is some 20,000 names."""
 
 
 class Partition:
@@ -73,6 +75,21 @@ class Partition:
         """A file of the partition's folder, relative to its log dir."""
         folder = self.log.folder
         return f"{folder}/{name}" if folder and name else folder or name
+
+    def stream_names(self) -> NameStream | None:
+        """The names of a very large folder as they come, without a look at the log; None when there is need
+        or reason to have them all first. Raises NotFound when it is gone."""
+        log = self.log
+        if log.frozen or log.only is not None:
+            return None
+        try:
+            status = self.root.stat(log.folder)
+        except FileNotFoundError:
+            raise NotFound(self.name, "the partition's folder is gone") from None
+        stamp = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+        is_worth_it = status.st_size >= _LARGE_FOLDER and not log.is_loaded
+        begin = (lambda: self.root.iterate_files(log.folder)) if is_worth_it else None
+        return self.slots.stream(stamp, begin)
 
     def owner(self, view: LogView) -> Owner:
         """Whose the folder is."""

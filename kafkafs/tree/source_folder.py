@@ -12,6 +12,7 @@ from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import entry
 from kafkafs.tree.node import (
     MAX_MTIME_NS,
     Attrs,
@@ -43,7 +44,12 @@ class SourceFolder(PartitionNode):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
         # A generator, so that the look at the source happens with the first entry, wherever that is made.
-        yield from self.partition.slots.files(self, self.partition.view().listing.files, after)
+        stream = self.partition.stream_names()
+        if stream is None:
+            yield from self.partition.slots.files(self, self.partition.view().listing.files, after)
+            return
+        for cookie, name in stream.behind(after):
+            yield entry(self, name, Kind.FILE, cookie)
 
 
 class SourceFileNode(File):

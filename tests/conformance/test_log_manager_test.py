@@ -14,7 +14,8 @@ from engine.file_names import (
     REMOTE_INDEX_CACHE_FOLDER,
     parse_folder_name,
 )
-from engine.source_files import EntryKind, SourceRoot
+from engine.folder_entries import EntryKind
+from engine.source_files import SourceRoot
 
 
 def meta_properties(folder: Path, directory_id: str | None = None) -> None:

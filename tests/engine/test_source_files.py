@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import LimitExceededError, SourceRefusedError
-from engine.source_files import EntryKind, SourceEntry, SourceRoot
+from engine.folder_entries import EntryKind, SourceEntry
+from engine.source_files import SourceRoot
 
 LOG = "orders-0/00000000000000000000.log"
 

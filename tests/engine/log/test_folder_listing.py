@@ -1,6 +1,6 @@
+from engine.folder_entries import EntryKind, SourceEntry
 from engine.log.folder_listing import KRaftSnapshot, Leftover, sort_entries
 from engine.log.problems import Problems
-from engine.source_files import EntryKind, SourceEntry
 
 FOLDER, LINK, OTHER = EntryKind.DIRECTORY, EntryKind.SYMLINK, EntryKind.OTHER
 

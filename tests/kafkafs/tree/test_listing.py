@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, fixed_entries
+from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, NameStream, fixed_entries
 from kafkafs.tree.node import Directory, Kind
 
 FOLDER = Directory("orders-0/segments")
@@ -79,3 +79,42 @@ def test_cookies_are_not_given_again_after_a_folder_was_empty() -> None:
     slots.number([str(number) for number in range(2000)])
     assert list(slots.number(()).behind(0)) == []
     assert list(slots.number(("new",)).behind(0)) == [(FIRST_COOKIE + 2000, "new")]
+
+
+def test_a_stream_reads_no_further_than_somebody_wanted() -> None:
+    read: list[int] = []
+    names = (str(read.append(number) or number) for number in range(10_000))
+    stream = NameStream(names)
+    assert next(stream.behind(0)) == (FIRST_COOKIE, "0")
+    assert 0 < len(read) < 1000
+    assert [name for _, name in stream.behind(FIRST_COOKIE + 9_996)] == ["9997", "9998", "9999"]
+    assert list(stream.behind(FIRST_COOKIE + 9_999)) == []
+
+
+def test_two_listings_of_a_stream_see_the_same_names_with_the_same_cookies() -> None:
+    stream = NameStream(iter([str(number) for number in range(600)]))
+    first, second = stream.behind(0), stream.behind(0)
+    pairs = [pair for both in zip(first, second, strict=True) for pair in both]
+    assert pairs[::2] == pairs[1::2] == list(stream.behind(0))
+    assert len(pairs) == 1200
+
+
+def test_names_that_were_streamed_keep_their_cookies_when_the_listing_is_made() -> None:
+    slots = NameSlots()
+    stream = slots.stream("stamp", lambda: iter(["c", "a", "b"]))
+    assert stream is not None
+    seen = dict(stream.behind(0))
+    after = dict(slots.number(("a", "b", "d")).behind(0))
+    assert {cookie: name for cookie, name in after.items() if cookie in seen} == {
+        cookie: name for cookie, name in seen.items() if name != "c"
+    }
+    assert sorted(after.values()) == ["a", "b", "d"]
+
+
+def test_a_stream_is_over_when_the_folder_changed_or_a_listing_was_made() -> None:
+    slots = NameSlots()
+    assert slots.stream("before", None) is None
+    assert slots.stream("before", lambda: iter("ab")) is slots.stream("before", None) is not None
+    assert slots.stream("after", lambda: iter("abc")) is None
+    slots.number(("a", "b"))
+    assert slots.stream("before", lambda: iter("ab")) is None

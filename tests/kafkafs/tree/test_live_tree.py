@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkafs.tree import partition
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
@@ -257,3 +258,18 @@ def test_a_snapshot_shows_what_was_there_whatever_happens(log: BuiltLog) -> None
             assert tree.resolve(path).attrs().ttl == 3600.0
         with pytest.raises(NotFound):
             tree.resolve("orders-0/offset/40")
+
+
+def test_a_very_large_folder_is_listed_without_a_look_at_the_log(
+    tree: Tree, log: BuiltLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition, "_LARGE_FOLDER", 0)
+    shown = tree.resolve("orders-0/segments")
+    assert sorted(names_in(shown)) == sorted(file.name for file in log.folder.iterdir())
+    assert shown.slow  # type: ignore[attr-defined]
+    first, second = list(shown.entries())[:2]  # type: ignore[attr-defined]
+    assert tree.resolve(f"orders-0/segments/{first.name}").attrs().inode == first.inode
+    log.segment(batches_of(3, first=30), 30)
+    look_again(tree)
+    assert sorted(names_in(shown)) == sorted(file.name for file in log.folder.iterdir())
+    assert next(shown.entries(first.cookie)) == second  # type: ignore[attr-defined]
