@@ -21,6 +21,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 _FLAGS = os.O_CLOEXEC | os.O_NOCTTY
 _MODE = 0o644
+_LARGE_READ = 1 << 20
 TEMPORARY_SUFFIX = ".tmp"
 
 
@@ -35,7 +36,7 @@ class WritableFile:
     """An open file: positioned reads and writes, no cursor.
 
     Attributes:
-        path: as it was opened, for people; a rename does not change it.
+        path: where it is, for people; whoever renames it says so here.
         writable: whether it was opened to be written.
     """
 
@@ -81,7 +82,8 @@ class WritableFile:
     def read_at(self, position: int, size: int) -> bytes:
         """`size` bytes from `position`, fewer only where the file ends; never allocates more than there is."""
         fd = self.fileno()
-        size = max(min(size, os.fstat(fd).st_size - position), 0)
+        if size > _LARGE_READ:
+            size = max(min(size, os.fstat(fd).st_size - position), 0)
         data = os.pread(fd, size, position) if size else b""
         while data and len(data) < size:
             more = os.pread(fd, size - len(data), position + len(data))
