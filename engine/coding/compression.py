@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
 from types import ModuleType
 from typing import Protocol
@@ -39,6 +40,37 @@ class CompressionType(IntEnum):
     SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
+
+
+LEVELS: dict[CompressionType, tuple[int, int, int]] = {
+    CompressionType.GZIP: (1, 9, -1),
+    CompressionType.LZ4: (1, 17, 9),
+    CompressionType.ZSTD: (-131072, 22, 3),
+}
+"""The lowest and highest level of the codecs that have levels, and Kafka's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """A codec and its level, None for Kafka's default.
+
+    Raises:
+        ValueError: the codec has no such level.
+    """
+
+    type: CompressionType = CompressionType.NONE
+    level: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.level is None:
+            return
+        if self.type not in LEVELS:
+            raise ValueError(f"{self.type.name.lower()} has no levels")
+        lowest, highest, default = LEVELS[self.type]
+        if not lowest <= self.level <= highest and self.level != default:
+            raise ValueError(
+                f"{self.type.name.lower()} has levels {lowest} to {highest}, not {self.level}"
+            )
 
 
 class Inflating(Protocol):

@@ -1,0 +1,227 @@
+"""Records, messages and batch headers as bytes; the layouts are those that reading declares.
+
+Sizes are in bytes. A key or value of None is null. Numbers wrap as Java's do: an offset or a timestamp a
+whole int or long away from its batch's base comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.coding.checksums import crc32, crc32c
+from engine.coding.compression import CompressionType
+from engine.coding.layout import Buffer
+from engine.coding.varint import (
+    encode_varint,
+    encode_varlong,
+    size_of_varint,
+    size_of_varlong,
+    to_int32,
+    to_int64,
+)
+from engine.record import default_records, legacy_records
+from engine.record.attributes import TimestampType, compute_attributes
+from engine.record.batch_body import LOG_OVERHEAD
+from engine.record.default_records import BatchHeader
+from engine.record.legacy_records import MessageHeader0, MessageHeader1
+from engine.record.record import Header
+from engine.units import NO_TIMESTAMP, Offset, Timestamp
+
+BATCH_OVERHEAD = default_records.HEADER.size
+RECORD_OVERHEAD = 21
+"""The most that a record of magic 2 takes beside its key, its value and its headers."""
+_NULL = encode_varint(-1)
+_NO_HEADERS = encode_varint(0)
+_NULL_SIZE = (-1).to_bytes(4, "big", signed=True)
+_CRC = default_records.HEADER.field_struct("crc")
+_CRC_PLACE = default_records.HEADER.position_of("crc")
+
+
+def encode_record(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[Header] = (),
+) -> bytes:
+    """A record of magic 2 with its length. ValueError when the key of a header is null."""
+    body = b"".join(
+        (
+            b"\0",
+            encode_varlong(timestamp_delta),
+            encode_varint(offset_delta),
+            *((_NULL,) if key is None else (encode_varint(len(key)), key)),
+            *((_NULL,) if value is None else (encode_varint(len(value)), value)),
+            _encode_headers(headers) if headers else _NO_HEADERS,
+        )
+    )
+    return encode_varint(len(body)) + body
+
+
+def size_of_record(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[Header] = (),
+) -> int:
+    """How many bytes `encode_record` gives."""
+    size = 1 + size_of_varlong(timestamp_delta) + size_of_varint(offset_delta)
+    size += _size_of(key) + _size_of(value) + _size_of_headers(headers)
+    return size_of_varint(size) + size
+
+
+def largest_record_size(
+    key: Buffer | None, value: Buffer | None, headers: Sequence[Header] = ()
+) -> int:
+    """The most that a record of magic 2 can take, wherever in a batch it stands."""
+    return RECORD_OVERHEAD + _size_of(key) + _size_of(value) + _size_of_headers(headers)
+
+
+def _encode_headers(headers: Sequence[Header]) -> bytes:
+    parts: list[Buffer] = [encode_varint(len(headers))]
+    for header in headers:
+        if header.key is None:
+            raise ValueError("the key of a header is null")
+        parts += (encode_varint(len(header.key)), header.key)
+        if header.value is None:
+            parts.append(_NULL)
+        else:
+            parts += (encode_varint(len(header.value)), header.value)
+    return b"".join(parts)
+
+
+def _size_of(data: Buffer | None) -> int:
+    return 1 if data is None else size_of_varint(len(data)) + len(data)
+
+
+def _size_of_headers(headers: Sequence[Header]) -> int:
+    return size_of_varint(len(headers)) + sum(
+        _size_of(header.key) + _size_of(header.value) for header in headers
+    )
+
+
+def encode_batch(header: BatchHeader, records: Buffer = b"") -> bytearray:
+    """A batch of magic 2: the header with its length and checksum made right, and the records after it."""
+    size = BATCH_OVERHEAD + len(records)
+    made = bytearray(default_records.HEADER.pack(header._replace(length=size - LOG_OVERHEAD)))
+    made += records
+    crc = crc32c(memoryview(made)[default_records.CRC_COVERS_FROM :])
+    _CRC.pack_into(made, _CRC_PLACE, crc)
+    return made
+
+
+def encode_empty_batch(
+    *,
+    base_offset: Offset,
+    last_offset: Offset,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    partition_leader_epoch: int,
+    timestamp_type: TimestampType,
+    timestamp: Timestamp,
+    is_transactional: bool,
+    is_control: bool,
+) -> bytearray:
+    """What compaction leaves of a batch of magic 2 whose records are gone: a header alone.
+
+    Raises:
+        ValueError: there is no timestamp type.
+    """
+    attributes = compute_attributes(
+        CompressionType.NONE, timestamp_type, transactional=is_transactional, control=is_control
+    )
+    return encode_batch(
+        BatchHeader(
+            base_offset=base_offset,
+            length=0,
+            partition_leader_epoch=partition_leader_epoch,
+            magic=default_records.MAGIC,
+            crc=0,
+            attributes=attributes,
+            last_offset_delta=to_int32(last_offset - base_offset),
+            base_timestamp=NO_TIMESTAMP,
+            max_timestamp=timestamp,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            record_count=0,
+        )
+    )
+
+
+def message_overhead(magic: int) -> int:
+    """What a message of magic 0 or 1 takes beside key and value, without its offset and size."""
+    return legacy_records.HEADERS[magic].size + 8 - LOG_OVERHEAD
+
+
+def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
+    """How many bytes `encode_message` gives, without the offset and the size."""
+    return message_overhead(magic) + len(key or b"") + len(value or b"")
+
+
+def message_attributes(
+    magic: int, compression: CompressionType, timestamp_type: TimestampType
+) -> int:
+    """The attribute bits of a message. ValueError for magic 1 without a timestamp type."""
+    return int(compression) if magic == 0 else compute_attributes(compression, timestamp_type)
+
+
+def encode_message(
+    magic: int,
+    offset: Offset,
+    timestamp: Timestamp,
+    key: Buffer | None,
+    value: Buffer | None,
+    attributes: int = 0,
+) -> bytes:
+    """A message of magic 0 or 1 with its offset, size and checksum.
+
+    Raises:
+        ValueError: the timestamp is negative and not -1, or the magic is neither.
+    """
+    if magic not in (0, 1):
+        raise ValueError(f"a message of magic {magic}")
+    if timestamp < NO_TIMESTAMP:
+        raise ValueError(f"the timestamp {timestamp} is negative")
+    fields = _sized(key) + _sized(value)
+    layout = legacy_records.HEADERS[magic]
+    size = layout.size - LOG_OVERHEAD + len(fields)
+    offset = to_int64(offset)
+    if magic == 0:
+        head = legacy_records.HEADERS[0].pack(MessageHeader0(offset, size, 0, 0, attributes))
+    else:
+        head = legacy_records.HEADERS[1].pack(
+            MessageHeader1(offset, size, 0, 1, attributes, timestamp)
+        )
+    covered = head[legacy_records.CRC_COVERS_FROM :] + fields
+    crc = crc32(covered).to_bytes(4, "big")
+    return head[: legacy_records.CRC_COVERS_FROM - 4] + crc + covered
+
+
+def _sized(data: Buffer | None) -> bytes:
+    return _NULL_SIZE if data is None else len(data).to_bytes(4, "big") + data
+
+
+def batch_overhead(magic: int, compression: CompressionType) -> int:
+    """What a builder puts before the records: a header, a wrapper's head, or nothing."""
+    if magic > 1:
+        return BATCH_OVERHEAD
+    if compression is CompressionType.NONE:
+        return 0
+    return LOG_OVERHEAD + message_overhead(magic)
+
+
+def largest_batch_size(
+    magic: int,
+    compression: CompressionType,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[Header] = (),
+) -> int:
+    """The most that a batch of one record takes, but for what a codec adds."""
+    if magic > 1:
+        return BATCH_OVERHEAD + largest_record_size(key, value, headers)
+    wrapper = 0 if compression is CompressionType.NONE else message_overhead(magic)
+    return LOG_OVERHEAD + wrapper + message_size(magic, key, value)
