@@ -44,7 +44,7 @@ class CompressionType(IntEnum):
 
 LEVELS: dict[CompressionType, tuple[int, int, int]] = {
     CompressionType.GZIP: (1, 9, -1),
-    CompressionType.LZ4: (1, 17, 9),
+    CompressionType.LZ4: (1, 17, lz4_frame.DEFAULT_LEVEL),
     CompressionType.ZSTD: (-131072, 22, 3),
 }
 """The lowest and highest level of the codecs that have levels, and Kafka's default."""
@@ -125,7 +125,7 @@ def compress(
 ) -> bytes:
     """Compressed as Kafka's own writers do it.
 
-    The level is gzip's or zstd's own, None for Kafka's default; snappy has none, LZ4 always its fastest.
+    The level is one of `LEVELS`, or None for Kafka's default.
     """
     if codec is CompressionType.NONE:
         return bytes(data)
@@ -141,7 +141,7 @@ def compress(
     try:
         if codec is CompressionType.SNAPPY:
             return snappy_frame.compress(data)
-        return lz4_frame.compress(data, broken_header_checksum=magic == 0)
+        return lz4_frame.compress(data, broken_header_checksum=magic == 0, level=level)
     except ModuleNotFoundError as error:
         raise _missing(codec, "cramjam") from error
 

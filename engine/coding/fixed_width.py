@@ -1,6 +1,6 @@
-"""Single numbers of a fixed width, read at a position: what Kafka's ByteUtils has for them.
+"""Single numbers of a fixed width, read at a position or written: what Kafka's ByteUtils has for them.
 
-Each reader raises struct.error when the buffer ends before the number does.
+Each raises struct.error when the buffer ends before the number does.
 """
 
 from __future__ import annotations
@@ -58,3 +58,13 @@ def read_float64(buffer: Buffer, position: int = 0) -> float:
     """An IEEE 754 double, big-endian."""
     value: float = _FLOAT64.unpack_from(buffer, position)[0]
     return value
+
+
+def encode_uint32_le(value: int) -> bytes:
+    """An unsigned 32-bit little-endian number; of a negative one its two's complement."""
+    return _UINT32_LE.pack(value & 0xFFFFFFFF)
+
+
+def write_uint32_le(buffer: bytearray | memoryview, position: int, value: int) -> None:
+    """Put such a number into a buffer."""
+    _UINT32_LE.pack_into(buffer, position, value & 0xFFFFFFFF)

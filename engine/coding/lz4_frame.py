@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from engine.coding import codec_libraries as libraries
 from engine.coding.checksums import xxh32
-from engine.coding.fixed_width import read_uint32_le
+from engine.coding.fixed_width import encode_uint32_le, read_uint32_le
 from engine.coding.layout import Buffer
 
 MAGIC = bytes([0x04, 0x22, 0x4D, 0x18])
 STORED = 0x80000000
+DEFAULT_LEVEL = 9
 MAX_BLOCKS = 1_000_000
 """Blocks in a batch: a block may be empty, so the output's limit does not bound them."""
 
@@ -27,6 +28,9 @@ _INDEPENDENT, _BLOCK_HASH, _CONTENT_SIZE, _CONTENT_HASH = 0x20, 0x10, 0x08, 0x04
 _RESERVED = 0x03
 _BLOCK_64K = 4
 _WINDOW = 64 * 1024
+_FRAME_HEAD = 7
+_SLOW, _SLOWEST = 3, 12
+"""The levels of LZ4's slow way; levels beyond do as the nearest."""
 ENDS_EARLY = "lz4: stream ended prematurely"
 
 
@@ -77,8 +81,12 @@ def compress(
     broken_header_checksum: bool = False,
     block_hash: bool = False,
     block_size_code: int = _BLOCK_64K,
+    level: int | None = None,
 ) -> bytes:
-    """A frame as Kafka's own writer makes it: independent blocks of 64 KiB, no content size."""
+    """A frame as Kafka's own writer makes it: independent blocks of 64 KiB, no content size.
+
+    The default level is LZ4's fast way; any other is one of its slow way, which finds more.
+    """
     if libraries.cramjam is None:
         raise ModuleNotFoundError("cramjam")
     flags = _VERSION | _INDEPENDENT | (_BLOCK_HASH if block_hash else 0)
@@ -89,19 +97,36 @@ def compress(
     block_size = 1 << (2 * block_size_code + 8)
     for start in range(0, len(view), block_size):
         plain = view[start : start + block_size]
-        block, word = _compress_block(plain)
-        parts += [word.to_bytes(4, "little"), block]
+        block, word = _compress_block(plain, level)
+        parts += [encode_uint32_le(word), block]
         if block_hash:
-            parts.append(xxh32(block).to_bytes(4, "little"))
+            parts.append(encode_uint32_le(xxh32(block)))
     parts.append(bytes(4))
     return b"".join(parts)
 
 
-def _compress_block(plain: memoryview) -> tuple[bytes, int]:
-    block = bytes(libraries.cramjam.lz4.compress_block(plain, store_size=False))
+def _compress_block(plain: memoryview, level: int | None) -> tuple[bytes, int]:
+    if level in (None, DEFAULT_LEVEL):
+        block = bytes(libraries.cramjam.lz4.compress_block(plain, store_size=False))
+    else:
+        block = _compress_slowly(plain, level)
     if len(block) >= len(plain):
         return bytes(plain), len(plain) | STORED
     return block, len(block)
+
+
+def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
+    """A block of at most 64 KiB, out of a frame of its own: only for frames does the library know levels."""
+    library = libraries.cramjam.lz4.Compressor(
+        level=_SLOW if level is None else min(max(level, _SLOW), _SLOWEST),
+        content_checksum=False,
+        block_linked=False,
+    )
+    library.compress(bytes(plain))
+    frame = bytes(library.finish())
+    word = read_uint32_le(frame, _FRAME_HEAD)
+    start = _FRAME_HEAD + 4
+    return bytes(plain) if word & STORED else frame[start : start + word]
 
 
 def _read_header(view: memoryview, *, check_header: bool) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -59,12 +60,21 @@ class ControlKey(NamedTuple):
         )
 
 
-class EndTransactionMarker(NamedTuple):
-    """The end of a producer's transaction: how it ended and the epoch of the coordinator that ended it."""
+@dataclass(frozen=True, slots=True)
+class EndTransactionMarker:
+    """The end of a producer's transaction: how it ended and the epoch of the coordinator that ended it.
+
+    Raises:
+        ValueError: the type is neither COMMIT nor ABORT.
+    """
 
     type: ControlRecordType
     coordinator_epoch: int
     version: int = 0
+
+    def __post_init__(self) -> None:
+        if self.type not in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+            raise ValueError(f"{self.type.name} does not end a transaction")
 
     def value(self) -> bytes:
         """The value of its record."""
