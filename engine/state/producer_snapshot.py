@@ -6,12 +6,13 @@ Big-endian: version (int16, 1), CRC-32C of all that follows (uint32), number of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from engine.coding.checksums import crc32c
 from engine.coding.layout import Int16, Int32, Int64, Layout, UInt32
 from engine.errors import CorruptSnapshotError
-from engine.units import Offset, Timestamp
+from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
 
 CURRENT_VERSION = 1
 
@@ -40,51 +41,24 @@ class SnapshotEntry(NamedTuple):
 HEADER = Layout(SnapshotHeader)
 ENTRY = Layout(SnapshotEntry)
 _CHECKED_FROM = HEADER.position_of("entry_count")
-
-
-class BatchMetadata(NamedTuple):
-    """The last batch of a producer: its last sequence and offset, and how far before them it begins."""
-
-    last_sequence: int
-    last_offset: Offset
-    offset_delta: int
-    timestamp: Timestamp
-
-    @property
-    def first_offset(self) -> Offset:
-        """The batch's first offset."""
-        return self.last_offset - self.offset_delta
-
-    @property
-    def first_sequence(self) -> int:
-        """The batch's first sequence, which wraps after 2^31 - 1."""
-        return (self.last_sequence - self.offset_delta) % 2**31
-
-
-class ProducerStateEntry(NamedTuple):
-    """What is known of a producer.
-
-    Attributes:
-        coordinator_epoch: of the last transaction marker, -1 before the first.
-        current_txn_first_offset: where its open transaction begins, None when none is open.
-        last_batch: None when only markers are known.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    last_timestamp: Timestamp
-    current_txn_first_offset: Offset | None
-    last_batch: BatchMetadata | None
+_COUNT = HEADER.field_struct("entry_count")
 
 
 class ProducerSnapshot:
-    """Reads the format; not made."""
+    """Reads and writes the format; not made."""
 
     @staticmethod
     def parse(data: bytes, path: str | None = None) -> list[ProducerStateEntry]:
         """The producers of a snapshot. Raises CorruptSnapshotError."""
         return [_state(entry) for entry in parse_entries(data, path)]
+
+    @staticmethod
+    def render(producers: Iterable[ProducerStateEntry]) -> bytes:
+        """The snapshot that has these producers, in this order."""
+        entries = b"".join(ENTRY.pack(_entry(producer)) for producer in producers)
+        counted = _COUNT.pack(len(entries) // ENTRY.size) + entries
+        header = SnapshotHeader(CURRENT_VERSION, crc32c(counted), 0)
+        return HEADER.pack(header)[:_CHECKED_FROM] + counted
 
 
 def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
@@ -123,10 +97,12 @@ def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
 
 
 def _state(entry: SnapshotEntry) -> ProducerStateEntry:
-    batch = None
+    batches = []
     if entry.last_offset >= 0:
-        batch = BatchMetadata(
-            entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp
+        batches.append(
+            BatchMetadata(
+                entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp
+            )
         )
     first = entry.current_txn_first_offset
     return ProducerStateEntry(
@@ -135,5 +111,19 @@ def _state(entry: SnapshotEntry) -> ProducerStateEntry:
         entry.coordinator_epoch,
         entry.timestamp,
         first if first >= 0 else None,
-        batch,
+        batches,
+    )
+
+
+def _entry(producer: ProducerStateEntry) -> SnapshotEntry:
+    first = producer.current_txn_first_offset
+    return SnapshotEntry(
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.last_sequence,
+        producer.last_data_offset,
+        producer.last_offset_delta,
+        producer.last_timestamp,
+        producer.coordinator_epoch,
+        -1 if first is None else first,
     )

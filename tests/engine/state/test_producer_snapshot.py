@@ -15,10 +15,9 @@ from engine.source_files import SourceRoot
 from engine.state.producer_snapshot import (
     ENTRY,
     HEADER,
-    BatchMetadata,
     ProducerSnapshot,
-    ProducerStateEntry,
 )
+from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
 from tests import builders, fixtures_data
 from tests.builders import SnapshotEntry
 
@@ -39,8 +38,8 @@ def test_producers_are_read_with_what_they_lack() -> None:
         ]
     )
     assert ProducerSnapshot.parse(data) == [
-        ProducerStateEntry(7, 1, 0, 1705, 483, BatchMetadata(151, 518, 2, 1705)),
-        ProducerStateEntry(8, 0, 5, -1, None, None),
+        ProducerStateEntry(7, 1, 0, 1705, 483, [BatchMetadata(151, 518, 2, 1705)]),
+        ProducerStateEntry(8, 0, 5, -1, None),
     ]
     assert ProducerSnapshot.parse(builders.producer_snapshot([])) == []
 

@@ -1,0 +1,71 @@
+"""Producers by id, in the order that a broker writes them in.
+
+A broker keeps them in a java.util.HashMap and writes a snapshot in the order in which that iterates: by
+bucket, within a bucket by age. The number of buckets follows from how many producers there were at once, since
+a HashMap never shrinks. So the order depends on the ids and on the history, not on chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+
+from engine.state.producer_state_entry import ProducerStateEntry
+
+_FIRST_BUCKETS = 16
+_LONGEST_CHAIN = 8
+_TREES_FROM = 64
+
+
+class ProducerMap(MutableMapping[int, ProducerStateEntry]):
+    """Entries by producer id, iterating as Java's HashMap<Long, ...> would.
+
+    The one difference: from nine ids in one of at least 64 buckets on, HashMap makes the bucket a tree
+    and iterates from its root. Ids that brokers hand out do not meet like that.
+    """
+
+    __slots__ = ("_buckets", "_entries")
+
+    def __init__(self) -> None:
+        self._entries: dict[int, ProducerStateEntry] = {}
+        self._buckets = _FIRST_BUCKETS
+
+    def __repr__(self) -> str:
+        return f"ProducerMap({dict(self)})"
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, producer_id: object) -> bool:
+        return producer_id in self._entries
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._entries, key=self._bucket))
+
+    def __getitem__(self, producer_id: int) -> ProducerStateEntry:
+        return self._entries[producer_id]
+
+    def __setitem__(self, producer_id: int, entry: ProducerStateEntry) -> None:
+        is_new = producer_id not in self._entries
+        self._entries[producer_id] = entry
+        if is_new:
+            self._grow(producer_id)
+
+    def __delitem__(self, producer_id: int) -> None:
+        del self._entries[producer_id]
+
+    def clear(self) -> None:
+        """Remove all; the buckets stay."""
+        self._entries.clear()
+
+    def _grow(self, producer_id: int) -> None:
+        if self._buckets < _TREES_FROM:
+            bucket = self._bucket(producer_id)
+            if sum(self._bucket(each) == bucket for each in self._entries) > _LONGEST_CHAIN:
+                self._buckets *= 2
+        if len(self._entries) > self._buckets * 3 // 4:
+            self._buckets *= 2
+
+    def _bucket(self, producer_id: int) -> int:
+        # Long.hashCode, then HashMap.hash.
+        hash_code = (producer_id ^ (producer_id & 2**64 - 1) >> 32) & 2**32 - 1
+        return (hash_code ^ hash_code >> 16) & (self._buckets - 1)
