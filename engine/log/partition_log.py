@@ -195,8 +195,11 @@ class PartitionLog:
         if old is not None and self._tail is not None:
             known = old.known_transaction_state()
             state = None if known is None else known.copy()
-        listing = self._list(now, again)
+        listing, was_listed = self._list(now, again)
         is_same = old is not None and listing is old.listing
+        # Compaction can put another file under each name, and the names alone would not tell.
+        if is_same and was_listed and self._has_other_files():
+            is_same = False
         if not is_same:
             self._sort_out(listing)
         base = listing.base_offsets[-1] if listing.base_offsets else None
@@ -232,14 +235,14 @@ class PartitionLog:
             transactions=state if is_same else None,
         )
 
-    def _list(self, now: float, again: bool) -> FolderListing:
-        """The folder's listing, the known one while the folder has not changed."""
+    def _list(self, now: float, again: bool) -> tuple[FolderListing, bool]:
+        """The folder's listing, the known one while it is the same; and whether the folder was listed."""
         if self._watch is None:
             self._watch = FolderWatch(self.root, self.folder)
         must_list = self._watch.must_list(now)
         known = self._listing
         if known is not None and not must_list and not again:
-            return known
+            return known, False
         if self._watch.replaced:
             self._start_over()
         listing = sort_entries(*self.root.list_apart(self.folder), self._only)
@@ -247,7 +250,14 @@ class PartitionLog:
             listing = listing._replace(base_offsets=(self._only_base(),))
         if known is None or listing != known:
             self._listing = known = listing
-        return known
+        return known, True
+
+    def _has_other_files(self) -> bool:
+        """Whether a complete segment that was open is not the file of that name any more."""
+        return any(
+            segment.files.opened is not None and not self._is_unchanged(segment)
+            for segment in self._segments.copy().values()
+        )
 
     def _only_base(self) -> Offset:
         """The base offset of the one file: in its name, or else in its first batch."""

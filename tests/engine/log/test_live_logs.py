@@ -296,6 +296,23 @@ def test_compaction_replaces_a_segment_under_its_name(writer: LogWriter) -> None
     assert after.rewrites > before.rewrites
 
 
+def test_compaction_is_seen_when_no_name_tells_of_it(writer: LogWriter) -> None:
+    writer.append_records(b"a", b"b")
+    writer.append_records(b"c")
+    writer.roll()
+    writer.append_records(b"d")
+    before = writer.next_view()
+    assert offsets_of(before) == [0, 1, 2, 3]
+    elsewhere = writer.log_dir.parent / "cleaned"
+    elsewhere.write_bytes(batch([Rec(b"c")], 2))
+    os.replace(elsewhere, writer.folder / f"{0:020}.log")
+    after = writer.next_view()
+    assert after.listing is before.listing
+    assert offsets_of(after) == [2, 3]
+    assert after.record(0) is None
+    assert after.rewrites > before.rewrites
+
+
 def test_an_older_view_may_be_read_while_the_folder_is_sorted_out(
     writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
