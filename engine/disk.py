@@ -146,9 +146,10 @@ class Mapping:
     def __init__(self, file: WritableFile, size: int) -> None:
         self.file = file
         self.size = size
-        self._view: mmap.mmap | bytes | None = b""
-        if size:
-            self._view = mmap.mmap(file.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
+        # An empty file cannot be mapped.
+        self._view: memoryview | None = memoryview(
+            mmap.mmap(file.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ) if size else b""
+        )
 
     @property
     def is_closed(self) -> bool:
@@ -156,8 +157,8 @@ class Mapping:
         return self._view is None
 
     @property
-    def buffer(self) -> mmap.mmap | bytes:
-        """The mapped bytes. Raises ValueError when closed."""
+    def buffer(self) -> memoryview:
+        """The mapped bytes, to be read. Raises ValueError when closed."""
         view = self._view
         if view is None:
             raise ValueError(f"the map of {self.file.path} is closed")
@@ -165,7 +166,7 @@ class Mapping:
 
     def read(self, position: int, size: int) -> bytes:
         """A copy of some of the bytes, fewer where the map ends."""
-        return self.buffer[position : position + size]
+        return bytes(self.buffer[position : position + size])
 
     def write(self, position: int, data: Bytes) -> None:
         """Write into the mapped part of the file. Raises ValueError outside of it."""
@@ -182,11 +183,11 @@ class Mapping:
         self.file.sync()
 
     def close(self) -> None:
-        """Unmap, not before the last view of `buffer` is gone; the file stays open. Twice does nothing."""
+        """Unmap when the last view of `buffer` is gone; the file stays open. Twice does nothing."""
         view, self._view = self._view, None
-        if isinstance(view, mmap.mmap):
+        if view is not None:
             with contextlib.suppress(BufferError):
-                view.close()
+                view.release()
 
 
 class Disk:

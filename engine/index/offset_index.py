@@ -23,7 +23,7 @@ class OffsetIndexEntry(NamedTuple):
 
 
 ENTRY = Layout(OffsetIndexEntry)
-_OFFSETS = Column.of(ENTRY, "relative_offset")
+OFFSETS = Column.of(ENTRY, "relative_offset")
 _POSITIONS = Column.of(ENTRY, "position")
 
 
@@ -38,7 +38,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         (base_offset, 0) when there is none: scan from the start of the log.
         """
         base = self.base_offset
-        found = self._slots.floor(_OFFSETS, target - base) if target >= base else None
+        found = self._slots.floor(OFFSETS, target - base) if target >= base else None
         if found is None:
             return OffsetPosition(base, 0)
         relative, position = ENTRY.unpack(found[1], found[2])

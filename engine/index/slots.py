@@ -75,15 +75,15 @@ def slots_of(source: SlotSource, entry_size: int) -> Slots:
 
 
 class BytesSlots:
-    """Entries in memory."""
+    """Entries in memory; with `is_padded`, zeros at the end are none."""
 
     __slots__ = ("_count", "_data", "_entry_size", "byte_size")
 
-    def __init__(self, data: Buffer, entry_size: int) -> None:
+    def __init__(self, data: Buffer, entry_size: int, *, is_padded: bool = True) -> None:
         self._data = bytes(data)
         self._entry_size = entry_size
         self.byte_size = len(self._data)
-        used = len(self._data.rstrip(b"\0"))
+        used = len(self._data.rstrip(b"\0")) if is_padded else self.byte_size
         self._count = min(-(-used // entry_size), self.byte_size // entry_size)
 
     def __len__(self) -> int:

@@ -24,6 +24,7 @@ class TimeIndexEntry(NamedTuple):
 
 ENTRY = Layout(TimeIndexEntry)
 _TIMESTAMPS = Column.of(ENTRY, "timestamp")
+OFFSETS = Column.of(ENTRY, "relative_offset")
 
 
 class TimeIndex(AbstractIndex[TimestampOffset]):
