@@ -9,6 +9,7 @@ may be missing is for the caller to judge, who can ask the broker.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -144,7 +145,10 @@ def walk(reader: Reader) -> None:
     """Every name and its attributes."""
 
     def note(error: OSError) -> None:
-        reader.check(isinstance(error, FileNotFoundError), f"listing {error.filename}: {error!r}")
+        is_gone = isinstance(error, FileNotFoundError)
+        if error.errno == errno.ESTALE:  # it went while it was listed: no silent end
+            is_gone = not os.path.lexists(error.filename)
+        reader.check(is_gone, f"listing {error.filename}: {error!r}")
 
     for folder, folders, files in os.walk(reader.root, onerror=note):
         for name in folders + files:
