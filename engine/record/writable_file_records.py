@@ -86,6 +86,15 @@ class WritableFileRecords(FileRecords):
         """Whether the file was closed."""
         return self._out.is_closed
 
+    def fileno(self) -> int:
+        """The descriptor. Raises ValueError when closed."""
+        return self._out.fileno()
+
+    def read_into(self, buffer: bytearray | memoryview, position: Position) -> int:
+        """Fill a buffer from an absolute position on; how many bytes there were before the end."""
+        wanted = max(0, min(len(buffer), self.end - position))
+        return self._out.read_into(memoryview(buffer)[:wanted], position) if wanted else 0
+
     def append(self, records: MemoryRecords) -> int:
         """Write batches behind the last one; how many bytes.
 
