@@ -65,7 +65,8 @@ def clear_leftovers(folder: str, config: LogConfig, clock: Clock, disk: Disk) ->
     _remove_deleted(folder, disk)
     swaps = _undo_replacements(folder, disk)
     if swaps:
-        _remove_replaced(folder, _replaced_offsets(folder, swaps, config, clock, disk), disk)
+        offsets = _replaced_offsets(folder, swaps, config, clock, disk)
+        _remove_replaced(folder, offsets, swaps, disk)
         _put_in_place(folder, disk)
 
 
@@ -140,14 +141,25 @@ def _replaced_offsets(
     return range(records[0].base_offset, end)
 
 
-def _remove_replaced(folder: str, offsets: range, disk: Disk) -> None:
-    """Remove the old segments and their snapshots; an empty range removes none."""
+def _remove_replaced(folder: str, offsets: range, swaps: list[LogFile], disk: Disk) -> None:
+    """Remove the old segments and their snapshots; an empty range removes none.
+
+    An index of the same name as a new segment's may have been that segment's, if names reached the device in
+    another order. So the segment's indexes are made again, which the lack of an offset index brings about.
+    """
+    new = {(file.base_offset, file.kind): file for file in swaps}
     removed = False
     for file in log_files(folder, disk):
-        if file.state is not FileState.SWAP and file.base_offset in offsets:
-            log.info("removing %s, which was replaced", file.path)
-            disk.remove(file.path, missing_ok=True)
-            removed = True
+        if file.state is FileState.SWAP or file.base_offset not in offsets:
+            continue
+        log.info("removing %s, which was replaced", file.path)
+        disk.remove(file.path, missing_ok=True)
+        removed = True
+        has_successor = (file.base_offset, FileKind.LOG) in new
+        if has_successor and file.kind in _INDEXES and (file.base_offset, file.kind) not in new:
+            index = new.get((file.base_offset, FileKind.OFFSET_INDEX))
+            if index is not None:
+                disk.remove(index.path, missing_ok=True)
     if removed:
         disk.sync_folder(folder)
 

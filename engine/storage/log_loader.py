@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, MutableMapping
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from engine.clock import Clock
@@ -20,13 +21,12 @@ from engine.file_names import FileKind, FileState, FolderState
 from engine.log.log_segments import LogSegments
 from engine.scheduler import Scheduler
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.state.producer_snapshot_file import SnapshotFile
 from engine.state.producer_state_manager import ProducerStateManager
 from engine.storage.leftovers import clear_leftovers, log_files, remove_orphaned_indexes
 from engine.storage.local_log import delete_segment_files, split_overflowed_segment
 from engine.storage.log_config import LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
-from engine.storage.producer_rebuild import rebuild_producer_state
+from engine.storage.producer_rebuild import delete_producer_snapshots, rebuild_producer_state
 from engine.storage.segment_files import time_index_path
 from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT64, LogOffsetMetadata, Offset, TopicPartition
@@ -126,6 +126,14 @@ class LogLoader:
             StateError: something is known of producers already.
             ValueError: a segment has offsets that no segment of its base offset can have.
         """
+        try:
+            return self._load()
+        except BaseException:
+            for segment in self._segments:
+                segment.close_handlers()
+            raise
+
+    def _load(self) -> LoadedLogOffsets:
         clear_leftovers(self._folder, self._config, self._clock, self._disk)
         self._splitting_overflows(self._load_segments)
         if os.path.abspath(self._folder).endswith(FolderState.DELETE.value):
@@ -336,20 +344,14 @@ class LogLoader:
         self._delete_producer_snapshots_later(segments)
 
     def _delete_producer_snapshots_later(self, segments: Iterable[WritableSegment]) -> None:
-        snapshots: list[SnapshotFile] = []
-        for segment in segments:
-            snapshot = self._producers.remove_and_mark_snapshot_for_deletion(segment.base_offset)
-            if snapshot is not None:
-                snapshots.append(snapshot)
-
-        def delete() -> None:
-            with self._channel.reporting(
+        delete_producer_snapshots(
+            self._producers,
+            [segment.base_offset for segment in segments],
+            partial(
+                self._channel.reporting,
                 os.path.dirname(self._folder),
                 f"cannot delete producer snapshots of {self._topic_partition}",
-            ):
-                for snapshot in snapshots:
-                    snapshot.delete_if_exists()
-
-        self._scheduler.schedule(
-            "delete-producer-snapshot", delete, self._config.file_delete_delay_ms
+            ),
+            self._scheduler,
+            self._config.file_delete_delay_ms,
         )
