@@ -62,15 +62,20 @@ class CheckedBatch:
         count: how many records there are.
         max_timestamp: the largest timestamp among them, at least -1.
         bytes: of the records before the codec.
-        counts_from_zero: whether their offsets are 0, 1, 2 and so on.
         source: the records themselves.
     """
 
     count: int
     max_timestamp: Timestamp
     bytes: int
-    counts_from_zero: bool
     source: Columns | list[Record]
+
+    @property
+    def counts_from_zero(self) -> bool:
+        """Whether the records' offsets are 0, 1, 2 and so on."""
+        if isinstance(self.source, Columns):
+            return bool(np.array_equal(self.source.offset, np.arange(self.count)))
+        return all(record.offset == index for index, record in enumerate(self.source))
 
     def entries(self) -> Iterator[Entry]:
         """The records, in order."""
@@ -131,17 +136,13 @@ class RecordRules:
             return None
         if self.compact and len(columns) and int(columns.key_size.min()) < 0:
             return None
-        stamps = columns.timestamp
-        if not self._are_fine(stamps, batch.timestamp_type):
+        if not len(columns):
+            return CheckedBatch(0, NO_TIMESTAMP, 0, columns)
+        low, high = int(columns.timestamp.min()), int(columns.timestamp.max())
+        if not self._are_fine(columns.timestamp, low, high, batch.timestamp_type):
             return None
-        raw_bytes = len(columns.arena) if batch.is_compressed else batch.size - _HEADER
-        return CheckedBatch(
-            len(columns),
-            max(NO_TIMESTAMP, int(stamps.max())) if len(columns) else NO_TIMESTAMP,
-            raw_bytes if len(columns) else 0,
-            bool(np.array_equal(columns.offset, np.arange(len(columns)))),
-            columns,
-        )
+        size = len(columns.arena) if batch.is_compressed else batch.size - _HEADER
+        return CheckedBatch(len(columns), max(NO_TIMESTAMP, high), size, columns)
 
     def _columns_of(self, batch: RecordBatch) -> Columns | None:
         if not batch.record_count:
@@ -152,22 +153,19 @@ class RecordRules:
             return None
         return kernel.decode(data, table, 0, 1, start_position=0, budgets=self.budgets)
 
-    def _are_fine(self, stamps: Column, kind: TimestampType) -> bool:
+    def _are_fine(
+        self, stamps: Column, low: Timestamp, high: Timestamp, kind: TimestampType
+    ) -> bool:
         if self.timestamp_type is not TimestampType.CREATE_TIME:
             return kind is not TimestampType.LOG_APPEND_TIME
-        if self._lie_in_window(stamps):
-            return True
-        if kind is TimestampType.LOG_APPEND_TIME:
-            return False
-        return self._lie_in_window(stamps[stamps != NO_TIMESTAMP])
-
-    def _lie_in_window(self, stamps: Column) -> bool:
-        if not len(stamps):
-            return True
-        first, last = self.now - self.before_max_ms, self.now + self.after_max_ms
-        low, high = int(stamps.min()), int(stamps.max())
-        # A record without a timestamp is no matter of the window.
-        return first <= low and high <= last and not low <= NO_TIMESTAMP <= high
+        if low <= NO_TIMESTAMP <= high:  # a record without a timestamp is no matter of the window
+            if kind is TimestampType.LOG_APPEND_TIME:
+                return False
+            stamps = stamps[stamps != NO_TIMESTAMP]
+            if not len(stamps):
+                return True
+            low, high = int(stamps.min()), int(stamps.max())
+        return self.now - self.before_max_ms <= low and high <= self.now + self.after_max_ms
 
     # One by one
 
@@ -175,7 +173,7 @@ class RecordRules:
         """The same for any batch; raises what `check` raises."""
         failures: list[RecordFailure] = []
         records: list[Record] = []
-        newest, size, counts_from_zero = NO_TIMESTAMP, 0, True
+        newest, size = NO_TIMESTAMP, 0
         for index, (message, record) in enumerate(self._messages(batch)):
             failure = self._failure_of(batch, message, record, index)
             if failure is not None:
@@ -183,11 +181,10 @@ class RecordRules:
                 continue
             newest = max(newest, record.timestamp)
             size += _size_of(record, batch.magic)
-            counts_from_zero = counts_from_zero and record.offset == index
             records.append(record)
         if failures:
             raise self._refusal(failures)
-        return CheckedBatch(len(records), newest, size, counts_from_zero, records)
+        return CheckedBatch(len(records), newest, size, records)
 
     def _messages(self, batch: RecordBatch) -> Iterator[tuple[LegacyRecordBatch | None, Record]]:
         if isinstance(batch, LegacyRecordBatch):
