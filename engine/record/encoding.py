@@ -152,7 +152,9 @@ def encode_empty_batch(
 
 
 def message_overhead(magic: int) -> int:
-    """What a message of magic 0 or 1 takes beside key and value, without its offset and size."""
+    """What a message takes beside key and value, without its offset and size. ValueError from magic 2 on."""
+    if magic not in (0, 1):
+        raise ValueError(f"a message of magic {magic}")
     return legacy_records.HEADERS[magic].size + 8 - LOG_OVERHEAD
 
 
@@ -181,13 +183,11 @@ def encode_message(
     Raises:
         ValueError: the timestamp is negative and not -1, or the magic is neither.
     """
-    if magic not in (0, 1):
-        raise ValueError(f"a message of magic {magic}")
+    size = message_size(magic, key, value)
     if timestamp < NO_TIMESTAMP:
         raise ValueError(f"the timestamp {timestamp} is negative")
     fields = _sized(key) + _sized(value)
     layout = legacy_records.HEADERS[magic]
-    size = layout.size - LOG_OVERHEAD + len(fields)
     offset = to_int64(offset)
     if magic == 0:
         head = legacy_records.HEADERS[0].pack(MessageHeader0(offset, size, 0, 0, attributes))
