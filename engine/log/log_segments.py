@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
+from engine.errors import KafkaStorageError
 from engine.log.skip_list import SkipList
 from engine.units import Offset
 
@@ -53,9 +54,15 @@ class LogSegments(Generic[S]):
         self._segments.clear()
 
     def close(self) -> None:
-        """Close every segment; they stay in the collection."""
+        """Close every segment, also when one fails; then the first error is raised. They stay here."""
+        first: Exception | None = None
         for segment in self:
-            segment.close()
+            try:
+                segment.close()
+            except (OSError, ValueError, KafkaStorageError) as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def __len__(self) -> int:
         return len(self._segments)

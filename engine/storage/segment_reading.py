@@ -13,6 +13,7 @@ from engine.index.writable_offset_index import WritableOffsetIndex
 from engine.index.writable_time_index import WritableTimeIndex
 from engine.index.writable_transaction_index import WritableTransactionIndex
 from engine.log.fetched_records import WHOLE
+from engine.log.log_offset_metadata import is_offset_only
 from engine.record.writable_file_records import WritableFileRecords
 from engine.storage.fetch_data_info import FetchDataInfo
 from engine.units import (
@@ -189,6 +190,14 @@ class SegmentReading:
             max_position = self.log.size
         records = self.log.slice(found.position, min(max_position - found.position, most))
         return FetchDataInfo(begin, records, first_entry_incomplete=most < found.size)
+
+    def max_position(self, bound: LogOffsetMetadata) -> Position | None:
+        """Up to where this segment may be read by whom `bound` stops; None when that is not known."""
+        if self.base_offset < bound.segment_base_offset:
+            return self.log.size
+        if self.base_offset == bound.segment_base_offset and not is_offset_only(bound):
+            return bound.position
+        return None
 
     def read_next_offset(self) -> Offset:
         """The offset after its last batch, its base offset when it has none; walks from the last index entry."""
