@@ -54,12 +54,7 @@ class WritableIndex(AbstractIndex[Entry]):
         self.writable = writable
         self._disk = disk
         self._lock = threading.RLock()
-        self._file, is_new = self._open_file()
-        try:
-            mapping = self._file.map(self._file.size())
-        except BaseException:
-            self._file.close()
-            raise
+        self._file, mapping, is_new = self._open_file()
         count = 0 if is_new else mapping.size // self.entry_size
         self._mapped = MappedSlots(mapping, self.entry_size, count)
         self._open_slots = self._mapped
@@ -207,13 +202,22 @@ class WritableIndex(AbstractIndex[Entry]):
             raise StateError(f"{self.path} was opened to be read")
         return self._mapped
 
-    def _open_file(self) -> tuple[WritableFile, bool]:
-        """The file, and whether it is new."""
+    def _open_file(self) -> tuple[WritableFile, Mapping, bool]:
+        """The file, its map, and whether it is new."""
         try:
-            return self._disk.open(self.path, writable=self.writable), False
+            file = self._disk.open(self.path, writable=self.writable)
         except FileNotFoundError:
             if not self.writable:
                 raise
+            file, mapping = self._new_file()
+            return file, mapping, True
+        try:
+            return file, file.map(file.size()), False
+        except BaseException:
+            file.close()
+            raise
+
+    def _new_file(self) -> tuple[WritableFile, Mapping]:
         size = self.max_index_size // self.entry_size * self.entry_size
         if size <= 0:
             raise ValueError(
@@ -222,24 +226,29 @@ class WritableIndex(AbstractIndex[Entry]):
         file = self._disk.open(self.path, exclusive=True)
         try:
             file.truncate(size)
+            return file, file.map(size)
         except BaseException:
             file.close()
             self._disk.remove(self.path, missing_ok=True)
             raise
-        return file, True
 
     def _resized(self, size: int) -> Mapping:
         """The map of the file at its new length; when that fails, file and old map are as they were."""
-        before = self._file.size()
+        file, before = self._file, self._file.size()
         if size > before:
-            self._file.truncate(size)
-            return self._file.map(size)
-        mapping = self._file.map(size)
+            file.truncate(size)
         try:
-            self._file.truncate(size)
+            mapping = file.map(size)
         except BaseException:
-            mapping.close()
+            if size > before:
+                file.truncate(before)
             raise
+        if size < before:
+            try:
+                file.truncate(size)
+            except BaseException:
+                mapping.close()
+                raise
         return mapping
 
     def _moved(self, path: str) -> None:
