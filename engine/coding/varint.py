@@ -96,14 +96,19 @@ def _fold(value: int, bits: int) -> int:
     return (value << 1) if value >= 0 else ((~value) << 1) | 1
 
 
+SMALL_VARINTS = tuple(_encode_raw(value << 1) for value in range(1024))
+"""What `encode_varint` and `encode_varlong` give for 0 to 1023: most numbers of a record."""
+_SMALL = len(SMALL_VARINTS)
+
+
 def encode_unsigned_varint(value: int) -> bytes:
     """A 32-bit number without zigzag; a negative one as its two's complement."""
     return _encode_raw(value & _MASK32)
 
 
 def encode_varint(value: int) -> bytes:
-    """A zigzag 32-bit number."""
-    return _encode_raw(_fold(value, 32))
+    """A zigzag 32-bit number. ValueError when it does not fit."""
+    return SMALL_VARINTS[value] if 0 <= value < _SMALL else _encode_raw(_fold(value, 32))
 
 
 def encode_unsigned_varlong(value: int) -> bytes:
@@ -112,8 +117,8 @@ def encode_unsigned_varlong(value: int) -> bytes:
 
 
 def encode_varlong(value: int) -> bytes:
-    """A zigzag 64-bit number."""
-    return _encode_raw(_fold(value, 64))
+    """A zigzag 64-bit number. ValueError when it does not fit."""
+    return SMALL_VARINTS[value] if 0 <= value < _SMALL else _encode_raw(_fold(value, 64))
 
 
 def _size(raw: int) -> int:

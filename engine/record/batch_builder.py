@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from engine.coding.compression import Compression, CompressionType, compress
 from engine.coding.layout import Buffer
-from engine.coding.varint import to_int32, to_int64
+from engine.coding.varint import to_int32
 from engine.errors import StateError
 from engine.record import default_records
 from engine.record.attributes import TimestampType, compute_attributes
@@ -157,7 +157,9 @@ class BatchBuilder:
         headers: Sequence[Header] = (),
     ) -> None:
         """Append a record at the next offset; raises what `append_with_offset` raises."""
-        self._append(self.next_offset, timestamp, key, value, headers, is_control=False)
+        last = self._last_offset
+        offset = self.base_offset if last is None else last + 1
+        self._append(offset, timestamp, key, value, headers, is_control=False)
 
     def append_with_offset(
         self,
@@ -245,13 +247,10 @@ class BatchBuilder:
         value: Buffer | None,
         headers: Sequence[Header],
     ) -> None:
-        self._check_may_append(offset)
         base = timestamp if self._base_timestamp is None else self._base_timestamp
-        encoded = encode_record(
-            to_int32(offset - self.base_offset), to_int64(timestamp - base), key, value, headers
-        )
+        delta = offset - self.base_offset
+        self._write(offset, timestamp, encode_record(delta, timestamp - base, key, value, headers))
         self._base_timestamp = base
-        self._written(offset, timestamp, encoded)
 
     def _append_message(
         self,
@@ -262,23 +261,19 @@ class BatchBuilder:
         value: Buffer | None,
         attributes: int,
     ) -> None:
-        self._check_may_append(offset)
         has_relative_offsets = self.magic > 0 and self.compression.type is not CompressionType.NONE
         inner = offset - self.base_offset if has_relative_offsets else offset
         encoded = encode_message(magic, inner, timestamp, key, value, attributes)
-        self._written(offset, timestamp if magic else NO_TIMESTAMP, encoded)
+        self._write(offset, timestamp if magic else NO_TIMESTAMP, encoded)
 
-    def _check_may_append(self, offset: Offset) -> None:
+    def _write(self, offset: Offset, timestamp: Timestamp, encoded: bytes) -> None:
         if self._section is not None:
             raise StateError("the builder takes no more records: it was closed or aborted")
-        if self.record_count == MAX_INT32:
-            raise ValueError(f"a batch holds at most {MAX_INT32} records")
-        if offset - self.base_offset > MAX_INT32:
+        if offset - self.base_offset > MAX_INT32 or self.record_count == MAX_INT32:
             raise ValueError(
-                f"the offset {offset} is too far from the batch's base, {self.base_offset}"
+                f"the offset {offset} is too far from the batch's base, {self.base_offset}, "
+                f"or there are {MAX_INT32} records"
             )
-
-    def _written(self, offset: Offset, timestamp: Timestamp, encoded: bytes) -> None:
         self._records += encoded
         self.record_count += 1
         self._last_offset = offset
@@ -326,13 +321,8 @@ class BatchBuilder:
             size = LOG_OVERHEAD + message_size(self.magic, key, value)
         else:
             base = timestamp if self._base_timestamp is None else self._base_timestamp
-            size = size_of_record(
-                to_int32(self.next_offset - self.base_offset),
-                to_int64(timestamp - base),
-                key,
-                value,
-                headers,
-            )
+            delta = self.next_offset - self.base_offset
+            size = size_of_record(delta, timestamp - base, key, value, headers)
         return self.write_limit >= self._estimated_bytes + size
 
     def has_room_for_bytes(self, size: int) -> bool:

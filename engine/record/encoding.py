@@ -12,6 +12,7 @@ from engine.coding.checksums import crc32, crc32c
 from engine.coding.compression import CompressionType
 from engine.coding.layout import Buffer
 from engine.coding.varint import (
+    SMALL_VARINTS,
     encode_varint,
     encode_varlong,
     size_of_varint,
@@ -32,6 +33,7 @@ RECORD_OVERHEAD = 21
 """The most that a record of magic 2 takes beside its key, its value and its headers."""
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
+_SMALL = len(SMALL_VARINTS)
 _NULL_SIZE = (-1).to_bytes(4, "big", signed=True)
 _CRC = default_records.HEADER.field_struct("crc")
 _CRC_PLACE = default_records.HEADER.position_of("crc")
@@ -48,14 +50,21 @@ def encode_record(
     body = b"".join(
         (
             b"\0",
-            encode_varlong(timestamp_delta),
-            encode_varint(offset_delta),
-            *((_NULL,) if key is None else (encode_varint(len(key)), key)),
-            *((_NULL,) if value is None else (encode_varint(len(value)), value)),
+            SMALL_VARINTS[timestamp_delta]
+            if 0 <= timestamp_delta < _SMALL
+            else encode_varlong(to_int64(timestamp_delta)),
+            SMALL_VARINTS[offset_delta]
+            if 0 <= offset_delta < _SMALL
+            else encode_varint(to_int32(offset_delta)),
+            _size_prefix(key),
+            b"" if key is None else key,
+            _size_prefix(value),
+            b"" if value is None else value,
             _encode_headers(headers) if headers else _NO_HEADERS,
         )
     )
-    return encode_varint(len(body)) + body
+    size = len(body)
+    return (SMALL_VARINTS[size] if size < _SMALL else encode_varint(size)) + body
 
 
 def size_of_record(
@@ -66,7 +75,7 @@ def size_of_record(
     headers: Sequence[Header] = (),
 ) -> int:
     """How many bytes `encode_record` gives."""
-    size = 1 + size_of_varlong(timestamp_delta) + size_of_varint(offset_delta)
+    size = 1 + size_of_varlong(to_int64(timestamp_delta)) + size_of_varint(to_int32(offset_delta))
     size += _size_of(key) + _size_of(value) + _size_of_headers(headers)
     return size_of_varint(size) + size
 
@@ -78,16 +87,20 @@ def largest_record_size(
     return RECORD_OVERHEAD + _size_of(key) + _size_of(value) + _size_of_headers(headers)
 
 
+def _size_prefix(data: Buffer | None) -> bytes:
+    if data is None:
+        return _NULL
+    size = len(data)
+    return SMALL_VARINTS[size] if size < _SMALL else encode_varint(size)
+
+
 def _encode_headers(headers: Sequence[Header]) -> bytes:
     parts: list[Buffer] = [encode_varint(len(headers))]
     for header in headers:
         if header.key is None:
             raise ValueError("the key of a header is null")
-        parts += (encode_varint(len(header.key)), header.key)
-        if header.value is None:
-            parts.append(_NULL)
-        else:
-            parts += (encode_varint(len(header.value)), header.value)
+        parts += (_size_prefix(header.key), header.key)
+        parts += (_size_prefix(header.value), header.value or b"")
     return b"".join(parts)
 
 
@@ -187,7 +200,6 @@ def encode_message(
     if timestamp < NO_TIMESTAMP:
         raise ValueError(f"the timestamp {timestamp} is negative")
     fields = _sized(key) + _sized(value)
-    layout = legacy_records.HEADERS[magic]
     offset = to_int64(offset)
     if magic == 0:
         head = legacy_records.HEADERS[0].pack(MessageHeader0(offset, size, 0, 0, attributes))
