@@ -290,15 +290,20 @@ class Disk:
         """Make `data` the content of a file, so that a crash leaves the old content or the new.
 
         The bytes are on the device before the name leads to them, and the name is when this returns.
-        When it raises, the old content is there as before.
+        When it raises before the name leads to them, the old content is there as before.
         """
         target = os.fspath(path)
         temporary = target + TEMPORARY_SUFFIX
         self.remove(temporary, missing_ok=True)
-        with self.open(temporary, exclusive=True) as file:
-            file.write_at(0, data)
-            file.sync()
-        self.rename(temporary, target)
+        try:
+            with self.open(temporary, exclusive=True) as file:
+                file.write_at(0, data)
+                file.sync()
+            self.rename(temporary, target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.remove(temporary, missing_ok=True)
+            raise
         self.sync_folder(os.path.dirname(target) or ".")
 
     def stat_usage(self, path: StrPath) -> DiskUsage:

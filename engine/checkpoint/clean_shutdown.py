@@ -6,6 +6,7 @@ the logs beside it: data can be torn all the same.
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from engine.checkpoint.json_object import int_field, parse_json_object
@@ -13,6 +14,7 @@ from engine.errors import CorruptCheckpointError, LimitExceededError
 from engine.file_names import CLEAN_SHUTDOWN
 from engine.source_files import SourceRoot
 
+CURRENT_VERSION = 0
 _LIMIT = 64 * 1024
 
 
@@ -31,6 +33,16 @@ def parse_clean_shutdown(data: bytes, *, path: str | None = None) -> CleanShutdo
     return CleanShutdown(
         int_field(fields, "version", path=path), int_field(fields, "brokerEpoch", path=path)
     )
+
+
+def render_clean_shutdown(shutdown: CleanShutdown) -> bytes:
+    """The file that says so.
+
+    >>> render_clean_shutdown(CleanShutdown(0, 10))
+    b'{"version":0,"brokerEpoch":10}'
+    """
+    fields = {"version": shutdown.version, "brokerEpoch": shutdown.broker_epoch}
+    return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def read_clean_shutdown(root: SourceRoot) -> CleanShutdown | None:

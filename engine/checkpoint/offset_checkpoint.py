@@ -7,7 +7,9 @@ cleaner-offset-checkpoint: up to where the log was compacted. All lag behind a r
 
 from __future__ import annotations
 
-from engine.checkpoint.checkpoint_file import parse_checkpoint
+from collections.abc import Mapping
+
+from engine.checkpoint.checkpoint_file import parse_checkpoint, render_checkpoint
 from engine.checkpoint.decimal_text import parse_int32, parse_int64
 from engine.units import Offset, TopicPartition
 
@@ -27,3 +29,14 @@ def parse_offset_checkpoint(
         return TopicPartition(topic, parse_int32(partition)), parse_int64(offset)
 
     return dict(parse_checkpoint(data, entry, path=path))
+
+
+def render_offset_checkpoint(offsets: Mapping[TopicPartition, Offset]) -> bytes:
+    """The file that holds the offsets.
+
+    >>> render_offset_checkpoint({TopicPartition("orders", 1): 985})
+    b'0\\n1\\norders 1 985\\n'
+    """
+    return render_checkpoint(
+        f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()
+    )

@@ -13,6 +13,8 @@ from engine.checkpoint.checkpoint_file import text_lines
 from engine.checkpoint.decimal_text import parse_int32
 from engine.errors import CorruptCheckpointError
 
+CURRENT_VERSION = 0
+
 
 class PartitionMetadata(NamedTuple):
     """The file's version and the topic's id in base64."""
@@ -39,6 +41,15 @@ def parse_partition_metadata(data: bytes, *, path: str | None = None) -> Partiti
     if topic_id == ZERO_UUID:
         raise CorruptCheckpointError("the topic id is that of no topic", line=2, path=path)
     return PartitionMetadata(version, topic_id)
+
+
+def render_partition_metadata(metadata: PartitionMetadata) -> bytes:
+    """The file that says so.
+
+    >>> render_partition_metadata(PartitionMetadata(0, "sgf5MsZgRTuEMv68ZXKJbQ"))
+    b'version: 0\\ntopic_id: sgf5MsZgRTuEMv68ZXKJbQ'
+    """
+    return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 
 def _value(lines: Iterator[str], line: int, name: str, path: str | None) -> str:
