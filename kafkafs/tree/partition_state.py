@@ -10,7 +10,8 @@ from engine.file_names import producer_snapshot_name
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
 from engine.log.log_view import LogView
-from engine.state.producer_snapshot import ProducerSnapshot, ProducerStateEntry
+from engine.state.producer_snapshot import ProducerSnapshot
+from engine.state.producer_state_entry import ProducerStateEntry
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.json_text import pretty_json
