@@ -238,6 +238,10 @@ class Disk:
         nanoseconds = milliseconds * 1_000_000
         os.utime(path, ns=(nanoseconds, nanoseconds))
 
+    def make_read_only(self, path: StrPath) -> None:
+        """Take the right to write a file from everybody."""
+        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222)
+
     def rename(self, old: StrPath, new: StrPath) -> None:
         """Give a file or folder another name, in one step; a file of that name is replaced."""
         os.replace(old, new)
@@ -270,8 +274,15 @@ class Disk:
         self.remove_folder(path)
 
     def make_folder(self, path: StrPath) -> None:
-        """Make a folder and those above it that are missing; one that is there is fine."""
+        """Make a folder and those above it that are missing, names on the device; one that is there is fine."""
+        missing = []
+        folder = os.path.abspath(path)
+        while not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
         os.makedirs(path, exist_ok=True)
+        for folder in missing:
+            self.sync_folder(os.path.dirname(folder))
 
     def sync_folder(self, path: StrPath) -> None:
         """Return when the names in a folder are on the device."""
