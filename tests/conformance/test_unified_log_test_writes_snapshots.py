@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
+from engine.storage.cleaning.cleaner import Cleaner
+from engine.storage.cleaning.log_to_clean import LogToClean
+from engine.storage.cleaning.offset_map import HashedOffsetMap
+from engine.storage.cleaning.throttler import Throttler
 from engine.storage.log_config import LogConfig
 from tests.conformance.unified_log_steps import ABORT, LogBench, end_txn, of_producer, one, rec
 
@@ -87,6 +92,33 @@ def test_log_start_offset_movement_deletes_snapshots(tmp_path: Path) -> None:
     log.delete_old_segments()
     bench.clock.sleep(1)
     assert bench.snapshot_offsets == [2]
+
+
+@pytest.mark.conformance("UnifiedLogTest.testCompactionDeletesProducerStateSnapshots")
+def test_compaction_deletes_producer_state_snapshots(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.log(segment_size=2048 * 5, compact=True, delete=False, file_delete_delay_ms=0)
+    cleaner = Cleaner(
+        HashedOffsetMap(MIB),
+        bench.clock,
+        io_buffer_size=64 * 1024,
+        load_factor=0.75,
+        throttler=Throttler(math.inf, bench.clock),
+        check_done=lambda partition: None,
+    )
+    for sequence, text in enumerate("abc"):
+        if sequence:
+            log.roll()
+        log.append_as_leader(of_producer(1, sequence, rec(text, key=b"a")), 0)
+    log.update_high_watermark(log.log_end_offset)
+    assert bench.snapshot_offsets == [segment.base_offset for segment in log.segments][1:] == [1, 2]
+
+    cleaner.clean(LogToClean.of(log, 0, log.log_end_offset))
+    log.delete_old_segments()
+    bench.clock.sleep(1)
+    bases = [segment.base_offset for segment in log.segments]
+    assert len(bases) < 3
+    assert bench.snapshot_offsets == bases[1:]
 
 
 @pytest.mark.conformance(
