@@ -308,9 +308,13 @@ class Operations(pyfuse3.Operations):
             record.told_size = NOTHING_TOLD
         identity = content.identity
         keep = record.identity is None or record.identity == identity
-        # Who reads a file that was replaced meanwhile goes on filling the inode's pages with the old bytes:
-        # readers of the new one pass the page cache by, and the next to open it begins with an empty one.
-        is_mixed = any(other.lineage != content.lineage for other in record.contents)
+        # Who reads a file that was replaced meanwhile goes on filling the inode's pages with the old bytes,
+        # and who reads one as it was before it grew with zeros behind its old end: readers of the new one
+        # pass the page cache by, and the next to open it begins with an empty one.
+        is_mixed = any(
+            other.lineage != content.lineage or other.size != content.size
+            for other in record.contents
+        )
         record.identity = _MIXED if is_mixed else identity
         record.contents += (content,)
         if record.attrs is None:

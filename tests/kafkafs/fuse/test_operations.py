@@ -12,6 +12,7 @@ import pytest
 pyfuse3 = pytest.importorskip("pyfuse3")
 
 from kafkafs.fuse.operations import MUTATING, Operations  # noqa: E402  after the skip
+from kafkafs.tree.content import BytesContent  # noqa: E402
 from tests.mount.fake_tree import Bytes, Folder, Growing, example  # noqa: E402
 
 
@@ -109,6 +110,38 @@ def test_pages_are_kept_only_while_the_content_is_the_same() -> None:
         opened.append(info.keep_cache)
         answer(operations.release(info.fh))
     assert opened == [True, True, False, True]
+
+
+class Slice(BytesContent):
+    """A part of a file that grows: the same bytes as far as both reach."""
+
+    lineage = 7
+
+
+class GrowingFile(Growing):
+    """A file whose contents stay as they were opened."""
+
+    def open(self, cancel: object = None) -> Slice:
+        return Slice(self.data)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "passes_the_cache_by"),
+    [(b"one", b"one", False), (b"one", b"onetwo", True), (b"onetwo", b"one", True)],
+)
+def test_a_reader_of_a_file_as_it_was_keeps_others_out_of_its_pages(
+    first: bytes, then: bytes, passes_the_cache_by: bool
+) -> None:
+    log = GrowingFile("log", first)
+    operations = Operations(Folder("", [log]), invalidate=lambda inode: None)
+    inode = look_up(operations, "log")
+    answer(operations.open(inode, 0, CONTEXT))
+    log.data = then
+    second = answer(operations.open(inode, 0, CONTEXT))
+    assert second.direct_io == passes_the_cache_by
+    assert second.keep_cache != passes_the_cache_by
+    third = answer(operations.open(inode, 0, CONTEXT))
+    assert third.keep_cache != passes_the_cache_by
 
 
 def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> None:
