@@ -50,6 +50,9 @@ class LogFacts:
         self.producer_state = producer_state
         self.validation_metrics = validation_metrics or ValidationMetrics()
         self._disk = disk
+        self._channel = local_log.log_dir_failure_channel
+        self._log_dir = local_log.parent_dir
+        self._where = f" {local_log.topic_partition} in {self._log_dir}"
         self.watermarks = Watermarks(local_log, producer_state, log_start_offset, self.lock)
         first = local_log.segments.first
         self.watermarks.move_log_start(
@@ -185,7 +188,4 @@ class LogFacts:
 
     def reporting(self, what: str) -> AbstractContextManager[None]:
         """For what touches the disk: an OSError inside takes the log dir offline."""
-        parent = self.parent_dir
-        return self.local_log.log_dir_failure_channel.reporting(
-            parent, f"{what} {self.topic_partition} in {parent}"
-        )
+        return self._channel.reporting(self._log_dir, what + self._where)

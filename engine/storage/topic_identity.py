@@ -89,9 +89,13 @@ class TopicIdentity:
 
     def maybe_flush(self) -> None:
         """Write the file if there is an id that it does not have yet."""
-        if self.file is not None:
+        if self.file is None:
+            return
+        try:
+            self.file.maybe_flush()
+        except OSError:
             with self._reporting("cannot write the topic id of"):
-                self.file.maybe_flush()
+                raise
 
     def _check(self, given: str | None, known: str) -> None:
         if given is not None and given != known:

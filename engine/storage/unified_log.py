@@ -249,7 +249,9 @@ class UnifiedLog(LogUpkeep):
         Raises:
             OffsetOutOfRangeError: the log starts above or ends below the offset.
             LogDirFailureError: the log dir is offline, or goes offline now.
+            StateError: the log is closed.
         """
+        self.ensure_open()
         start = self.log_start_offset
         if start_offset < start:
             raise OffsetOutOfRangeError(
@@ -279,6 +281,7 @@ class UnifiedLog(LogUpkeep):
             LogDirFailureError: the log dir is offline, or goes offline now.
         """
         with self.reporting("cannot look up a time in"):
+            self.ensure_open()
             return offset_for_time(self, target)
 
     def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> Offset:
