@@ -18,6 +18,10 @@ _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _BETWEEN = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)?", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LETTERS = {character: letter for letter, character in _CONTROLS.items()}
+_SPECIAL = re.compile(r"[\\=:#!\t\n\r\f]")
+_KEY_BLANKS = re.compile(" ")
+_LEADING_BLANK = re.compile(r"\A ")
 
 
 def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
@@ -33,6 +37,16 @@ def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
         value = text[between.end() if between else len(key) :]
         properties[_unescape(key, line, path)] = _unescape(value, line, path)
     return properties
+
+
+def render_properties(properties: Mapping[str, str]) -> bytes:
+    """The file that holds the properties, in this order; what is not printable ASCII is escaped.
+
+    >>> render_properties({"node.id": "1", "a b": "x=y"})
+    b'#\\nnode.id=1\\na\\\\ b=x\\\\=y\\n'
+    """
+    lines = (f"{_escape(key, _KEY_BLANKS)}={_escape(properties[key])}\n" for key in properties)
+    return ("#\n" + "".join(lines)).encode("ascii")
 
 
 def required_int(properties: Mapping[str, str], name: str, *, path: str | None = None) -> int:
@@ -84,3 +98,12 @@ def _unescape(text: str, line: int, path: str | None) -> str:
         return _CONTROLS.get(escaped, escaped)
 
     return _ESCAPE.sub(plain, text)
+
+
+def _escape(text: str, blanks: re.Pattern[str] = _LEADING_BLANK) -> str:
+    text = _SPECIAL.sub(lambda match: "\\" + _LETTERS.get(match[0], match[0]), text)
+    text = blanks.sub(r"\\ ", text)
+    # Java's characters are those of UTF-16.
+    units = text.encode("utf-16-be", "surrogatepass")
+    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04X}" for code in codes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.checkpoint.properties_file import parse_properties, required_int
+from engine.checkpoint.properties_file import parse_properties, render_properties, required_int
 from engine.errors import CorruptCheckpointError
 
 
@@ -80,3 +80,18 @@ def test_a_required_number_is_there() -> None:
     for properties in ({}, {"a": ""}, {"a": "x"}, {"a": "2147483648"}, {"a": " 1"}):
         with pytest.raises(CorruptCheckpointError):
             required_int(properties, "a")
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), min_size=1),
+        st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])),
+    )
+)
+def test_what_is_rendered_is_read(properties: dict[str, str]) -> None:
+    assert parse_properties(render_properties(properties)) == properties
+
+
+def test_what_java_must_not_take_for_syntax_is_escaped() -> None:
+    rendered = render_properties({" a b": " x y", "#k": "1=2:3!\\", "é": "\U0001f600\t"})
+    assert rendered == (b"#\n\\ a\\ b=\\ x y\n\\#k=1\\=2\\:3\\!\\\\\n\\u00E9=\\uD83D\\uDE00\\t\n")
