@@ -58,6 +58,10 @@ class MockScheduler:
         self.tick()
         return scheduled
 
+    def clear(self) -> None:
+        """What is left never runs."""
+        self._due.clear()
+
     def shutdown(self) -> None:
         """What is left runs now, once."""
         while self._due:
