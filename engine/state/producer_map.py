@@ -7,13 +7,16 @@ a HashMap never shrinks. So the order depends on the ids and on the history, not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Generic, TypeVar
 
 from engine.state.producer_state_entry import ProducerStateEntry
 
 _FIRST_BUCKETS = 16
 _LONGEST_CHAIN = 8
 _TREES_FROM = 64
+
+T = TypeVar("T")
 
 
 class ProducerMap(MutableMapping[int, ProducerStateEntry]):
@@ -66,6 +69,42 @@ class ProducerMap(MutableMapping[int, ProducerStateEntry]):
             self._buckets *= 2
 
     def _bucket(self, producer_id: int) -> int:
-        # Long.hashCode, then HashMap.hash.
-        hash_code = (producer_id ^ (producer_id & 2**64 - 1) >> 32) & 2**32 - 1
-        return (hash_code ^ hash_code >> 16) & (self._buckets - 1)
+        return _bucket_of(producer_id, self._buckets)
+
+
+class ProducerUpdates(Generic[T]):
+    """What one append, or one read of batches, does to each producer, in a broker's order.
+
+    A broker gathers it with HashMap.computeIfAbsent, which puts a new id first in its bucket, and looks only
+    before that whether there must be more buckets. In this order new producers get into `ProducerMap`.
+    """
+
+    __slots__ = ("_buckets", "_updates")
+
+    def __init__(self) -> None:
+        self._updates: dict[int, T] = {}
+        self._buckets = _FIRST_BUCKETS
+
+    def __len__(self) -> int:
+        return len(self._updates)
+
+    def of(self, producer_id: int, make: Callable[[], T]) -> T:
+        """The update of a producer, a new one if there is none yet."""
+        if len(self._updates) > self._buckets * 3 // 4:
+            self._buckets *= 2
+        found = self._updates.get(producer_id)
+        if found is None:
+            found = self._updates[producer_id] = make()
+        return found
+
+    def values(self) -> list[T]:
+        """All updates: by bucket, in a bucket the newest first."""
+        newest_first = reversed(self._updates)
+        ordered = sorted(newest_first, key=lambda each: _bucket_of(each, self._buckets))
+        return [self._updates[producer_id] for producer_id in ordered]
+
+
+def _bucket_of(producer_id: int, buckets: int) -> int:
+    # Long.hashCode, then HashMap.hash.
+    hash_code = (producer_id ^ (producer_id & 2**64 - 1) >> 32) & 2**32 - 1
+    return (hash_code ^ hash_code >> 16) & (buckets - 1)

@@ -18,6 +18,7 @@ from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
 from engine.state.completed_txn import CompletedTxn
 from engine.state.producer_append_info import ProducerAppendInfo
+from engine.state.producer_map import ProducerUpdates
 from engine.state.producer_state_entry import BatchMetadata
 from engine.storage.append_analysis import AppendTerms, analyze
 from engine.storage.log_append_info import LogAppendInfo
@@ -38,12 +39,12 @@ class ProducerChanges(NamedTuple):
     """What an append does to its producers.
 
     Attributes:
-        updated: the new state of each, by producer id.
+        updated: the new state of each.
         completed: the transactions that it ends.
         duplicate: the batch in the log that it repeats; then nothing is to be written.
     """
 
-    updated: dict[int, ProducerAppendInfo]
+    updated: ProducerUpdates[ProducerAppendInfo]
     completed: list[CompletedTxn]
     duplicate: BatchMetadata | None = None
 
@@ -210,7 +211,7 @@ def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment
 def _check_producers(
     to: LogUpkeep, where: LogOffsetMetadata, batches: list[RecordBatch], terms: AppendTerms
 ) -> ProducerChanges:
-    changes = ProducerChanges({}, [])
+    changes = ProducerChanges(ProducerUpdates(), [])
     position = where.position
     for batch in batches:
         if batch.producer_id > NO_PRODUCER_ID:

@@ -14,6 +14,7 @@ from engine.record.record_batch import RecordBatch
 from engine.scheduler import Scheduler
 from engine.state.completed_txn import CompletedTxn
 from engine.state.producer_append_info import ProducerAppendInfo
+from engine.state.producer_map import ProducerUpdates
 from engine.state.producer_state_manager import ProducerStateManager
 from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
@@ -33,7 +34,7 @@ class Records(Protocol):
 def update_producers(
     manager: ProducerStateManager,
     batch: RecordBatch,
-    producers: dict[int, ProducerAppendInfo],
+    producers: ProducerUpdates[ProducerAppendInfo],
     first_offset: LogOffsetMetadata | None,
     origin: AppendOrigin,
     transaction_version: int = UNKNOWN_TRANSACTION_VERSION,
@@ -43,7 +44,7 @@ def update_producers(
     Args:
         manager: what is known of the producers; it is not changed.
         batch: one with a producer id.
-        producers: what earlier batches of the same append did, by producer id; grows.
+        producers: what earlier batches of the same append did, by producer; grows.
         first_offset: where the batch lies, if it may begin a transaction.
         origin: of the append; decides what is checked.
         transaction_version: of an end marker that a coordinator writes.
@@ -54,9 +55,8 @@ def update_producers(
     Raises:
         ProducerStateError: the batch contradicts what is known of the producer.
     """
-    info = producers.get(batch.producer_id)
-    if info is None:
-        info = producers[batch.producer_id] = manager.prepare_update(batch.producer_id, origin)
+    producer = batch.producer_id
+    info = producers.of(producer, lambda: manager.prepare_update(producer, origin))
     return info.append(batch, first_offset, transaction_version)
 
 
@@ -136,7 +136,7 @@ def _load_segments(
 
 def load_producers_from(manager: ProducerStateManager, records: Records) -> None:
     """Note what batches that are already in the log did to their producers."""
-    producers: dict[int, ProducerAppendInfo] = {}
+    producers: ProducerUpdates[ProducerAppendInfo] = ProducerUpdates()
     completed = []
     for batch in records.batches():
         if batch.producer_id > NO_PRODUCER_ID:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.state.producer_map import ProducerMap
+from engine.state.producer_map import ProducerMap, ProducerUpdates
 from engine.state.producer_state_entry import ProducerStateEntry
 
 FEW = [1000, 17, 1, 33, 4096, 65536, 2 << 32, (1 << 32) + 5, 49]
@@ -75,3 +75,19 @@ def test_it_holds_what_a_dict_holds(steps: list[tuple[int, bool]]) -> None:
 def test_a_producer_that_is_not_known_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         ProducerMap()[5]
+
+
+def test_updates_come_by_bucket_and_in_each_the_newest_first() -> None:
+    updates: ProducerUpdates[str] = ProducerUpdates()
+    for producer in (1, 33, 2, 17, 33):
+        updates.of(producer, lambda producer=producer: f"of {producer}")
+    assert updates.values() == ["of 17", "of 33", "of 1", "of 2"]
+
+
+def test_more_buckets_come_with_the_look_after_the_thirteenth_update() -> None:
+    updates: ProducerUpdates[int] = ProducerUpdates()
+    for producer in (16, 0, *range(1, 12)):
+        updates.of(producer, lambda producer=producer: producer)
+    assert updates.values() == [0, 16, *range(1, 12)]
+    updates.of(16, lambda: -1)
+    assert updates.values() == [*range(12), 16]
