@@ -106,11 +106,14 @@ class WritableFile:
 
     def write_at(self, position: int, data: Bytes) -> None:
         """Write all of `data` from `position` on; when that raises, some of it may have been written."""
-        fd = self.fileno()
-        view = memoryview(data).cast("B")
-        done = os.pwrite(fd, view, position) if len(view) else 0
-        while done < len(view):
-            done += os.pwrite(fd, view[done:], position + done)
+        fd = self._fd
+        if fd < 0:
+            raise ValueError(f"{self.path} is closed")
+        done = os.pwrite(fd, data, position)
+        if done < len(data):
+            view = memoryview(data).cast("B")
+            while done < len(view):
+                done += os.pwrite(fd, view[done:], position + done)
 
     def truncate(self, size: int) -> None:
         """Make the file `size` bytes long; what is added is zeros that take no space yet."""

@@ -331,6 +331,8 @@ class LocalLog:
                 log.warning("%s was in the way of a new segment and is gone", path)
         if active is not None:
             active.on_become_inactive_segment()
+            if self.recovery_point >= new_offset:  # no flush comes after what was changed just now
+                active.flush()
         segment = self._open_segment(new_offset)
         self.segments.add(segment)
         return segment
@@ -349,9 +351,15 @@ class LocalLog:
     # Truncating
 
     def truncate_to(self, target: Offset) -> list[WritableSegment]:
-        """Remove what has this offset or more; the segments that go whole. Raises OSError."""
+        """Remove what has this offset or more; the segments that go whole. Raises OSError.
+
+        They go from the end on, each on the device before the next: a crash must not leave a log in which
+        records are missing before others.
+        """
         going = self.segments.filter(lambda segment: segment.base_offset > target)
-        self.remove_and_delete_segments(going, True, "the log is truncated")
+        for segment in reversed(going):
+            self.remove_and_delete_segments([segment], True, "the log is truncated")
+            self._sync_folder()
         self.segments.active_segment.truncate_to(target)
         self.update_log_end_offset(target)
         return going

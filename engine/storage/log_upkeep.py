@@ -200,6 +200,8 @@ class LogUpkeep(LogFacts):
             self._expiration.cancel()
             with self.reporting("cannot close"):
                 self.producer_state.take_snapshot()
+                # Without any snapshot a log that was closed properly would be taken for one without producers.
+                self._disk.sync_folder(self.folder)
             self.local_log.close()
             self._is_closed = True
 
