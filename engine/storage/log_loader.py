@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from engine.clock import Clock
@@ -136,12 +137,16 @@ class LogLoader:
     def _load(self) -> LoadedLogOffsets:
         clear_leftovers(self._folder, self._config, self._clock, self._disk)
         self._splitting_overflows(self._load_segments)
-        if os.path.abspath(self._folder).endswith(FolderState.DELETE.value):
+        if self._is_being_deleted:
             recovered = self._nothing_to_recover()
         else:
             recovered = self._splitting_overflows(self._recover)
             self._segments.active_segment.resize_indexes(self._config.max_index_size)
         return self._fit_state(recovered)
+
+    @property
+    def _is_being_deleted(self) -> bool:
+        return os.path.abspath(self._folder).endswith(FolderState.DELETE.value)
 
     def _fit_state(self, recovered: _Recovered) -> LoadedLogOffsets:
         self._leader_epochs.truncate_from_end_async_flush(recovered.next_offset)
@@ -194,24 +199,41 @@ class LogLoader:
         self._segments.close()
         self._segments.clear()
         remove_orphaned_indexes(self._folder, self._disk)
-        for file in log_files(self._folder, self._disk):
-            if file.kind is FileKind.LOG and file.state is FileState.LIVE:
-                self._load_segment(file.base_offset)
+        bases = [
+            file.base_offset
+            for file in log_files(self._folder, self._disk)
+            if file.kind is FileKind.LOG and file.state is FileState.LIVE
+        ]
+        unflushed = MAX_INT64 + 1
+        if not self._had_clean_shutdown and not self._is_being_deleted:
+            unflushed = max((base for base in bases if base <= self._recovery_point), default=0)
+        for base in bases:
+            self._load_segment(base, is_recovered_later=base >= unflushed)
 
-    def _load_segment(self, base_offset: Offset) -> None:
-        """Open a segment and add it; in order of the offsets, since transactions may reach over segments."""
+    def _load_segment(self, base_offset: Offset, *, is_recovered_later: bool) -> None:
+        """Open a segment and add it; in order of the offsets, since transactions may reach over segments.
+
+        One that is recovered anyhow is not before those that it follows are: they may be damaged.
+        """
         had_time_index = self._disk.exists(time_index_path(self._folder, base_offset))
         segment = self._open(base_offset, file_already_exists=True)
         try:
-            segment.sanity_check(time_index_newly_created=not had_time_index)
+            if not is_recovered_later:
+                self._check_segment(segment, time_index_newly_created=not had_time_index)
+        except BaseException:
+            segment.close_handlers()
+            raise
+        self._segments.add(segment)
+
+    def _check_segment(self, segment: WritableSegment, *, time_index_newly_created: bool) -> None:
+        try:
+            segment.sanity_check(time_index_newly_created)
         except FileNotFoundError:
-            if self._had_clean_shutdown or base_offset < self._recovery_point:
-                log.error("%r has no offset index; its indexes are made again", segment)
+            log.error("%r has no offset index; its indexes are made again", segment)
             self._recover_segment(segment)
         except CorruptIndexError as error:
             log.warning("the indexes of %r are made again: %s", segment, error)
             self._recover_segment(segment)
-        self._segments.add(segment)
 
     def _open(self, base_offset: Offset, *, file_already_exists: bool = False) -> WritableSegment:
         fresh = not file_already_exists
@@ -282,6 +304,26 @@ class LogLoader:
                 self._remaining[thread] = 0
                 return
             self._remaining[thread] = len(unflushed) - at - 1
+        for before, segment in pairwise(unflushed):
+            if self._drop_rolled_too_early(before, segment):
+                return
+
+    def _drop_rolled_too_early(self, before: WritableSegment, segment: WritableSegment) -> bool:
+        """Whether a segment was begun, and is empty, while the end of the one before was never on the disk.
+
+        It goes, or the log would end where it was to begin, with nobody knowing that records are missing.
+        In a compacted log they may well have been compacted away. Where there are records after the gap
+        nothing goes for it; the gap is only told.
+        """
+        end = before.read_next_offset()
+        if end >= segment.base_offset or self._config.compact:
+            return False
+        if segment.size or segment is not self._segments.last:
+            log.warning("%s lacks offsets %d to %d", self._folder, end, segment.base_offset - 1)
+            return False
+        log.warning("%r goes: what came before it ends at %d already", segment, end)
+        self._remove_and_delete_later([segment])
+        return True
 
     def _recover_or_empty(self, segment: WritableSegment, later: list[WritableSegment]) -> bool:
         """Whether anything had to be cut; then the later segments are gone."""
