@@ -32,7 +32,7 @@ COMMIT, ABORT = ControlRecordType.COMMIT, ControlRecordType.ABORT
 
 
 class FakeOffsetMap(OffsetMap):
-    """Keeps the keys themselves."""
+    """Keeps the keys themselves; and the latest offset when it is cleared, so that a clean log is cleaned again."""
 
     def __init__(self, slots: int = MAX_INT32, keys: Iterable[int] = ()) -> None:
         super().__init__(slots)
@@ -52,7 +52,6 @@ class FakeOffsetMap(OffsetMap):
         return self.offsets.get(bytes(key), -1)
 
     def clear(self) -> None:
-        super().clear()
         self.offsets.clear()
 
 
@@ -204,7 +203,7 @@ def end(
         producer_epoch=0,
         timestamp=bench.now,
     )
-    log.append_as_leader(marker, leader_epoch, origin)
+    log.append_as_leader(marker, leader_epoch, origin, transaction_version=0)
 
 
 # What is left
