@@ -147,6 +147,7 @@ def walk(reader: Reader) -> None:
     def note(error: OSError) -> None:
         is_gone = isinstance(error, FileNotFoundError)
         if error.errno == errno.ESTALE:  # it went while it was listed: no silent end
+            time.sleep(1.5)  # names are remembered for a second
             is_gone = not os.path.lexists(error.filename)
         reader.check(is_gone, f"listing {error.filename}: {error!r}")
 
