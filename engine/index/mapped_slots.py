@@ -75,10 +75,10 @@ class MappedSlots:
             yield chunk
             position += len(chunk)
 
-    def write(self, entry: bytes) -> None:
-        """Add an entry behind the last one. Raises ValueError where the map ends, and OSError."""
-        self.mapping.write(self.count * self._entry_size, entry)
-        self.count += 1
+    def write(self, entries: bytes) -> None:
+        """Add entries behind the last one. Raises ValueError where the map ends, and OSError."""
+        self.mapping.write(self.count * self._entry_size, entries)
+        self.count += len(entries) // self._entry_size
 
     def truncate(self, count: int) -> None:
         """Let go of the entries from slot `count` on; their bytes stay until others take their place."""

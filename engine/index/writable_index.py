@@ -12,6 +12,9 @@ import threading
 from abc import abstractmethod
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.disk import DISK, Disk, Mapping, StrPath, WritableFile
 from engine.errors import OffsetOverflowError, StateError
 from engine.index.abstract_index import AbstractIndex
@@ -58,6 +61,7 @@ class WritableIndex(AbstractIndex[Entry]):
         count = 0 if is_new else mapping.size // self.entry_size
         self._mapped = MappedSlots(mapping, self.entry_size, count)
         self._open_slots = self._mapped
+        self._is_synced = not is_new
         self._last = self._last_in_file()
 
     @property
@@ -133,6 +137,7 @@ class WritableIndex(AbstractIndex[Entry]):
                     f"{self.path} has {self.size_in_bytes} bytes of entries, more than {size}"
                 )
             slots.remap(lambda: self._resized(rounded))
+            self._is_synced = False
             return True
 
     def trim_to_valid_size(self) -> None:
@@ -146,12 +151,18 @@ class WritableIndex(AbstractIndex[Entry]):
         with self._lock:
             if not self.is_closed:
                 self._mapped.mapping.sync()
+                self._is_synced = True
 
     def close(self) -> None:
-        """Trim and close; a second call does nothing."""
+        """Trim, sync what was not, and close; a second call does nothing.
+
+        Nobody flushes or checks an index after a clean shutdown, which closes it.
+        """
         with self._lock:
             if self.writable:
                 self.trim_to_valid_size()
+                if not self._is_synced:
+                    self.flush()
             self.close_handler()
 
     def close_handler(self) -> None:
@@ -176,6 +187,15 @@ class WritableIndex(AbstractIndex[Entry]):
         """Say that the folder was renamed."""
         self._moved(os.path.join(folder, os.path.basename(self.path)))
 
+    def _check_extension(self, offsets: npt.NDArray[np.int64], room: int) -> None:
+        """Raises what adding entries of these ascending offsets one by one would raise."""
+        if len(offsets) > room:
+            raise ValueError(
+                f"{self.path} is full: it has room for {room} of {len(offsets)} entries"
+            )
+        for offset in (int(offsets[0]), int(offsets[-1])):
+            self.relative_offset(offset)
+
     @property
     @abstractmethod
     def _none(self) -> Entry:
@@ -188,11 +208,13 @@ class WritableIndex(AbstractIndex[Entry]):
     def _truncate_to_entries(self, count: int) -> None:
         with self._lock:
             self._writable_slots().truncate(count)
+            self._is_synced = False
             self._last = self._last_in_file()
 
-    def _write(self, entry: bytes, last: Entry) -> None:
-        """Add an entry; the caller holds the lock and has checked it."""
-        self._writable_slots().write(entry)
+    def _write(self, entries: bytes, last: Entry) -> None:
+        """Add entries; the caller holds the lock and has checked them."""
+        self._writable_slots().write(entries)
+        self._is_synced = False
         self._last = last
 
     def _writable_slots(self) -> MappedSlots:

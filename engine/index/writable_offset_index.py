@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.errors import InvalidOffsetError
 from engine.index.offset_index import ENTRY, OFFSETS, OffsetIndex, OffsetIndexEntry
 from engine.index.writable_index import WritableIndex
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+
+_ENTRY_DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 
 
 class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
@@ -27,17 +32,40 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
             OffsetOverflowError: the offset is below the base, or too far above it.
         """
         with self._lock:
-            if self.is_full:
-                raise ValueError(f"{self.path} is full: it has {self.entries} entries")
-            if self.entries and offset <= self.last_offset:
+            count, last = self._mapped.count, self._last.offset
+            if count >= self.max_entries:
+                raise ValueError(f"{self.path} is full: it has {count} entries")
+            if count and offset <= last:
                 raise InvalidOffsetError(
-                    f"offset {offset} is not above {self.last_offset}, the last one of {self.path}, "
-                    f"for slot {self.entries}"
+                    f"offset {offset} is not above {last}, the last one of {self.path}, for slot {count}"
                 )
             if not 0 <= position <= MAX_INT32:
                 raise ValueError(f"no position of {self.path} is {position}")
             entry = OffsetIndexEntry(self.relative_offset(offset), position)
             self._write(ENTRY.pack(entry), OffsetPosition(offset, position))
+
+    def extend(self, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
+        """Add entries, both columns ascending. Raises what `append` raises; then none was added."""
+        with self._lock:
+            if not len(offsets):
+                return
+            self._check_extension(offsets, self.max_entries - self.entries)
+            if np.any(offsets[1:] <= offsets[:-1]) or (
+                self.entries and offsets[0] <= self._last.offset
+            ):
+                raise InvalidOffsetError(
+                    f"offsets {offsets[0]} to {offsets[-1]} do not ascend from {self._last.offset},"
+                    f" the last one of {self.path}"
+                )
+            if positions.min() < 0 or positions.max() > MAX_INT32:
+                raise ValueError(
+                    f"no positions of {self.path} are {positions.min()} to {positions.max()}"
+                )
+            entries = np.empty(len(offsets), _ENTRY_DTYPE)
+            entries["relative_offset"] = offsets - self.base_offset
+            entries["position"] = positions
+            last = OffsetPosition(int(offsets[-1]), int(positions[-1]))
+            self._write(entries.tobytes(), last)
 
     @property
     def _none(self) -> OffsetPosition:

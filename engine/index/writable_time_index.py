@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.errors import InvalidOffsetError, StateError
 from engine.index.time_index import ENTRY, OFFSETS, TimeIndex, TimeIndexEntry
 from engine.index.writable_index import WritableIndex
 from engine.units import NO_TIMESTAMP, Offset, Timestamp, TimestampOffset
+
+_ENTRY_DTYPE = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 
 
 class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
@@ -56,6 +61,32 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
             if timestamp > last.timestamp:
                 entry = TimeIndexEntry(timestamp, self.relative_offset(offset))
                 self._write(ENTRY.pack(entry), TimestampOffset(timestamp, offset))
+
+    def extend(self, timestamps: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
+        """Add entries, both columns ascending; those at or below the last timestamp are left out.
+
+        Raises what `maybe_append` raises; then none was added.
+        """
+        with self._lock:
+            above = timestamps > self._last.timestamp
+            timestamps, offsets = timestamps[above], offsets[above]
+            if not len(offsets):
+                return
+            self._check_extension(offsets, self.max_entries - 1 - self.entries)
+            if np.any(offsets[1:] < offsets[:-1]) or (
+                self.entries and offsets[0] < self._last.offset
+            ):
+                raise InvalidOffsetError(
+                    f"offsets {offsets[0]} to {offsets[-1]} do not ascend from {self._last.offset},"
+                    f" the last one of {self.path}"
+                )
+            if np.any(timestamps[1:] <= timestamps[:-1]):
+                raise StateError(f"timestamps for {self.path} do not ascend")
+            entries = np.empty(len(offsets), _ENTRY_DTYPE)
+            entries["timestamp"] = timestamps
+            entries["relative_offset"] = offsets - self.base_offset
+            last = TimestampOffset(int(timestamps[-1]), int(offsets[-1]))
+            self._write(entries.tobytes(), last)
 
     @property
     def _none(self) -> TimestampOffset:

@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 Rows: TypeAlias = npt.NDArray[np.void]
 
-_CHUNK = 4 * 1024 * 1024
-_ROWS = 16 * 1024
+CHUNK = 4 * 1024 * 1024
+ROWS = 16 * 1024
 _LOG_OVERHEAD = 12
 _KEPT_BATCHES = 5
 """How many of a producer's last batches its state remembers."""
@@ -79,8 +79,8 @@ def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
     """
     records = segment.log
     end, position = records.size, 0
-    buffer = bytearray(min(_CHUNK, end))
-    table = np.zeros(_ROWS, BATCH_DTYPE)
+    buffer = bytearray(min(CHUNK, end))
+    table = np.zeros(ROWS, BATCH_DTYPE)
     while position < end:
         got = records.read_into(buffer, position)
         view = memoryview(buffer)[:got]
@@ -205,27 +205,33 @@ class _Rebuilder:
 
     def _index(self, rows: Rows) -> None:
         """Index entries where an append would have made them, and the largest timestamp."""
-        segment, timestamps, offsets = self.segment, rows["max_timestamp"], rows["last_offset"]
-        running = np.concatenate(([self._largest.timestamp], timestamps))
-        rises = np.flatnonzero(timestamps > np.maximum.accumulate(running)[:-1])
-        at_rise: list[int] = rises.tolist()
-        positions: list[int] = rows["position"].tolist()
-        row = bisect_right(positions, self._last_indexed + segment.index_interval_bytes)
-        while row < len(positions):
-            rise = bisect_right(at_rise, row) - 1
-            largest = self._largest
-            if rise >= 0:
-                largest = TimestampOffset(
-                    int(timestamps[at_rise[rise]]), int(offsets[at_rise[rise]])
-                )
-            self._last_indexed = positions[row]
-            segment.offset_index.append(int(offsets[row]), self._last_indexed)
-            segment.time_index.maybe_append(*largest)
-            row = bisect_right(positions, self._last_indexed + segment.index_interval_bytes, row)
-        if at_rise:
-            at = at_rise[-1]
-            self._largest = TimestampOffset(int(timestamps[at]), int(offsets[at]))
+        segment = self.segment
+        timestamps = np.concatenate(([self._largest.timestamp], rows["max_timestamp"]))
+        offsets = np.concatenate(([self._largest.offset], rows["last_offset"]))
+        running = np.maximum.accumulate(timestamps)
+        rises = timestamps[1:] > running[:-1]
+        largest_at = np.concatenate(([0], np.flatnonzero(rises) + 1))
+        indexed = self._rows_to_index(rows["position"].tolist())
+        if indexed:
+            at = np.array(indexed)
+            segment.offset_index.extend(offsets[at + 1], rows["position"][at])
+            largest = largest_at[np.unique(np.cumsum(rises)[at])]
+            segment.time_index.extend(timestamps[largest], offsets[largest])
+        last = largest_at[-1]
+        if last:
+            self._largest = TimestampOffset(int(timestamps[last]), int(offsets[last]))
             segment.note_max_timestamp(self._largest)
+
+    def _rows_to_index(self, positions: list[Position]) -> list[int]:
+        """The batches that get an entry: those that begin more than the interval after the last such."""
+        interval = self.segment.index_interval_bytes
+        chosen: list[int] = []
+        row = bisect_right(positions, self._last_indexed + interval)
+        while row < len(positions):
+            chosen.append(row)
+            self._last_indexed = positions[row]
+            row = bisect_right(positions, self._last_indexed + interval, row + 1)
+        return chosen
 
 
 def _producer_steps(rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
@@ -238,22 +244,24 @@ def _producer_steps(rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
     if len(of_producers) <= _KEPT_BATCHES + 1:
         few: list[int] = of_producers.tolist()
         return few
-    chosen = rows[of_producers]
-    order = np.argsort(chosen["producer_id"], kind="stable")
-    chosen = chosen[order]
-    is_marker = (chosen["attributes"] & CONTROL_MASK) != 0
-    in_transaction = (chosen["attributes"] & TRANSACTIONAL_MASK) != 0
-    begins = np.ones(len(chosen), np.bool_)
+    producers = rows["producer_id"][of_producers]
+    order = np.argsort(producers, kind="stable")
+    producers = producers[order]
+    attributes = rows["attributes"][of_producers][order]
+    epochs = rows["producer_epoch"][of_producers][order]
+    is_marker = (attributes & CONTROL_MASK) != 0
+    in_transaction = (attributes & TRANSACTIONAL_MASK) != 0
+    begins = np.ones(len(order), np.bool_)
     begins[1:] = (
-        (chosen["producer_id"][1:] != chosen["producer_id"][:-1])
-        | (chosen["producer_epoch"][1:] != chosen["producer_epoch"][:-1])
+        (producers[1:] != producers[:-1])
+        | (epochs[1:] != epochs[:-1])
         | (in_transaction[1:] != in_transaction[:-1])
         | is_marker[1:]
         | is_marker[:-1]
     )
     keep = begins.copy()
-    starts = np.append(np.flatnonzero(begins), len(chosen))
+    starts = np.append(np.flatnonzero(begins), len(order))
     ends = np.repeat(starts[1:], np.diff(starts))
-    keep |= ends - np.arange(len(chosen)) <= _KEPT_BATCHES
+    keep |= ends - np.arange(len(order)) <= _KEPT_BATCHES
     steps: list[int] = of_producers[order[keep]].tolist()
     return steps
