@@ -7,6 +7,7 @@ import tempfile
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -174,6 +175,34 @@ class OffsetIndexMachine(IndexMachine):
             self.index.append(*entry)
             self.put(entry)
 
+    @rule(count=COUNTS, step=STEPS)
+    def extend(self, count: int, step: int) -> None:
+        more = np.arange(1, count + 1)
+        offsets, positions = self.last[0] + more * step, self.last[1] + more * 100
+        if count > self.room:
+            with pytest.raises(ValueError, match="is full"):
+                self.index.extend(offsets, positions)
+            count = self.room
+        self.index.extend(offsets[:count], positions[:count])
+        for offset, position in zip(offsets[:count], positions[:count], strict=True):
+            self.put(OffsetPosition(int(offset), int(position)))
+
+    @precondition(lambda self: self.room > 2)
+    @rule()
+    def extend_out_of_order(self) -> None:
+        offset, position = self.last[0] + 1, self.last[1] + 1
+        for offsets in (
+            [offset + 1, offset],
+            [offset, offset],
+            *[[offset - 1, offset]][: len(self.model)],
+        ):
+            with pytest.raises(InvalidOffsetError, match="do not ascend"):
+                self.index.extend(np.array(offsets), np.array([position, position]))
+        with pytest.raises(OffsetOverflowError):
+            self.index.extend(np.array([offset, BASE + 2**31]), np.array([position, position]))
+        with pytest.raises(ValueError, match="no positions"):
+            self.index.extend(np.array([offset]), np.array([2**31]))
+
     @precondition(lambda self: self.room == 0)
     @rule()
     def append_to_full(self) -> None:
@@ -238,6 +267,32 @@ class TimeIndexMachine(IndexMachine):
             entry = TimestampOffset(self.last[0] + step, self.last[1] + forward)
             self.index.maybe_append(*entry)
             self.put(entry)
+
+    @rule(count=COUNTS, step=STEPS, back=st.integers(0, 3))
+    def extend(self, count: int, step: int, back: int) -> None:
+        """The times that are not above the last one are left out."""
+        more = np.arange(1 - back, count + 1)
+        timestamps, offsets = self.last[0] + more * step, self.last[1] + np.maximum(more, 0)
+        if count > self.room - 1:
+            with pytest.raises(ValueError, match="is full"):
+                self.index.extend(timestamps, offsets)
+            count = max(self.room - 1, 0)
+        self.index.extend(timestamps[: back + count], offsets[: back + count])
+        for timestamp, offset in zip(timestamps[back:], offsets[back : back + count], strict=False):
+            self.put(TimestampOffset(int(timestamp), int(offset)))
+
+    @precondition(lambda self: self.room > 3)
+    @rule()
+    def extend_out_of_order(self) -> None:
+        time, offset = self.last[0] + 1, self.last[1]
+        falls = [[offset + 1, offset]] + [[offset - 1, offset]] * (offset > BASE)
+        for offsets in falls:
+            with pytest.raises(InvalidOffsetError, match="do not ascend"):
+                self.index.extend(np.array([time, time + 1]), np.array(offsets))
+        with pytest.raises(StateError, match="do not ascend"):
+            self.index.extend(np.array([time + 1, time]), np.array([offset, offset]))
+        with pytest.raises(OffsetOverflowError):
+            self.index.extend(np.array([time]), np.array([BASE + 2**31]))
 
     @precondition(lambda self: self.room >= 1)
     @rule(step=STEPS)
