@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from engine.clock import Clock
@@ -304,26 +303,24 @@ class LogLoader:
                 self._remaining[thread] = 0
                 return
             self._remaining[thread] = len(unflushed) - at - 1
-        for before, segment in pairwise(unflushed):
-            if self._drop_rolled_too_early(before, segment):
-                return
+        self._drop_begun_too_early()
 
-    def _drop_rolled_too_early(self, before: WritableSegment, segment: WritableSegment) -> bool:
-        """Whether a segment was begun, and is empty, while the end of the one before was never on the disk.
+    def _drop_begun_too_early(self) -> None:
+        """Let an empty active segment go when the end of the one before it was never on the disk.
 
-        It goes, or the log would end where it was to begin, with nobody knowing that records are missing.
-        In a compacted log they may well have been compacted away. Where there are records after the gap
-        nothing goes for it; the gap is only told.
+        Else the log would end where that segment was to begin, and nobody would know that records are
+        missing. In a compacted log they may well have been compacted away.
         """
-        end = before.read_next_offset()
-        if end >= segment.base_offset or self._config.compact:
-            return False
-        if segment.size or segment is not self._segments.last:
-            log.warning("%s lacks offsets %d to %d", self._folder, end, segment.base_offset - 1)
-            return False
-        log.warning("%r goes: what came before it ends at %d already", segment, end)
-        self._remove_and_delete_later([segment])
-        return True
+        active = self._segments.last
+        if active is None or active.size or self._config.compact:
+            return
+        if active.base_offset <= self._recovery_point:  # all before it was on the disk
+            return
+        before = self._segments.lower(active.base_offset)
+        if before is None or before.read_next_offset() >= active.base_offset:
+            return
+        log.warning("%r goes, since %r ends before it", active, before)
+        self._remove_and_delete_later([active])
 
     def _recover_or_empty(self, segment: WritableSegment, later: list[WritableSegment]) -> bool:
         """Whether anything had to be cut; then the later segments are gone."""
