@@ -217,12 +217,13 @@ class Disk:
         return self._file(os.open(path, flags, _MODE), os.fspath(path), writable)
 
     def exists(self, path: StrPath) -> bool:
-        """Whether something is there."""
-        return os.path.exists(path)
+        """Whether something is there. OSError when that cannot be said."""
+        return _stat_or_none(path) is not None
 
     def is_dir(self, path: StrPath) -> bool:
-        """Whether a folder is there."""
-        return os.path.isdir(path)
+        """Whether a folder is there. OSError when that cannot be said."""
+        status = _stat_or_none(path)
+        return status is not None and stat.S_ISDIR(status.st_mode)
 
     def list(self, folder: StrPath) -> list[str]:
         """The names in a folder, sorted."""
@@ -328,6 +329,14 @@ class Disk:
     def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
         """Wrap a descriptor; a test's disk makes its own files here."""
         return WritableFile(fd, path, writable=writable)
+
+
+def _stat_or_none(path: StrPath) -> os.stat_result | None:
+    """What is there. A disk that fails is not an empty one."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 DISK = Disk()

@@ -153,3 +153,13 @@ def test_times_and_sizes(tmp_path):
     assert DISK.is_dir(tmp_path)
     usage = DISK.stat_usage(tmp_path)
     assert 0 < usage.free <= usage.total
+
+
+def test_what_cannot_be_asked_is_not_taken_for_missing(tmp_path):
+    (tmp_path / "f").write_bytes(b"")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for ask in (DISK.exists, DISK.is_dir):
+        assert not ask(tmp_path / "g")
+        assert not ask(tmp_path / "f" / "below")
+        with pytest.raises(OSError, match="symbolic links"):
+            ask(tmp_path / "loop")
