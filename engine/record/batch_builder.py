@@ -102,7 +102,7 @@ class BatchBuilder:
                 (is_transactional, "transactions"),
                 (is_control_batch, "control records"),
                 (compression is CompressionType.ZSTD, "zstd"),
-                (horizon != NO_TIMESTAMP, "a delete horizon"),
+                (horizon != NO_TIMESTAMP, "delete horizon"),
             ):
                 if refused:
                     raise ValueError(f"records of magic {magic} know no {what}")
