@@ -1,0 +1,93 @@
+"""Kafka's own log classes and ours, given the same calls, write the same bytes; each loads what the other wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.errors import KafkaStorageError
+from engine.units import TopicPartition
+from tests.kafka.conftest import SEED
+from tests.kafka.judge import Judge, JudgeError
+from tests.log_scripts import Answer, failure, load, without_messages
+from tests.random_scripts import RandomScript
+from tests.spoiled_logs import Spoiler
+
+SCRIPTS = int(os.environ.get("KAFKAFS_JUDGED_SCRIPTS") or 100)
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as running:
+        yield running
+
+
+def plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def numbered(count: int) -> Any:
+    """Seeds for scripts that nobody tried yet, or those of $KAFKAFS_KAFKA_SEED again."""
+    return pytest.mark.parametrize("seed", range(SEED, SEED + count))
+
+
+@numbered(SCRIPTS)
+def test_the_same_calls_write_the_same_bytes(judge: Judge, tmp_path: Path, seed: int) -> None:
+    ours = RandomScript(seed, tmp_path / "ours" / "topic-0", STEPS)
+    theirs = judge.write(tmp_path / "kafka" / "topic-0", plain(ours.script))
+    assert plain(ours.finish()) == without_messages(theirs)
+    assert theirs["files"]
+
+
+@numbered(SCRIPTS)
+def test_what_one_left_behind_in_any_state_both_load_alike(
+    judge: Judge, tmp_path: Path, seed: int
+) -> None:
+    """Killed or closed, whole or with a file cut, spoilt or gone."""
+    folder = tmp_path / "left" / "topic-0"
+    script = RandomScript(seed, folder, STEPS)
+    head = plain(script.head) | {"clean": seed % 3 == 0}
+    if head["clean"]:
+        script.finish()
+    else:
+        Spoiler(seed, folder).spoil()
+    ours, kafkas = tmp_path / "ours" / "topic-0", tmp_path / "kafka" / "topic-0"
+    shutil.copytree(folder, ours)
+    shutil.copytree(folder, kafkas)
+    assert loaded(load, ours, head) == loaded(judge.load, kafkas, head)
+
+
+def loaded(by: Callable[..., Answer], folder: Path, head: Answer) -> Any:
+    """What loading and reading give, or the name of what is raised."""
+    start = head["log_start"]
+    try:
+        return plain(by(folder, head, [(start, "LOG_END"), (start, "TXN_COMMITTED")]))
+    except JudgeError as error:
+        return error.name
+    except (KafkaStorageError, OSError, ValueError) as error:
+        return failure(error)["error"]
+
+
+def test_kafka_serves_a_consumer_what_we_wrote(judge: Judge, tmp_path: Path) -> None:
+    script = RandomScript(SEED, tmp_path / "topic-0", STEPS)
+    start = script.head["log_start"]
+    script.finish()
+    ours = load(tmp_path / "topic-0", script.head, [(start, "TXN_COMMITTED")])
+    assert judge.read(tmp_path / "topic-0", start, "TXN_COMMITTED") == ours["reads"][0]
+
+
+def test_checkpoint_files_are_the_same(judge: Judge, tmp_path: Path) -> None:
+    offsets = [("topic", 0, 17), ("other", 3, 0), ("topic", 1, 2**62)]
+    text = judge.checkpoint(tmp_path / "kafkas", offsets)
+    entries = {TopicPartition(topic, number): offset for topic, number, offset in offsets}
+    OffsetCheckpointFile(tmp_path / "ours").write(entries)
+    assert (tmp_path / "ours").read_text() == text
