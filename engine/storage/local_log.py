@@ -354,13 +354,16 @@ class LocalLog:
         """Remove what has this offset or more; the segments that go whole. Raises OSError.
 
         They go from the end on, each on the device before the next: a crash must not leave a log in which
-        records are missing before others.
+        records are missing before others. All is on the device when this returns: records must not come back
+        under the leader epoch of those that take their places.
         """
         going = self.segments.filter(lambda segment: segment.base_offset > target)
         for segment in reversed(going):
             self.remove_and_delete_segments([segment], True, "the log is truncated")
             self._sync_folder()
-        self.segments.active_segment.truncate_to(target)
+        active = self.segments.active_segment
+        active.truncate_to(target)
+        active.log.flush()
         self.update_log_end_offset(target)
         return going
 
@@ -376,6 +379,7 @@ class LocalLog:
                 reason = "the log is truncated"
                 self.remove_and_delete_segments(going[:-1], True, reason)
                 self.create_and_delete_segment(new_offset, going[-1], True, reason)
+                self._sync_folder()
             self.update_log_end_offset(new_offset)
             return going
 
