@@ -1,4 +1,4 @@
-/* All of the compiled kernel's C: checksums, codecs, batches, records, text and lines. No Python in it. */
+/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines and compaction. No Python in it. */
 #ifndef KFS_KERNEL_H
 #define KFS_KERNEL_H
 
@@ -8,5 +8,6 @@
 #include "_records.h"
 #include "_lines.h"
 #include "_search.h"
+#include "_compaction.h"
 
 #endif

@@ -3,10 +3,13 @@
 from engine.kernel_python import (
     contains as contains,
     decode as decode,
+    encode_records as encode_records,
     find_batch as find_batch,
     floor_slot as floor_slot,
     lines as lines,
     locate as locate,
+    offsets_of as offsets_of,
+    put_keys as put_keys,
     read_batch as read_batch,
     read_record as read_record,
     walk as walk,

@@ -147,6 +147,12 @@ cdef extern from "_kernel.h" nogil:
                         size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload)
     int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial,
                           kfs_problem *problem)
+    int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
+                         size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest)
+    int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n,
+                       const uint8_t *arena, size_t size, int64_t *offsets)
+    int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
+                           size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out)
 
 
 cdef extern from "errno.h" nogil:
@@ -157,6 +163,7 @@ cdef enum:
     ROW_SIZE = 80
     RECORD_SIZE = 64
     SMALLEST_SCRATCH = 256
+    SLOT_SIZE = 24
     MOST_RECORDS = 0x7FFFFFFF  # that a batch can state
     # Memory up to this size is kept for the next call: fresh pages cost more than filling them.
     LARGEST_KEPT = 4 << 20
@@ -622,6 +629,72 @@ def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *
             mask[row - first_row] = trouble is not None or bytes(needle) in inflated
             row += 1
     return mask
+
+
+# ---- compaction ----------------------------------------------------------------------------------
+
+cdef _Bytes _hold_slots(slots):
+    cdef _Bytes held = _hold(slots, True)
+    if held.size < SLOT_SIZE or held.size % SLOT_SIZE:
+        raise ValueError("the slots have another size")
+    return held
+
+
+cdef _Bytes _hold_records(columns):
+    cdef _Bytes held = _hold(columns.table)
+    if held.size != <size_t>len(columns) * RECORD_SIZE:
+        raise ValueError("the columns' records have another size")
+    return held
+
+
+def put_keys(slots, int64_t taken, int64_t limit, columns, int64_t start_offset):
+    """Put keys and their offsets into a table: (records gone through, slots taken, the last offset or -1)."""
+    cdef _Bytes table = _hold_slots(slots), records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef int64_t seen, latest = -1
+    with nogil:
+        seen = kfs_put_keys(<uint8_t *>table.data, table.size // SLOT_SIZE, &taken, limit,
+                            <const kfs_record *>records.data, records.size // RECORD_SIZE, arena.data, arena.size,
+                            start_offset, &latest)
+    if seen < 0:
+        raise ValueError("a key does not lie in the arena")
+    return seen, taken, latest
+
+
+def offsets_of(slots, columns):
+    """The number in a table for each record's key, -1 for none."""
+    cdef _Bytes table = _hold_slots(slots), records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes room
+    cdef int fine
+    found = np.empty(len(columns), np.int64)
+    room = _hold(found, True)
+    with nogil:
+        fine = kfs_offsets_of(<uint8_t *>table.data, table.size // SLOT_SIZE, <const kfs_record *>records.data,
+                              records.size // RECORD_SIZE, arena.data, arena.size, <int64_t *>room.data)
+    if not fine:
+        raise ValueError("a key does not lie in the arena")
+    return found
+
+
+def encode_records(columns, kept, int64_t base_offset, int64_t base_timestamp):
+    """The records that are kept as bytes of magic 2."""
+    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes marks = _hold(kept.astype(np.uint8))
+    cdef _Worker worker
+    cdef int result
+    if marks.size != records.size // RECORD_SIZE:
+        raise ValueError(f"{len(kept)} marks for {len(columns)} records")
+    worker = _take_worker()
+    try:
+        with nogil:
+            result = kfs_encode_records(<const kfs_record *>records.data, marks.size, marks.data, arena.data,
+                                        arena.size, base_offset, base_timestamp, &worker.arena)
+        if result == KFS_NO_MEMORY:
+            raise MemoryError
+        if result:
+            raise ValueError("a field does not lie in the arena")
+        return PyBytes_FromStringAndSize(<const char *>worker.arena.data, <Py_ssize_t>worker.arena.size)
+    finally:
+        _give_worker(worker)
 
 
 # ---- for tests -----------------------------------------------------------------------------------

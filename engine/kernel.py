@@ -1,4 +1,4 @@
-"""The kernel: walking batches, decoding records, writing record lines, searching bytes and slots.
+"""The kernel: walking batches, decoding records, writing them and their lines, searching bytes and slots.
 
 The compiled one where it was built, its pure-Python twin elsewhere; both give the same results. Call its
 functions through the module (`kernel.walk(...)`): `use` exchanges them.
@@ -12,10 +12,13 @@ from engine import kernel_python
 from engine.kernel_python import (
     contains,
     decode,
+    encode_records,
     find_batch,
     floor_slot,
     lines,
     locate,
+    offsets_of,
+    put_keys,
     read_batch,
     read_record,
     walk,
@@ -37,12 +40,15 @@ __all__ = [
     "LinesResult",
     "contains",
     "decode",
+    "encode_records",
     "find_batch",
     "floor_slot",
     "is_compiled",
     "lines",
     "locate",
     "name",
+    "offsets_of",
+    "put_keys",
     "read_batch",
     "read_record",
     "use",
@@ -50,8 +56,8 @@ __all__ = [
 ]
 
 _FUNCTIONS = (
-    "contains", "decode", "find_batch", "floor_slot", "lines", "locate", "read_batch", "read_record",
-    "walk",
+    "contains", "decode", "encode_records", "find_batch", "floor_slot", "lines", "locate", "offsets_of",
+    "put_keys", "read_batch", "read_record", "walk",
 )  # fmt: skip
 
 name = "python"

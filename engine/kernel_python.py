@@ -17,6 +17,11 @@ from engine.coding.checksums import crc32, crc32c
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
 from engine.errors import CorruptRecordError, LimitExceededError
+from engine.kernel_python_compaction import (
+    encode_records as encode_records,
+    offsets_of as offsets_of,
+    put_keys as put_keys,
+)
 from engine.record.attributes import (
     COMPRESSION_MASK,
 )

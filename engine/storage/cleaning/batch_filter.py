@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from engine.record import default_records
-from engine.record.columns import Columns
+from engine.record.columns import Column, Columns
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.record.record_filter import BatchRetention, BatchRetentionResult
@@ -83,27 +85,19 @@ class BatchFilter:
             return False
         return record.value is not None or self._retains_deletes(batch)
 
-    def kept_of(self, batch: RecordBatch, columns: Columns) -> list[bool]:
-        """`should_retain_record` for all records of a batch at once."""
+    def kept_of(self, batch: RecordBatch, columns: Columns) -> Column:
+        """`should_retain_record` for all records of a batch at once: a bool for each."""
         if self._discards_records:
-            return [False] * len(columns)
-        offsets = columns.offset.tolist()
-        latest = self.offset_map.latest_offset
-        if batch.is_control or (offsets and offsets[0] > latest):
-            return [True] * len(offsets)
-        retains_deletes = self._retains_deletes(batch)
-        newest = self.offset_map.offsets_of(columns)
-        has_key = (columns.key_size >= 0).tolist()
-        has_value = (columns.value_size >= 0).tolist()
-        kept = [
-            offset > latest or (keyed and offset >= new and (valued or retains_deletes))
-            for offset, new, keyed, valued in zip(offsets, newest, has_key, has_value, strict=True)
-        ]
-        if not all(has_key):
-            self.stats.invalid_messages_read += sum(
-                not keyed and offset <= latest
-                for offset, keyed in zip(offsets, has_key, strict=True)
-            )
+            return np.zeros(len(columns), bool)
+        if batch.is_control:
+            return np.ones(len(columns), bool)
+        is_new = columns.offset > self.offset_map.latest_offset
+        has_key = columns.key_size >= 0
+        self.stats.invalid_messages_read += int(np.count_nonzero(~has_key & ~is_new))
+        stays = has_key & (columns.offset >= self.offset_map.offsets_of(columns))
+        if not self._retains_deletes(batch):
+            stays &= columns.value_size >= 0
+        kept: Column = stays | is_new
         return kept
 
     def _retains_deletes(self, batch: RecordBatch) -> bool:

@@ -1,14 +1,16 @@
 """A chunk of a log without the records that a cleaning drops.
 
-A batch that stays whole is copied, one that goes is passed over; what lies between is for `record_filter`.
+A batch that stays whole is copied, one that goes is passed over, and one that loses records is written anew.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.record import default_records
-from engine.record.columns import Columns
+from engine.record.columns import Column, Columns
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.record.record_filter import (
@@ -19,7 +21,8 @@ from engine.record.record_filter import (
 )
 from engine.storage.cleaning.batch_filter import BatchFilter
 from engine.storage.cleaning.chunks import Chunk
-from engine.units import Timestamp
+from engine.storage.cleaning.rewritten_batch import rewrite
+from engine.units import NO_TIMESTAMP, Timestamp
 
 
 @dataclass(slots=True)
@@ -53,40 +56,47 @@ def filter_chunk(chunk: Chunk, by: BatchFilter) -> FilterResult:
         columns = chunk.columns(row, batch)
         result.messages_read += len(columns)
         kept = by.kept_of(batch, columns)
-        if not any(kept):
+        if not kept.any():
             if retention.batch_retention is BatchRetention.RETAIN_EMPTY:
-                _rewrite(batch, kept, retention, by, result)
-        elif all(kept) and _stays_as_it_is(batch, columns, retention):
-            result.output += batch.raw
-            last = batch.last_offset
-            result.add(batch.max_timestamp, last, last, len(kept), batch.size)
+                _put_by_records(batch, kept, retention, by, result)
+        elif batch.magic == default_records.MAGIC and not batch.is_control:
+            _put_by_columns(batch, columns, kept, by, result)
         else:
-            _rewrite(batch, kept, retention, by, result)
+            _put_by_records(batch, kept, retention, by, result)
     return result
 
 
-def _stays_as_it_is(batch: RecordBatch, columns: Columns, retention: BatchRetentionResult) -> bool:
-    """Whether a batch that keeps all its records needs no new format and no delete horizon."""
-    if batch.magic != default_records.MAGIC:
-        return False
-    if batch.delete_horizon_ms is not None:
-        return True
-    if retention.contains_marker_for_empty_txn:
-        return False
-    return bool((columns.value_size >= 0).all())
+def _put_by_columns(
+    batch: RecordBatch, columns: Columns, kept: Column, by: BatchFilter, result: FilterResult
+) -> None:
+    horizon = batch.delete_horizon_ms
+    needs_horizon = horizon is None and bool((columns.value_size[kept] < 0).any())
+    last = batch.last_offset
+    if kept.all() and not needs_horizon:
+        result.output += batch.raw
+        result.add(batch.max_timestamp, last, last, len(columns), batch.size)
+        return
+    if needs_horizon:
+        horizon = by.current_time + by.delete_retention_ms
+    made = rewrite(batch, columns, kept, horizon)
+    result.output += made.data
+    count = int(np.count_nonzero(kept))
+    of_max = last if made.max_timestamp != NO_TIMESTAMP else -1
+    result.add(made.max_timestamp, of_max, made.max_offset, count, len(made.data))
 
 
-def _rewrite(
+def _put_by_records(
     batch: RecordBatch,
-    kept: list[bool],
+    kept: Column,
     retention: BatchRetentionResult,
     by: BatchFilter,
     result: FilterResult,
 ) -> None:
-    decided = _Decided(by.current_time, by.delete_retention_ms, retention, kept)
+    """For what is rare: empty batches, markers, and batches of magic 0 and 1."""
+    decided = _Decided(by.current_time, by.delete_retention_ms, retention, kept.tolist())
     made = filter_to([batch], decided)
-    result.output += made.output
     if made.output:
+        result.output += made.output
         result.add(
             made.max_timestamp,
             made.offset_of_max_timestamp,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 
-from engine.coding.fixed_width import read_int32
-from engine.record.columns import Columns
-from engine.units import MAX_INT32, Offset
+import numpy as np
 
-BYTES_PER_ENTRY = 24
-"""A key's hash of 16 bytes and an offset of 8."""
-_HASH_SIZE = 16
-_HASH_PROBES = _HASH_SIZE - 4
-_EMPTY = bytes(_HASH_SIZE)
+from engine import kernel
+from engine.coding.hashed_slots import (
+    BYTES_PER_SLOT,
+    digest_of,
+    find_slot,
+    read_slot,
+    write_slot,
+)
+from engine.record.columns import Column, Columns
+from engine.units import Offset
+
 NOT_THERE = -1
 
 
@@ -28,7 +31,7 @@ class OffsetMap(ABC):
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._latest_offset: Offset = -1
+        self._latest_offset: Offset = NOT_THERE
 
     @property
     @abstractmethod
@@ -49,7 +52,7 @@ class OffsetMap(ABC):
 
     def clear(self) -> None:
         """Forget all keys."""
-        self._latest_offset = -1
+        self._latest_offset = NOT_THERE
 
     @property
     def latest_offset(self) -> Offset:
@@ -71,34 +74,26 @@ class OffsetMap(ABC):
         Returns:
             how many records were gone through: all, or those before the one that there was no room for.
         """
-        arena = columns.arena
-        table = columns.table
-        rows = zip(
-            *(table[name].tolist() for name in ("offset", "key_start", "key_size")), strict=True
-        )
-        for place, (offset, start, size) in enumerate(rows):
-            if size < 0 or offset < start_offset:
+        for place in range(len(columns)):
+            offset, key = int(columns.offset[place]), columns.key(place)
+            if key is None or offset < start_offset:
                 continue
             if self.size >= limit:
                 return place
-            self.put(arena[start : start + size], offset)
+            self.put(key, offset)
         return len(columns)
 
-    def offsets_of(self, columns: Columns) -> list[Offset]:
-        """The offset of each record's key; -1 for a key that was not put, and for null."""
-        arena = columns.arena
-        places = zip(columns.key_start.tolist(), columns.key_size.tolist(), strict=True)
-        return [
-            self.get(arena[start : start + size]) if size >= 0 else NOT_THERE
-            for start, size in places
-        ]
+    def offsets_of(self, columns: Columns) -> Column:
+        """The offset of each record's key, int64; -1 for a key that was not put, and for null."""
+        keys = map(columns.key, range(len(columns)))
+        found = (NOT_THERE if key is None else self.get(key) for key in keys)
+        return np.fromiter(found, np.int64, len(columns))
 
 
 class HashedOffsetMap(OffsetMap):
-    """Hashes of keys in a table of fixed size, as Kafka's SkimpyOffsetMap has them.
+    """Hashes of keys in a table of fixed size, as Kafka's SkimpyOffsetMap has them: see `hashed_slots`.
 
-    Two keys of the same MD5 are taken for one. A key is looked for where each four bytes of its hash say, then
-    slot by slot. Nothing can be taken out.
+    Two keys of the same MD5 are taken for one.
 
     Args:
         memory: bytes of the table.
@@ -108,11 +103,11 @@ class HashedOffsetMap(OffsetMap):
     """
 
     def __init__(self, memory: int) -> None:
-        slots = memory // BYTES_PER_ENTRY
+        slots = memory // BYTES_PER_SLOT
         if slots < 1:
-            raise ValueError(f"{memory} bytes hold no entry of {BYTES_PER_ENTRY} bytes")
+            raise ValueError(f"{memory} bytes hold no entry of {BYTES_PER_SLOT} bytes")
         super().__init__(slots)
-        self._table = bytearray(slots * BYTES_PER_ENTRY)
+        self._table = bytearray(slots * BYTES_PER_SLOT)
         self._size = 0
 
     @property
@@ -122,37 +117,19 @@ class HashedOffsetMap(OffsetMap):
 
     def put(self, key: bytes | memoryview, offset: Offset) -> None:
         """Note the offset of a key; ValueError when the table is full."""
-        if self._size >= self.slots:
+        digest = digest_of(key)
+        slot = find_slot(self._table, digest) if self._size < self.slots else None
+        if slot is None:
             raise ValueError(f"the offset map is full: {self._size} of {self.slots} slots")
-        digest = _hash(key)
-        table = self._table
-        attempt = 0
-        while True:
-            place = self._place(digest, attempt)
-            found = table[place : place + _HASH_SIZE]
-            if found == digest:
-                break
-            if found == _EMPTY:
-                table[place : place + _HASH_SIZE] = digest
-                self._size += 1
-                break
-            attempt += 1
-        table[place + _HASH_SIZE : place + BYTES_PER_ENTRY] = offset.to_bytes(8, "big", signed=True)
+        place, is_there = slot
+        write_slot(self._table, place, digest, offset)
+        self._size += not is_there
         self._latest_offset = offset
 
     def get(self, key: bytes | memoryview) -> Offset:
         """The offset of a key, -1 when it was not put."""
-        digest = _hash(key)
-        table = self._table
-        for attempt in range(self.slots + _HASH_PROBES):
-            place = self._place(digest, attempt)
-            found = table[place : place + _HASH_SIZE]
-            if found == digest:
-                number = table[place + _HASH_SIZE : place + BYTES_PER_ENTRY]
-                return int.from_bytes(number, "big", signed=True)
-            if found == _EMPTY:
-                break
-        return NOT_THERE
+        slot = find_slot(self._table, digest_of(key))
+        return read_slot(self._table, slot[0]) if slot is not None and slot[1] else NOT_THERE
 
     def clear(self) -> None:
         """Forget all keys."""
@@ -160,11 +137,16 @@ class HashedOffsetMap(OffsetMap):
         self._size = 0
         self._table[:] = bytes(len(self._table))
 
-    def _place(self, digest: bytes, attempt: int) -> int:
-        """Where the table is looked at next: each int32 of the hash first, then slot after slot."""
-        probe = read_int32(digest, min(attempt, _HASH_PROBES)) & MAX_INT32
-        return (probe + max(0, attempt - _HASH_PROBES)) % self.slots * BYTES_PER_ENTRY
+    def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
+        """As `OffsetMap.put_keys`, at once."""
+        limit = min(limit, self.slots)
+        seen, self._size, latest = kernel.put_keys(
+            self._table, self._size, limit, columns, start_offset
+        )
+        if latest != NOT_THERE:
+            self._latest_offset = latest
+        return seen
 
-
-def _hash(key: bytes | memoryview) -> bytes:
-    return hashlib.md5(key, usedforsecurity=False).digest()
+    def offsets_of(self, columns: Columns) -> Column:
+        """As `OffsetMap.offsets_of`, at once."""
+        return kernel.offsets_of(self._table, columns)

@@ -1,0 +1,50 @@
+"""A table of hashes in a buffer of fixed size: slots of 24 bytes, a key's MD5 and a big-endian number.
+
+A key belongs where each four bytes of its hash say, one after the other, or else into the slots that follow the last
+of these, round and round: the first that is its own or empty. A slot of zeros is empty. Nothing is taken out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from engine.coding.fixed_width import read_int32, read_int64
+from engine.coding.layout import Buffer
+
+BYTES_PER_SLOT = 24
+_DIGEST_SIZE = 16
+_LAST_PROBE = _DIGEST_SIZE - 4
+_EMPTY = bytes(_DIGEST_SIZE)
+
+
+def digest_of(key: Buffer) -> bytes:
+    """What stands for a key; two keys with the same are taken for one."""
+    return hashlib.md5(key, usedforsecurity=False).digest()
+
+
+def find_slot(slots: bytearray, digest: bytes) -> tuple[int, bool] | None:
+    """Where the slot of a hash begins, or the empty one that it belongs into; and whether it is its own.
+
+    None when there is neither.
+    """
+    count = len(slots) // BYTES_PER_SLOT
+    for attempt in range(count + _LAST_PROBE):
+        at = min(attempt, _LAST_PROBE)
+        probe = (read_int32(digest, at) & 0x7FFFFFFF) + attempt - at
+        place = probe % count * BYTES_PER_SLOT
+        found = slots[place : place + _DIGEST_SIZE]
+        if found == digest:
+            return place, True
+        if found == _EMPTY:
+            return place, False
+    return None
+
+
+def read_slot(slots: bytearray, place: int) -> int:
+    """The number in a slot."""
+    return read_int64(slots, place + _DIGEST_SIZE)
+
+
+def write_slot(slots: bytearray, place: int, digest: bytes, number: int) -> None:
+    """Fill a slot."""
+    slots[place : place + BYTES_PER_SLOT] = digest + number.to_bytes(8, "big", signed=True)
