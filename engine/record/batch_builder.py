@@ -21,6 +21,7 @@ from engine.record.batch_body import LOG_OVERHEAD
 from engine.record.default_records import BatchHeader
 from engine.record.encoding import (
     batch_overhead,
+    check_producer,
     encode_batch,
     encode_message,
     encode_record,
@@ -412,7 +413,15 @@ class BatchBuilder:
             raise StateError("an aborted batch is not closed")
         if self._built is not None:
             return
-        self._check_producer()
+        check_producer(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            is_transactional=self.is_transactional,
+            is_control=self.is_control_batch,
+        )
+        if self.producer_id != NO_PRODUCER_ID and self.magic < default_records.MAGIC:
+            raise ValueError(f"records of magic {self.magic} know no producers")
         self.close_for_appends()
         section = self._section or b""
         if self.record_count == 0:
@@ -436,18 +445,6 @@ class BatchBuilder:
     def buffer(self) -> bytes:
         """What was there before, and what was built since, if it was."""
         return bytes(self._initial) + (b"" if self._built is None else self._built.buffer)
-
-    def _check_producer(self) -> None:
-        if self.is_transactional and self.producer_id == NO_PRODUCER_ID:
-            raise ValueError("a transactional batch needs a producer id")
-        if self.producer_id == NO_PRODUCER_ID:
-            return
-        if self.producer_epoch == NO_PRODUCER_EPOCH:
-            raise ValueError("the batch of a producer needs its epoch")
-        if self.base_sequence < 0 and not self.is_control_batch:
-            raise ValueError(f"the base sequence {self.base_sequence} is negative")
-        if self.magic < default_records.MAGIC:
-            raise ValueError(f"records of magic {self.magic} know no producers")
 
     def _header(self) -> BatchHeader:
         is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME

@@ -306,6 +306,13 @@ class DefaultRecordBatch(BatchBody):
 
         return self._walk(make, budgets)
 
+    def inflated(self, budgets: Budgets = DEFAULT_BUDGETS) -> memoryview:
+        """The encoded records without the codec. DecompressionError, LimitExceededError, UnsupportedCodecError."""
+        view, damage = self._inflated(budgets)
+        if damage is not None:
+            raise damage
+        return view
+
     def _placing(self) -> Callable[[RecordFields], tuple[int, int, int]]:
         """What gives a record its offset, timestamp and sequence number."""
         base_offset, base_timestamp = self.header.base_offset, self.header.base_timestamp

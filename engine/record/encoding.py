@@ -26,7 +26,7 @@ from engine.record.batch_body import LOG_OVERHEAD
 from engine.record.default_records import BatchHeader
 from engine.record.legacy_records import MessageHeader0, MessageHeader1
 from engine.record.record import Header
-from engine.units import NO_TIMESTAMP, Offset, Timestamp
+from engine.units import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, Offset, Timestamp
 
 BATCH_OVERHEAD = default_records.HEADER.size
 RECORD_OVERHEAD = 21
@@ -112,6 +112,25 @@ def _size_of_headers(headers: Sequence[Header]) -> int:
     return size_of_varint(len(headers)) + sum(
         _size_of(header.key) + _size_of(header.value) for header in headers
     )
+
+
+def check_producer(
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    is_transactional: bool,
+    is_control: bool,
+) -> None:
+    """ValueError for a producer's state that no batch can have."""
+    if is_transactional and producer_id == NO_PRODUCER_ID:
+        raise ValueError("a transactional batch needs a producer id")
+    if producer_id == NO_PRODUCER_ID:
+        return
+    if producer_epoch == NO_PRODUCER_EPOCH:
+        raise ValueError("the batch of a producer needs its epoch")
+    if base_sequence < 0 and not is_control:
+        raise ValueError(f"the base sequence {base_sequence} is negative")
 
 
 def encode_batch(header: BatchHeader, records: Buffer = b"") -> bytearray:

@@ -6,15 +6,18 @@ with its offsets, its producer and its codec. A batch of older magic always is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import compress
 from typing import NamedTuple, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.errors import StateError
 from engine.record import default_records
 from engine.record.attributes import TimestampType
+from engine.record.batch_rewrite import rewrite_batch
+from engine.record.default_records import DefaultRecordBatch
 from engine.record.encoding import BATCH_OVERHEAD, encode_empty_batch
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
@@ -100,17 +103,57 @@ class FilterResult:
         self.messages_retained += messages
         self.bytes_retained += size
 
+    def add_whole(self, batch: RecordBatch, messages: int) -> None:
+        """Copy a batch that stays as it is."""
+        self.output += batch.raw
+        last = batch.last_offset
+        self.add(batch.max_timestamp, last, last, messages, batch.size)
 
-class _Kept(NamedTuple):
-    """The records of a batch that stay."""
+    def add_rewritten(
+        self,
+        batch: DefaultRecordBatch,
+        stays: Sequence[bool],
+        max_offset: Offset,
+        horizon: Timestamp | None,
+        budgets: Budgets = DEFAULT_BUDGETS,
+    ) -> None:
+        """Write a batch anew with the records that stay, one at least; they were decoded before.
 
-    records: list[Record]
-    is_whole: bool
-    has_tombstones: bool
+        Args:
+            batch: of magic 2.
+            stays: for each record, whether it does.
+            max_offset: of the last that does.
+            horizon: the delete horizon that the batch gets now; None leaves it the one it has.
+            budgets: what the batch may inflate to.
 
-    @property
-    def max_offset(self) -> Offset:
-        return max((record.offset for record in self.records), default=-1)
+        Raises:
+            The errors of `rewrite_batch`.
+        """
+        if horizon is None:
+            horizon = batch.delete_horizon_ms
+        data, timestamp = rewrite_batch(batch, stays, horizon, budgets)
+        self.output += data
+        known = -1 if timestamp == NO_TIMESTAMP else batch.last_offset
+        self.add(timestamp, known, max_offset, sum(stays), len(data))
+
+    def add_empty(self, batch: RecordBatch) -> None:
+        """Write the header of a batch without its records. StateError before magic 2."""
+        if batch.magic != default_records.MAGIC:
+            raise StateError(f"a batch of magic {batch.magic} is not kept empty")
+        last = batch.last_offset
+        self.output += encode_empty_batch(
+            base_offset=batch.base_offset,
+            last_offset=last,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            partition_leader_epoch=batch.leader_epoch,
+            timestamp_type=batch.timestamp_type,
+            timestamp=batch.max_timestamp,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+        )
+        self.add(batch.max_timestamp, last, last, 0, BATCH_OVERHEAD)
 
 
 def filter_to(
@@ -140,99 +183,65 @@ def filter_to(
         result.bytes_read += batch.size
         if retention is BatchRetention.DELETE:
             continue
-        kept = _kept_of(batch, record_filter, result, budgets)
-        if kept.records:
-            _write(batch, kept, record_filter, result, is_marker_for_empty=is_marker_for_empty)
+        records = list(batch.records(budgets))
+        stays = [record_filter.should_retain_record(batch, record) for record in records]
+        result.messages_read += len(records)
+        if any(stays):
+            retained = list(compress(records, stays))
+            horizon = _new_horizon(batch, retained, record_filter, is_marker_for_empty)
+            _write(batch, retained, stays, horizon, result, budgets)
         elif retention is BatchRetention.RETAIN_EMPTY:
-            _write_empty(batch, result)
+            result.add_empty(batch)
         if capacity is not None and len(result.output) > capacity:
             break
     return result
 
 
-def _kept_of(
-    batch: RecordBatch, record_filter: RecordFilter, result: FilterResult, budgets: Budgets
-) -> _Kept:
-    records: list[Record] = []
-    read = 0
-    has_tombstones = False
-    for record in batch.records(budgets):
-        read += 1
-        if record_filter.should_retain_record(batch, record):
-            records.append(record)
-            has_tombstones = has_tombstones or record.value is None
-    result.messages_read += read
-    is_whole = len(records) == read and batch.magic == default_records.MAGIC
-    return _Kept(records, is_whole, has_tombstones)
+def _new_horizon(
+    batch: RecordBatch, retained: list[Record], record_filter: RecordFilter, is_marker: bool
+) -> Timestamp | None:
+    """The delete horizon that a batch gets now, if it gets one."""
+    if batch.delete_horizon_ms is not None:
+        return None
+    if is_marker or any(record.value is None for record in retained):
+        return record_filter.current_time + record_filter.delete_retention_ms
+    return None
 
 
 def _write(
     batch: RecordBatch,
-    kept: _Kept,
-    record_filter: RecordFilter,
+    retained: list[Record],
+    stays: list[bool],
+    horizon: Timestamp | None,
     result: FilterResult,
-    *,
-    is_marker_for_empty: bool,
+    budgets: Budgets,
 ) -> None:
-    horizon = batch.delete_horizon_ms
-    needs_horizon = (kept.has_tombstones or is_marker_for_empty) and horizon is None
-    if kept.is_whole and not needs_horizon:
-        result.output += batch.raw
-        last = batch.last_offset
-        result.add(batch.max_timestamp, last, last, len(kept.records), batch.size)
-        return
-    if needs_horizon:
-        horizon = record_filter.current_time + record_filter.delete_retention_ms
-    builder = _rebuild(batch, kept.records, horizon)
-    records = builder.build()
-    result.output += records.buffer
-    timestamp, offset = builder.info
-    result.add(timestamp, offset, kept.max_offset, len(kept.records), records.size)
+    largest = retained[-1].offset
+    if not isinstance(batch, DefaultRecordBatch):
+        builder = _converted(batch, retained, horizon)
+        records = builder.build()
+        result.output += records.buffer
+        result.add(*builder.info, largest, len(retained), records.size)
+    elif horizon is None and all(stays):
+        result.add_whole(batch, len(retained))
+    else:
+        result.add_rewritten(batch, stays, largest, horizon, budgets)
 
 
-def _rebuild(
+def _converted(
     batch: RecordBatch, records: list[Record], horizon: Timestamp | None
 ) -> RecordsBuilder:
-    """The batch again with these records only. Magic 0 has no timestamps, so they are -1 and «created»."""
-    is_current = batch.magic == default_records.MAGIC
+    """Records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they are -1 and «created»."""
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     builder = RecordsBuilder(
         compression=batch.compression,
         timestamp_type=(
             TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME
         ),
-        base_offset=batch.base_offset if is_current else records[0].offset,
+        base_offset=records[0].offset,
         log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        is_transactional=batch.is_transactional,
-        is_control_batch=batch.is_control,
-        partition_leader_epoch=batch.leader_epoch,
         delete_horizon_ms=horizon,
     )
     for record in records:
         builder.append_record(record)
-    if is_current:
-        # The last sequence number follows from it: without it the producer's next batch would be refused.
-        builder.override_last_offset(batch.last_offset)
     return builder
-
-
-def _write_empty(batch: RecordBatch, result: FilterResult) -> None:
-    if batch.magic != default_records.MAGIC:
-        raise StateError(f"a batch of magic {batch.magic} is not kept empty")
-    last = batch.last_offset
-    result.output += encode_empty_batch(
-        base_offset=batch.base_offset,
-        last_offset=last,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        partition_leader_epoch=batch.leader_epoch,
-        timestamp_type=batch.timestamp_type,
-        timestamp=batch.max_timestamp,
-        is_transactional=batch.is_transactional,
-        is_control=batch.is_control,
-    )
-    result.add(batch.max_timestamp, last, last, 0, BATCH_OVERHEAD)
