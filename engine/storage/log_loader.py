@@ -225,14 +225,22 @@ class LogLoader:
         self._segments.add(segment)
 
     def _check_segment(self, segment: WritableSegment, *, time_index_newly_created: bool) -> None:
+        """Make the indexes of a segment again that lacks one, or whose transaction index is damaged.
+
+        An empty time index would do for Kafka, and hide the segment's records from looks by time.
+        """
         try:
             segment.sanity_check(time_index_newly_created)
+            if not time_index_newly_created or not segment.size:
+                return
+            log.error("%r has no time index; its indexes are made again", segment)
         except FileNotFoundError:
             log.error("%r has no offset index; its indexes are made again", segment)
-            self._recover_segment(segment)
         except CorruptIndexError as error:
             log.warning("the indexes of %r are made again: %s", segment, error)
-            self._recover_segment(segment)
+        self._recover_segment(segment)
+        segment.flush()  # it may lie below the recovery point
+        self._disk.sync_folder(self._folder)
 
     def _open(self, base_offset: Offset, *, file_already_exists: bool = False) -> WritableSegment:
         fresh = not file_already_exists
