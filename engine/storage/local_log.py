@@ -312,14 +312,7 @@ class LocalLog:
                     f"{self.topic_partition} cannot roll at {new_offset}: there is"
                     f" {self.segments.get(new_offset)!r}"
                 )
-            log.warning(
-                "%s rolls at %d, where its active segment is and has no records; it has %d and %d"
-                " index entries",
-                self.topic_partition,
-                new_offset,
-                active.offset_index.entries,
-                active.time_index.entries,
-            )
+            log.warning("%s rolls where its empty active segment is", self.topic_partition)
             return self.create_and_delete_segment(new_offset, active, True, "the log rolled")
         if active is not None and new_offset < active.base_offset:
             raise StateError(
