@@ -29,12 +29,7 @@ from engine.storage.log_folder_names import (
     log_stray_dir_name,
     parse_topic_partition_name,
 )
-from engine.storage.segment_files import (
-    log_path,
-    offset_index_path,
-    time_index_path,
-    transaction_index_path,
-)
+from engine.storage.segment_files import delete_files_if_exist
 from engine.storage.segment_replacement import (
     SplitSegmentResult,
     create_new_cleaned_segment,
@@ -318,10 +313,8 @@ class LocalLog:
             raise StateError(
                 f"{self.topic_partition} cannot roll at {new_offset}, below its active {active!r}"
             )
-        for path_of in (log_path, offset_index_path, time_index_path, transaction_index_path):
-            path = path_of(self.folder, new_offset)
-            if self._disk.remove(path, missing_ok=True):
-                log.warning("%s was in the way of a new segment and is gone", path)
+        for path in delete_files_if_exist(self.folder, new_offset, disk=self._disk):
+            log.warning("%s was in the way of a new segment and is gone", path)
         if active is not None:
             active.on_become_inactive_segment()
             if self.recovery_point >= new_offset:  # no flush comes after what was changed just now

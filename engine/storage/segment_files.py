@@ -48,10 +48,11 @@ def transaction_index_path(folder: StrPath, base_offset: Offset, suffix: str = "
 
 def delete_files_if_exist(
     folder: StrPath, base_offset: Offset, suffix: str = "", *, disk: Disk = DISK
-) -> None:
-    """Remove what there is of a segment that is not open; the records go last."""
-    for path_of in (offset_index_path, time_index_path, transaction_index_path, log_path):
-        disk.remove(path_of(folder, base_offset, suffix), missing_ok=True)
+) -> list[str]:
+    """Remove what there is of a segment that is not open, the records last; the paths that were there."""
+    kinds = (offset_index_path, time_index_path, transaction_index_path, log_path)
+    paths = [path_of(folder, base_offset, suffix) for path_of in kinds]
+    return [path for path in paths if disk.remove(path, missing_ok=True)]
 
 
 def replace_suffix(path: str, old: str, new: str) -> str:
