@@ -71,6 +71,12 @@ class LeaderEpochs(RuleBasedStateMachine):
         if changed:
             self.file = dict(self.model)
 
+    @rule(epochs=st.integers(1, 2), records=st.integers(0, 3))
+    def change_leader(self, epochs: int, records: int) -> None:
+        epoch = max(self.model, default=-1) + epochs
+        offset = min(max(self.model.values(), default=0) + records, 9)
+        self.assign(epoch, offset)
+
     @rule(entries=st.lists(st.builds(EpochEntry, EPOCHS, OFFSETS), max_size=5))
     def assign_several(self, entries: list[EpochEntry]) -> None:
         for entry in entries:
@@ -153,8 +159,12 @@ class LeaderEpochs(RuleBasedStateMachine):
         assert self.cache.latest_epoch == max(self.model, default=None)
         assert self.cache.earliest_entry == min(self.cache.epoch_entries, default=None)
 
-    @rule(epoch=st.integers(-2, 8), end=OFFSETS)
-    def look_up_an_epoch(self, epoch: int, end: int) -> None:
+    @invariant()
+    def every_epoch_is_found(self) -> None:
+        for epoch in range(-2, max(self.model, default=0) + 2):
+            self.look_up_epoch(epoch, 11)
+
+    def look_up_epoch(self, epoch: int, end: int) -> None:
         below = max((e for e in self.model if e < epoch), default=None)
         above = min((e for e in self.model if e > epoch), default=None)
         assert self.cache.previous_epoch(epoch) == below
@@ -168,15 +178,15 @@ class LeaderEpochs(RuleBasedStateMachine):
             expected = (known, self.model[above])
         assert self.cache.end_offset_for(epoch, end) == expected
 
-    @rule(offset=ANY_OFFSET)
-    def look_up_an_offset(self, offset: int) -> None:
-        expected = max((e for e, o in self.model.items() if o <= offset), default=None)
-        assert self.cache.epoch_for_offset(offset) == expected
-
-    @rule(start=ANY_OFFSET, end=ANY_OFFSET)
-    def look_up_a_range(self, start: int, end: int) -> None:
-        expected = {e: o for e, o in self.begun_at(start).items() if end < 0 or o < end}
-        assert dict(self.cache.epoch_entries_in_range(start, end)) == expected
+    @invariant()
+    def every_offset_and_range_is_found(self) -> None:
+        for start in range(-2, 11):
+            epoch = max((e for e, o in self.model.items() if o <= start), default=None)
+            assert self.cache.epoch_for_offset(start) == epoch
+            begun = self.begun_at(start)
+            for end in range(-2, 11, 3):
+                expected = {e: o for e, o in begun.items() if end < 0 or o < end}
+                assert dict(self.cache.epoch_entries_in_range(start, end)) == expected
 
 
 TestLeaderEpochs = LeaderEpochs.TestCase
