@@ -12,7 +12,13 @@ import zstandard
 from hypothesis import given, strategies as st
 
 from engine.coding import codec_libraries
-from engine.coding.compression import MAX_PARTS, CompressionType, compress, decompress
+from engine.coding.compression import (
+    MAX_PARTS,
+    Compression,
+    CompressionType,
+    compress,
+    decompress,
+)
 from engine.errors import DecompressionError, LimitExceededError, UnsupportedCodecError
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
@@ -191,3 +197,30 @@ def test_levels_change_the_size_and_not_the_content():
             assert decompress(codec, packed, limit=LIMIT) == TEXT
             sizes.append(len(packed))
         assert all(small < large for large, small in itertools.pairwise(sizes))
+
+
+@pytest.mark.parametrize("level", [None, 1, 3, 9, 12, 17])
+@pytest.mark.parametrize("data", [MIXED, b"", b"\x01", b"a" * 65536, MIXED[-65536:]])
+def test_lz4_comes_back_from_every_level(level, data):
+    made = compress(LZ4, data, level=level)
+    assert decompress(LZ4, made, limit=LIMIT) == data
+
+
+def test_the_slow_levels_of_lz4_find_more_than_the_default():
+    sizes = [len(compress(LZ4, TEXT, level=level)) for level in (17, 12, 3, 9)]
+    assert sizes == sorted(sizes)
+    assert sizes[1] < sizes[3]
+    assert compress(LZ4, TEXT, level=9) == compress(LZ4, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"), [(NONE, 1), (SNAPPY, 1), (GZIP, 0), (GZIP, -2), (LZ4, 0), (ZSTD, 23)]
+)
+def test_a_level_that_a_codec_has_not_is_refused(codec, level):
+    with pytest.raises(ValueError, match=codec.name.lower()):
+        Compression(codec, level)
+
+
+@pytest.mark.parametrize(("codec", "level"), [(GZIP, -1), (LZ4, 9), (ZSTD, -131072), (NONE, None)])
+def test_a_level_that_a_codec_has_is_taken(codec, level):
+    assert Compression(codec, level).level == level

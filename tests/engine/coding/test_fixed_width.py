@@ -12,6 +12,7 @@ from engine.coding.fixed_width import (
     read_uint16,
     read_uint32,
     read_uint32_le,
+    write_uint32_le,
 )
 
 READERS = [
@@ -32,3 +33,12 @@ def test_a_number_reads_at_its_position_and_not_past_the_end(read, letter, value
     assert read(memoryview(b"x" + data), 1) == value
     with pytest.raises(struct.error):
         read(data, 1)
+
+
+def test_a_number_is_not_written_past_the_end():
+    buffer = bytearray(5)
+    with pytest.raises(struct.error):
+        write_uint32_le(buffer, 2, 1)
+    assert buffer == bytes(5)
+    write_uint32_le(buffer, 1, -2)
+    assert read_uint32_le(buffer, 1) == 2**32 - 2
