@@ -276,8 +276,11 @@ def served_from(log: UnifiedLog, start: int, isolation: str) -> list[list[Any]]:
     return records
 
 
-def control_type_of(batch: RecordBatch) -> ControlRecordType:
-    return parse_control_key(next(iter(batch.records())).key).type
+def control_type_of(batch: RecordBatch) -> ControlRecordType | None:
+    """None for a batch that a cleaner has emptied."""
+    for record in batch.records():
+        return parse_control_key(record.key).type
+    return None
 
 
 def _facts(record: Record) -> list[Any]:

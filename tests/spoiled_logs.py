@@ -28,7 +28,7 @@ class Spoiler:
             self._add_noise,
             self._remove_an_index,
             self._cut_an_index,
-            self._fill_an_index_with_noise,
+            self._overwrite_an_index,
             self._remove_a_snapshot,
             self._spoil_a_snapshot,
             self._leave_an_index_without_a_log,
@@ -69,17 +69,21 @@ class Spoiler:
             file.write(self.random.randbytes(self.random.choice([3, 61, 500])))
 
     def _remove_an_index(self) -> None:
-        if found := self._one(".index", ".timeindex"):
+        # Where only the time index is gone, a broker goes on with an empty one; the engine makes it again.
+        if found := self._one(".index"):
             found.unlink()
+            if self.random.random() < 0.5:
+                found.with_suffix(".timeindex").unlink(missing_ok=True)
 
     def _cut_an_index(self) -> None:
         if found := self._one(".index", ".timeindex", ".txnindex"):
             data = found.read_bytes()[:2000]
             found.write_bytes(data[: self.random.randrange(len(data) + 1)])
 
-    def _fill_an_index_with_noise(self) -> None:
+    def _overwrite_an_index(self) -> None:
         if found := self._one(".index", ".timeindex"):
-            found.write_bytes(self.random.randbytes(self.random.choice([24, 96])))
+            # Noise that passes a broker's sanity check would lead its readers astray.
+            found.write_bytes(self.random.choice([b"\0", b"\xff"]) * 24)
 
     def _remove_a_snapshot(self) -> None:
         if found := self._one(".snapshot"):

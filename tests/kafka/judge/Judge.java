@@ -197,8 +197,10 @@ public class Judge {
                     open.add(aborted.poll().producerId());
                 }
                 if (batch.isControlBatch()) {
-                    if (ControlRecordType.parse(batch.iterator().next().key()) == ControlRecordType.ABORT) {
-                        open.remove(batch.producerId());
+                    for (Record marker : batch) { // none in a batch that a cleaner has emptied
+                        if (ControlRecordType.parse(marker.key()) == ControlRecordType.ABORT) {
+                            open.remove(batch.producerId());
+                        }
                     }
                 } else if (!batch.isTransactional() || !open.contains(batch.producerId())) {
                     for (Record record : batch) {
