@@ -31,10 +31,10 @@ class Answer(NamedTuple):
 
 
 class Peer:
-    """One JVM that runs bench_peer/KafkaPeer.java; a context manager."""
+    """One JVM that runs a file of bench_peer; a context manager."""
 
-    def __init__(self) -> None:
-        command = jars.java_command(jars.CURRENT, str(SOURCES / "KafkaPeer.java"), options=OPTIONS)
+    def __init__(self, source: str = "KafkaPeer.java") -> None:
+        command = jars.java_command(jars.CURRENT, str(SOURCES / source), options=OPTIONS)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )

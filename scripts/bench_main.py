@@ -19,6 +19,7 @@ import bench_decode
 import bench_jvm
 import bench_lookup
 import bench_mount
+import bench_write
 from bench_report import Report
 
 from engine import kernel
@@ -35,6 +36,8 @@ GROUPS = (
     "mount",
     "listing",
     "memory",
+    "append",
+    "recover",
 )
 
 
@@ -76,6 +79,8 @@ def plan(
         "mount": lambda: bench_mount.run(report, options.size),
         "listing": lambda: bench_mount.run_listing(report, options.names),
         "memory": lambda: bench_mount.run_memory(report, options.partitions),
+        "append": lambda: bench_write.run_append(report, options.size),
+        "recover": lambda: bench_write.run_recover(report, options.size),
     }
 
 

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _COPY_CHUNK = 1024 * 1024
-_SCRATCH = 256
 
 
 class WritableSegment(SegmentReading):
@@ -249,7 +248,11 @@ class WritableSegment(SegmentReading):
         if not records.size:
             return
         position = self.log.size
-        self._ensure_in_range(largest_offset)
+        offset_index = self.offset_index
+        if not offset_index.can_append_offset(largest_offset):
+            raise OffsetOverflowError(
+                f"offset {largest_offset} is too far from the base offset of {self.log.path}"
+            )
         self.log.append(records)
         largest = self.max_timestamp_and_offset_so_far
         for last_offset, max_timestamp, size in batch_heads(records):
@@ -257,7 +260,7 @@ class WritableSegment(SegmentReading):
                 largest = TimestampOffset(max_timestamp, last_offset)
                 self._max_timestamp_and_offset = largest
             if self._bytes_since_last_index_entry > self.index_interval_bytes:
-                self.offset_index.append(last_offset, position)
+                offset_index.append(last_offset, position)
                 self.time_index.maybe_append(*largest)
                 self._bytes_since_last_index_entry = 0
             position += size
@@ -307,12 +310,6 @@ class WritableSegment(SegmentReading):
                     completed.last_offset,
                     last_stable_offset,
                 )
-            )
-
-    def _ensure_in_range(self, offset: Offset) -> None:
-        if not self.can_hold(offset):
-            raise OffsetOverflowError(
-                f"offset {offset} is too far from the base offset of {self.log.path}"
             )
 
     # Recovering and truncating
