@@ -121,6 +121,7 @@ class Driver:
         self.recording = disk.recording if isinstance(disk, RecordingDisk) else None
         self.current: list[Batch] = []
         self.promise = Promise(0, 0, (self.current,))
+        self.not_whole_below = 0
         self.epoch = 0
         self.sequences: dict[int, int] = {}
         self.in_transaction: set[int] = set()
@@ -140,8 +141,11 @@ class Driver:
         """Say what may be undone from now on, and afterwards what is on the device."""
         self.say(self.promise._replace(**{"exact": False, **loosened}))  # type: ignore[arg-type]
         yield
-        stable = max(self.promise.stable, self.log.recovery_point)
-        self.say(self.promise._replace(stable=stable, start=self.log.log_start_offset))
+        stable = self.promise.stable
+        if self.log.recovery_point > self.log.log_start_offset:  # else the log start moved it
+            stable = max(stable, self.log.recovery_point)
+        start = max(self.log.log_start_offset, self.not_whole_below)
+        self.say(self.promise._replace(stable=stable, start=start))
 
     # -- life
 
@@ -316,7 +320,7 @@ class Driver:
     def replace(self, count: int) -> None:
         """Put one segment in the place of the oldest ones, with the same batches."""
         old = self.log.segments[:-1][:count]
-        if not old or sum(segment.size for segment in old) > MAX_INT32:
+        if not old or sum(segment.size for segment in old) > 2 * self.config.segment_size:
             return
         with self._doing():
             new = create_new_cleaned_segment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.crash.driver import Driver
 from tests.crash.failing import FailingDisk, Failures
 from tests.crash.judge import judge_folder, quiet
 from tests.crash.scenarios import SCENARIOS, write_overflowed
+
+CODES = (errno.EIO, errno.ENOSPC, errno.EROFS)
 
 
 def begin(name: str, root: Path, failures: Failures) -> tuple[Driver, Callable[[Driver], None]]:

@@ -1,5 +1,7 @@
 """Many crashes: `python -m tests.crash.soak --states 10000 --seed 1`.
 
+`--faults 5000` lets calls fail instead.
+
 Each round records one of the scenarios or a random walk, and loads what crashes at random moments of it leave.
 A part of them is loaded on a recording disk in turn, for crashes of the recovery itself.
 """
@@ -18,6 +20,8 @@ from random import Random
 
 from engine.disk import DISK
 from tests.crash.driver import Driver, Promise, batches_in, open_log
+from tests.crash.failing import Failures
+from tests.crash.faults import CODES, count_calls, try_fault
 from tests.crash.judge import judge_state, promise_at, quiet
 from tests.crash.recording import (
     Recording,
@@ -59,19 +63,23 @@ def record(name: str, root: Path, random: Random) -> Recording:
     return driver.recording
 
 
-def record_recovery(state: State, root: Path, random: Random) -> Recording:
-    """Load what a crash left, and go on. Whatever crashes meanwhile must leave what the loading finds."""
+def record_recovery(state: State, start: int, root: Path, random: Random) -> Recording:
+    """Load what a crash left, and go on. Whatever crashes meanwhile must leave what the loading finds.
+
+    What lies below `start` need not be whole.
+    """
     materialize(state.tree, root)
     shutil.copytree(root, root.with_name("copy"))
     with quiet():
         found = open_log(root.with_name("copy"), DISK).log
-        promise = Promise(
-            found.log_end_offset, found.log_start_offset, (batches_in(found),), exact=True
-        )
+        start = max(start, found.log_start_offset)
+        promise = Promise(found.log_end_offset, start, (batches_in(found),), exact=True)
         found.close_handlers()
         shutil.rmtree(root.with_name("copy"))
         driver = Driver(root, RecordingDisk(root))
         driver.say(promise)
+        driver.not_whole_below = start
+        driver.now += 10_000_000  # times go on ascending
         driver.open()
         driver.epoch = driver.log.latest_epoch or 0
         for _ in range(random.randrange(6)):
@@ -113,7 +121,7 @@ def soak(seed: int, count: int, *, only: str | None = None, say: bool = True) ->
                     failures.append(report(seed, number, name, recording, state, found))
                 elif random.random() < 0.05 and done < count:
                     done += 1
-                    found = recover_twice(state, work, random)
+                    found = recover_twice(state, promise.start, work, random)
                     failures += [f"{each}\n  after {state.what}" for each in found]
                 seen[name] += 1
         finally:
@@ -129,10 +137,10 @@ def soak(seed: int, count: int, *, only: str | None = None, say: bool = True) ->
     return failures
 
 
-def recover_twice(state: State, work: Path, random: Random) -> list[str]:
+def recover_twice(state: State, start: int, work: Path, random: Random) -> list[str]:
     """Crash while the recovery of a crash is under way."""
     root = work / "again"
-    recording = record_recovery(state, root, random)
+    recording = record_recovery(state, start, root, random)
     shutil.rmtree(root)
     in_order = random.random() < 0.5
     again = random_state(
@@ -140,6 +148,35 @@ def recover_twice(state: State, work: Path, random: Random) -> list[str]:
     )
     found = judge_state(again, promise_at(recording, again.crash), work)
     return [report(0, 0, "recovery", recording, again, found)] if found else []
+
+
+def soak_faults(seed: int, count: int, *, only: str | None = None, say: bool = True) -> list[str]:
+    """Run `count` times into a failing call, each of each scenario in turn; what was wrong, one text each."""
+    failures: list[str] = []
+    random = Random(seed)
+    work = work_folder()
+    try:
+        turns = [
+            (name, code, number)
+            for name in ([only] if only else SCENARIOS)
+            for code in CODES
+            for number in range(count_calls(name, work / f"{name}-{code}", code))
+        ]
+        random.shuffle(turns)
+        for at, (name, code, number) in enumerate(turns[:count]):
+            failing = Failures(number, code, sticky=bool(random.randrange(2)))
+            found = try_fault(name, work / str(at), failing)
+            shutil.rmtree(work / str(at))
+            if found:
+                what = f"{failing.struck}, call {number}, errno {code}, sticky {failing.sticky}"
+                failures.append(f"seed {seed} {name}: {what}\n  " + "\n  ".join(found[:4]))
+                if say:
+                    print(failures[-1], flush=True)
+        if say:
+            print(f"{min(count, len(turns))} of {len(turns)} calls")
+    finally:
+        shutil.rmtree(work)
+    return failures
 
 
 def report(
@@ -155,12 +192,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--states", type=int, default=10_000)
+    parser.add_argument("--faults", type=int, default=0, help="failing calls to try instead")
     parser.add_argument("--scenario", choices=[*SCENARIOS, "walk"], default=None)
     given = parser.parse_args()
     start = time.monotonic()
-    failures = soak(given.seed, given.states, only=given.scenario)
+    if given.faults:
+        failures = soak_faults(given.seed, given.faults, only=given.scenario)
+    else:
+        failures = soak(given.seed, given.states, only=given.scenario)
     spent = time.monotonic() - start
-    print(f"{given.states} states, {len(failures)} broken promises, {spent:.0f} s")
+    tried = f"{given.faults} faults" if given.faults else f"{given.states} states"
+    print(f"{tried}, {len(failures)} broken promises, {spent:.0f} s")
     return 1 if failures else 0
 
 
