@@ -23,12 +23,20 @@ class RandomScript:
         folder: of the partition, for our engine.
         steps: how many.
         config: topic properties beside the random ones.
+        one_leader: neither leaders change nor are there gaps between a follower's batches.
     """
 
     def __init__(
-        self, seed: int, folder: Path, steps: int, config: dict[str, str] | None = None
+        self,
+        seed: int,
+        folder: Path,
+        steps: int,
+        config: dict[str, str] | None = None,
+        *,
+        one_leader: bool = False,
     ) -> None:
         self.random = random.Random(seed)
+        self._several = not one_leader
         self.script: Answer = {
             "config": self._config() | (config or {}),
             "now_ms": START,
@@ -36,7 +44,7 @@ class RandomScript:
             "steps": [],
         }
         self.is_compacted = "compact" in self.script["config"]["cleanup.policy"]
-        self.epoch = self.random.randrange(3)
+        self.epoch = self.random.randrange(3) * self._several
         self._cleaned = 0
         self._running = ScriptRun(folder, self.script)
         self.answers = [self._step() for _ in range(steps)]
@@ -118,7 +126,7 @@ class RandomScript:
 
     def _leader_step(self, data: bytes, origin: str = "CLIENT") -> Answer:
         if self.random.random() < 0.05:
-            self.epoch += 1
+            self.epoch += self._several
         return {
             "call": "append_as_leader",
             "data": encoded(data),
@@ -180,10 +188,10 @@ class RandomScript:
         epoch = max(self.epoch, self._log.latest_epoch or 0)
         data = []
         for _ in range(rng.choice([1, 1, 2])):
-            base = end + rng.choice([0, 0, 0, 0, 5])
+            base = end + rng.choice([0, 0, 0, 0, 5]) * self._several
             if rng.random() < 0.03:
                 base = max(0, base - 3)
-            epoch += rng.random() < 0.1
+            epoch += self._several and rng.random() < 0.1
             records = self._records()
             data.append(batch(records, base, leader_epoch=epoch))
             end = base + len(records)
@@ -220,7 +228,7 @@ class RandomScript:
         return step
 
     def _assign_epoch(self) -> Answer:
-        self.epoch += 1
+        self.epoch += self._several
         return {"call": "assign_epoch", "epoch": self.epoch, "offset": self._log.log_end_offset}
 
     def _clean(self) -> Answer:
