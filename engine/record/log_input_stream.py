@@ -85,6 +85,8 @@ class BufferLogInputStream:
 
     def next_batch(self) -> RecordBatch | None:
         """The next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        if self._position == len(self._buffer):
+            return None
         batch = batch_at(
             self._buffer,
             self._position,

@@ -168,8 +168,11 @@ class LocalLog:
 
     def append(self, last_offset: Offset, records: MemoryRecords) -> None:
         """Write batches to the active segment. Raises what that raises, OSError too."""
-        self.segments.active_segment.append(last_offset, records)
-        self.update_log_end_offset(last_offset + 1)
+        active = self.segments.active_segment
+        active.append(last_offset, records)
+        self.next_offset_metadata = LogOffsetMetadata(
+            last_offset + 1, active.base_offset, active.size
+        )
 
     def flush(self, offset: Offset) -> None:
         """Sync the segments that hold offsets from the recovery point to below `offset`. Raises OSError."""

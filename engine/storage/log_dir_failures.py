@@ -6,8 +6,7 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from engine.errors import LogDirFailureError
 
@@ -45,8 +44,7 @@ class LogDirFailureChannel:
         except queue.Empty:
             return None
 
-    @contextmanager
-    def reporting(self, log_dir: str, what: str) -> Iterator[None]:
+    def reporting(self, log_dir: str, what: str) -> Reporting:
         """Do something in a log dir: an OSError in it takes the log dir offline.
 
         Args:
@@ -56,15 +54,33 @@ class LogDirFailureChannel:
         Raises:
             LogDirFailureError: the log dir was offline before, or went offline now.
         """
-        if log_dir in self._offline:
-            raise LogDirFailureError(
-                f"the log dir {log_dir} is offline after an I/O error", log_dir
-            )
-        try:
-            yield
-        except LogDirFailureError:
-            raise
-        except OSError as error:
-            self.maybe_add_offline_log_dir(log_dir, what, error)
-            message = f"{what}: {os.strerror(error.errno) if error.errno else error}"
-            raise LogDirFailureError(message, log_dir, error.errno) from error
+        return Reporting(self, log_dir, what)
+
+
+class Reporting:
+    """A context manager for what is done in a log dir; see `LogDirFailureChannel.reporting`."""
+
+    __slots__ = ("_channel", "_log_dir", "_what")
+
+    def __init__(self, channel: LogDirFailureChannel, log_dir: str, what: str) -> None:
+        self._channel = channel
+        self._log_dir = log_dir
+        self._what = what
+
+    def __enter__(self) -> None:
+        if self._channel.has_offline_log_dir(self._log_dir):
+            message = f"the log dir {self._log_dir} is offline after an I/O error"
+            raise LogDirFailureError(message, self._log_dir)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, OSError) or isinstance(error, LogDirFailureError):
+            return
+        self._channel.maybe_add_offline_log_dir(self._log_dir, self._what, error)
+        reason = os.strerror(error.errno) if error.errno else error
+        message = f"{self._what}: {reason}"
+        raise LogDirFailureError(message, self._log_dir, error.errno) from error

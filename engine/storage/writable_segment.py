@@ -176,19 +176,22 @@ class WritableSegment(SegmentReading):
         size = self.log.size
         if size > params.max_segment_size - params.messages_size:
             return True
-        if size > 0:
+        if size:
             waited = self.time_waited_for_roll(params.now, params.max_timestamp)
             if waited > params.max_segment_ms - self.roll_jitter_ms:
                 return True
+        offset_index = self.offset_index
         return (
-            self.offset_index.is_full
+            offset_index.is_full
             or self.time_index.is_full
-            or not self.can_hold(params.max_offset)
+            or not offset_index.can_append_offset(params.max_offset)
         )
 
     def time_waited_for_roll(self, now: Timestamp, message_timestamp: Timestamp) -> int:
         """Milliseconds from its first batch to what comes, or from its making to now without timestamps."""
-        first = self._load_first_batch_timestamp()
+        first = self.rolling_based_timestamp
+        if first is None:
+            first = self._load_first_batch_timestamp()
         if first is not None and first >= 0:
             return message_timestamp - first
         return now - self._created
