@@ -20,7 +20,7 @@ from engine.state.completed_txn import CompletedTxn
 from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_map import ProducerUpdates
 from engine.state.producer_state_entry import BatchMetadata
-from engine.storage.append_analysis import AppendTerms, analyze
+from engine.storage.append_analysis import AppendTerms, BatchFacts, analyze, batch_of, facts_of
 from engine.storage.log_append_info import LogAppendInfo
 from engine.storage.log_upkeep import LogUpkeep
 from engine.storage.log_validator import LogValidator
@@ -76,9 +76,9 @@ def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppe
         to.ensure_open()
         if terms.assigns_offsets:
             valid = _assign_offsets(to, valid, info, terms)
-            batches = list(valid.batches())
+            batches = list(facts_of(valid))
         elif info.first_or_last_offset_of_first_batch < to.log_end_offset:
-            raise _unexpected_offset(to, info, batches[0])
+            raise _unexpected_offset(to, info, batch_of(valid, batches[0]))
         _append_valid(to, valid, batches, info, terms)
     return info
 
@@ -86,7 +86,7 @@ def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppe
 def _append_valid(
     to: LogUpkeep,
     records: MemoryRecords,
-    batches: list[RecordBatch],
+    batches: list[BatchFacts],
     info: LogAppendInfo,
     terms: AppendTerms,
 ) -> None:
@@ -100,7 +100,7 @@ def _append_valid(
     where = LogOffsetMetadata(
         info.first_or_last_offset_of_first_batch, segment.base_offset, segment.size
     )
-    changes = _check_producers(to, where, batches, terms)
+    changes = _check_producers(to, records, where, batches, terms)
     if changes.duplicate is not None:
         info.first_offset = changes.duplicate.first_offset
         info.last_offset = changes.duplicate.last_offset
@@ -181,11 +181,14 @@ def _unexpected_offset(
     )
 
 
-def _note_epochs(to: LogUpkeep, batches: list[RecordBatch]) -> None:
+def _note_epochs(to: LogUpkeep, batches: list[BatchFacts]) -> None:
     """Magic 0 and 1 have no epochs: what is known does not tell any more where to truncate."""
+    noted = None
     for batch in batches:
         if batch.magic >= 2:
-            to.leader_epoch_cache.assign(batch.leader_epoch, batch.base_offset)
+            if batch.leader_epoch != noted:
+                noted = batch.leader_epoch
+                to.leader_epoch_cache.assign(noted, batch.base_offset)
         elif to.leader_epoch_cache.latest_entry is not None:
             log.warning(
                 "the leader epochs of %s are forgotten after a batch of magic %d",
@@ -193,6 +196,7 @@ def _note_epochs(to: LogUpkeep, batches: list[RecordBatch]) -> None:
                 batch.magic,
             )
             to.leader_epoch_cache.clear_and_flush()
+            noted = None
 
 
 def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment:
@@ -209,33 +213,39 @@ def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment
 
 
 def _check_producers(
-    to: LogUpkeep, where: LogOffsetMetadata, batches: list[RecordBatch], terms: AppendTerms
+    to: LogUpkeep,
+    records: MemoryRecords,
+    where: LogOffsetMetadata,
+    batches: list[BatchFacts],
+    terms: AppendTerms,
 ) -> ProducerChanges:
     changes = ProducerChanges(ProducerUpdates(), [])
-    position = where.position
-    for batch in batches:
-        if batch.producer_id > NO_PRODUCER_ID:
-            if terms.origin is AppendOrigin.CLIENT:
-                entry = to.producer_state.last_entry(batch.producer_id)
-                duplicate = None if entry is None else entry.find_duplicate_batch(batch)
-                if duplicate is not None:
-                    return changes._replace(duplicate=duplicate)
-            if terms.origin in _CHECKED_FOR_TRANSACTIONS and batch.is_transactional:
+    for facts in batches:
+        if facts.producer_id <= NO_PRODUCER_ID:
+            continue
+        batch = batch_of(records, facts)
+        if terms.origin is AppendOrigin.CLIENT:
+            entry = to.producer_state.last_entry(batch.producer_id)
+            duplicate = None if entry is None else entry.find_duplicate_batch(batch)
+            if duplicate is not None:
+                return changes._replace(duplicate=duplicate)
+        first_offset = None
+        if batch.is_transactional:
+            if terms.origin in _CHECKED_FOR_TRANSACTIONS:
                 _check_epoch(to, batch)
-            first_offset = None
-            if batch.is_transactional:
-                first_offset = where._replace(offset=batch.base_offset, position=position)
-            completed = update_producers(
-                to.producer_state,
-                batch,
-                changes.updated,
-                first_offset,
-                terms.origin,
-                terms.transaction_version,
+            first_offset = LogOffsetMetadata(
+                batch.base_offset, where.segment_base_offset, where.position + facts.position
             )
-            if completed is not None:
-                changes.completed.append(completed)
-        position += batch.size
+        completed = update_producers(
+            to.producer_state,
+            batch,
+            changes.updated,
+            first_offset,
+            terms.origin,
+            terms.transaction_version,
+        )
+        if completed is not None:
+            changes.completed.append(completed)
     return changes
 
 
