@@ -117,6 +117,7 @@ class LogLoader:
         self._remaining = {} if num_remaining_segments is None else num_remaining_segments
         self._is_remote_log_enabled = is_remote_log_enabled
         self._disk = disk
+        self._opened: list[WritableSegment] = []
 
     def load(self) -> LoadedLogOffsets:
         """Make the folder, the segments, the epochs and the producers fit each other.
@@ -129,7 +130,7 @@ class LogLoader:
         try:
             return self._load()
         except BaseException:
-            for segment in self._segments:
+            for segment in [*self._segments, *self._opened]:
                 segment.close_handlers()
             raise
 
@@ -216,12 +217,8 @@ class LogLoader:
         """
         had_time_index = self._disk.exists(time_index_path(self._folder, base_offset))
         segment = self._open(base_offset, file_already_exists=True)
-        try:
-            if not is_recovered_later:
-                self._check_segment(segment, time_index_newly_created=not had_time_index)
-        except BaseException:
-            segment.close_handlers()
-            raise
+        if not is_recovered_later:
+            self._check_segment(segment, time_index_newly_created=not had_time_index)
         self._segments.add(segment)
 
     def _check_segment(self, segment: WritableSegment, *, time_index_newly_created: bool) -> None:
@@ -244,7 +241,7 @@ class LogLoader:
 
     def _open(self, base_offset: Offset, *, file_already_exists: bool = False) -> WritableSegment:
         fresh = not file_already_exists
-        return WritableSegment.open(
+        segment = WritableSegment.open(
             self._folder,
             base_offset,
             self._config,
@@ -254,6 +251,8 @@ class LogLoader:
             preallocate=fresh and self._config.preallocate,
             disk=self._disk,
         )
+        self._opened.append(segment)
+        return segment
 
     # Recovery
 
