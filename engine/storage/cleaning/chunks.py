@@ -95,7 +95,7 @@ def chunks_of(
     *,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Iterator[Chunk]:
-    """All batches from a position on.
+    """All batches from a position on. A chunk is good until the next is asked for: they share their memory.
 
     Args:
         records: which do not change meanwhile.

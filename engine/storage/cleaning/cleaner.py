@@ -216,6 +216,7 @@ class Cleaner:
             cleaned.on_become_inactive_segment()
             cleaned.flush()
             cleaned.set_last_modified(modified)
+            self._check_done(of.topic_partition)
         except BaseException:
             _discard(cleaned)
             raise

@@ -109,7 +109,7 @@ class LogCleaner:
             thread.start()
 
     def shutdown(self) -> None:
-        """Stop the threads; a cleaning under way leaves its log as it was."""
+        """Stop the threads; what a cleaning under way has not yet put in place is given up."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
