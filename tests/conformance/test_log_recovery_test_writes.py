@@ -1,0 +1,97 @@
+"""What Kafka's LogRecoveryTest asks of the checkpoint of high watermarks; two managers stand for two brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.log_managers import CONFIG, Managers
+from tests.conformance.replica_pair import ReplicaPair
+
+
+@pytest.fixture
+def managers() -> Iterator[Managers]:
+    made = Managers()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pair(managers: Managers, tmp_path: Path) -> ReplicaPair:
+    return ReplicaPair(managers, tmp_path)
+
+
+@pytest.fixture
+def of_small_segments(managers: Managers, tmp_path: Path) -> ReplicaPair:
+    return ReplicaPair(managers, tmp_path, replace(CONFIG, segment_size=200))
+
+
+def checkpointed(pair: ReplicaPair) -> tuple[int, int]:
+    return pair.first.checkpointed, pair.second.checkpointed
+
+
+@pytest.mark.conformance("LogRecoveryTest.testHWCheckpointNoFailuresSingleLogSegment")
+def test_hw_checkpoint_no_failures_single_log_segment(pair: ReplicaPair) -> None:
+    pair.produce(2)
+    pair.replicate()
+    assert len(pair.leader.log.segments) == 1
+    for replica in (pair.leader, pair.follower):
+        replica.manager.checkpoint_high_watermarks()
+    assert checkpointed(pair) == (2, 2)
+
+
+@pytest.mark.conformance("LogRecoveryTest.testHWCheckpointWithFailuresSingleLogSegment")
+def test_hw_checkpoint_with_failures_single_log_segment(pair: ReplicaPair) -> None:
+    assert checkpointed(pair) == (0, 0)
+    pair.produce(1)
+    pair.replicate()
+    pair.first.stop()
+    assert pair.first.checkpointed == 1
+    pair.change_leader()
+    pair.first.start()
+    assert pair.first.checkpointed == 1
+    assert pair.first.log.high_watermark == 1
+    pair.replicate()
+    pair.second.stop()
+    assert pair.second.checkpointed == 1
+    pair.second.start()
+    pair.change_leader()
+    pair.produce(1)
+    pair.replicate()
+    for replica in (pair.first, pair.second):
+        replica.stop()
+    assert checkpointed(pair) == (2, 2)
+
+
+@pytest.mark.conformance("LogRecoveryTest.testHWCheckpointNoFailuresMultipleLogSegments")
+def test_hw_checkpoint_no_failures_multiple_log_segments(of_small_segments: ReplicaPair) -> None:
+    pair = of_small_segments
+    pair.produce(20)
+    pair.replicate()
+    assert len(pair.leader.log.segments) > 1
+    for replica in (pair.first, pair.second):
+        replica.stop()
+    assert checkpointed(pair) == (20, 20)
+
+
+@pytest.mark.conformance("LogRecoveryTest.testHWCheckpointWithFailuresMultipleLogSegments")
+def test_hw_checkpoint_with_failures_multiple_log_segments(of_small_segments: ReplicaPair) -> None:
+    pair = of_small_segments
+    pair.produce(2)
+    pair.replicate()
+    for replica in (pair.first, pair.second):
+        replica.stop()
+    assert checkpointed(pair) == (2, 2)
+    pair.second.start()
+    pair.change_leader()
+    assert checkpointed(pair) == (2, 2)
+    pair.first.start()
+    assert [replica.log.high_watermark for replica in (pair.first, pair.second)] == [2, 2]
+    pair.produce(2)
+    pair.replicate()
+    for replica in (pair.first, pair.second):
+        replica.stop()
+    assert checkpointed(pair) == (4, 4)
