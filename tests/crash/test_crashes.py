@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.index.writable_index import WritableIndex
+from engine.record.writable_file_records import WritableFileRecords
+from engine.storage.local_log import LocalLog
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.soak import soak
 
@@ -12,3 +15,15 @@ from tests.crash.soak import soak
 def test_no_crash_loses_what_was_flushed_or_leaves_less_than_it_shows(name: str) -> None:
     failures = soak(11, 40, only=name, say=False)
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(WritableFileRecords, "flush"), (LocalLog, "_sync_folder"), (WritableIndex, "flush")],
+)
+def test_a_sync_that_is_left_out_is_found(
+    monkeypatch: pytest.MonkeyPatch, owner: type, method: str
+) -> None:
+    monkeypatch.setattr(owner, method, lambda _: None)
+    names = ("append_flush_roll", "truncate", "clean_close")
+    assert any(soak(12, 60, only=name, say=False) for name in names)
