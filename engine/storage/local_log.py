@@ -475,13 +475,12 @@ class LocalLog:
         with self._reporting("renaming the folder of"):
             renamed = os.path.join(self.parent_dir, name)
             self._disk.rename(self.folder, renamed)
-            self._disk.sync_folder(self.parent_dir)
-            if renamed == self.folder:
-                return False
+            is_new = renamed != self.folder
             self.folder = renamed
             for segment in self.segments:
                 segment.update_parent_dir(renamed)
-            return True
+            self._disk.sync_folder(self.parent_dir)
+            return is_new
 
     def close(self) -> None:
         """Flush and close all segments; a second call does nothing.
