@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import bench_compact
 import bench_decode
 import bench_jvm
 import bench_lookup
@@ -38,6 +39,7 @@ GROUPS = (
     "memory",
     "append",
     "recover",
+    "compact",
 )
 
 
@@ -81,6 +83,7 @@ def plan(
         "memory": lambda: bench_mount.run_memory(report, options.partitions),
         "append": lambda: bench_write.run_append(report, options.size),
         "recover": lambda: bench_write.run_recover(report, options.size),
+        "compact": lambda: bench_compact.run(report, options.size),
     }
 
 

@@ -4,6 +4,8 @@
 //   follower FILE FOLDER BYTES   UnifiedLog.appendAsFollower of them
 //   leader FILE FOLDER BYTES     UnifiedLog.appendAsLeader of them, each with offsets from 0 on as a producer sends it
 //   recover FOLDER               LogSegment.recover of the segment 0 that is there
+//   compact FOLDER SEGMENT MAP BUFFER   Cleaner.clean of all but the active segment, with SEGMENT bytes a segment, MAP
+//                                bytes of offset map and BUFFER bytes of I/O buffer; the count is of records kept
 // Opening and closing is not part of the time. The count is of calls, the sum of bytes.
 
 import java.io.BufferedReader;
@@ -23,12 +25,17 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
+import org.apache.kafka.storage.internals.log.Cleaner;
+import org.apache.kafka.storage.internals.log.CleanerStats;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 public class WriterPeer {
@@ -51,6 +58,8 @@ public class WriterPeer {
                 case "follower" -> log(words[1], new File(words[2]), Integer.parseInt(words[3]), false);
                 case "leader" -> log(words[1], new File(words[2]), Integer.parseInt(words[3]), true);
                 case "recover" -> recover(new File(words[1]));
+                case "compact" -> compact(new File(words[1]), words[2], Integer.parseInt(words[3]),
+                    Integer.parseInt(words[4]));
                 default -> throw new IllegalArgumentException(line);
             };
             System.out.println(wall + " " + count + " " + sum);
@@ -127,6 +136,23 @@ public class WriterPeer {
         wall = System.nanoTime() - wall;
         sum = segment.size();
         segment.close();
+        return wall;
+    }
+
+    static long compact(File folder, String segmentBytes, int mapBytes, int buffer) throws Exception {
+        LogConfig config = new LogConfig(Map.of("segment.bytes", segmentBytes, "cleanup.policy", "compact"));
+        UnifiedLog log = UnifiedLog.create(folder, config, 0, Long.MAX_VALUE, SCHEDULER, new BrokerTopicStats(false),
+            Time.SYSTEM, 300_000, PRODUCERS, 600_000, new LogDirFailureChannel(1), true, Optional.empty());
+        Throttler throttler = new Throttler(Double.MAX_VALUE, Long.MAX_VALUE, "bench", "bytes", Time.SYSTEM);
+        Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(mapBytes), buffer, 1 << 20, 0.9, throttler, Time.SYSTEM,
+            partition -> { });
+        LogToClean dirty = new LogToClean(log, 0, log.activeSegment().baseOffset(), false);
+        long wall = System.nanoTime();
+        CleanerStats stats = cleaner.clean(dirty).getValue();
+        wall = System.nanoTime() - wall;
+        count = stats.messagesWritten();
+        sum = stats.bytesWritten();
+        log.delete();
         return wall;
     }
 }
