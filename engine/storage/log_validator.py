@@ -184,7 +184,10 @@ class LogValidator:
             checked.append(rules.check(batch))
             size += batch_overhead(self.to_magic, batch.compression) + checked[-1].bytes
             if batch.magic > 0 and self.to_magic > 0 and not checked[-1].counts_from_zero:
-                is_in_place = False  # some old clients counted wrong
+                # Of older magics clients that counted wrong are put up with.
+                if is_in_place and batch.magic == _V2 and batch.is_compressed:
+                    raise self._invalid("offsets in a compressed batch do not count from 0")
+                is_in_place = False
         if not is_in_place:
             return self._build(first, checked, rules.now, offset, size)
         return self._stamp_one(checked[0], rules.now, offset, size)

@@ -11,7 +11,16 @@ from engine.errors import CorruptRecordError, InvalidRecordError, RecordValidati
 from engine.record.append_origin import AppendOrigin
 from engine.record.memory_records import MemoryRecords
 from engine.storage.validation_result import OffsetCounter, ValidationMetrics
-from tests.builders import LOG_APPEND_TIME, Producer, Rec, batch, is_valid, message, resealed
+from tests.builders import (
+    LOG_APPEND_TIME,
+    Producer,
+    Rec,
+    batch,
+    is_valid,
+    message,
+    resealed,
+    wrapper,
+)
 from tests.conformance.log_validation import (
     GZIP,
     LZ4,
@@ -54,10 +63,25 @@ def test_batches_of_different_magics_are_refused():
     assert metrics == ValidationMetrics(invalid_magic=1)
 
 
-def test_offsets_inside_that_do_not_count_from_zero_make_a_compressed_batch_be_written_anew():
-    records = [Rec(b"a", timestamp=NOW), Rec(b"b", timestamp=NOW)]
-    data = batch(records, 3, GZIP)
-    result = validated(MemoryRecords(data), GZIP, offset=50)
+def test_a_compressed_batch_that_does_not_count_from_zero_is_refused():
+    data = batch([Rec(b"a", timestamp=NOW), Rec(b"b", timestamp=NOW)], 3, GZIP)
+    counter = OffsetCounter(50)
+    with pytest.raises(InvalidRecordError, match="count from 0"):
+        validator(MemoryRecords(data), GZIP).validate(counter)
+    assert counter.value == 50
+
+
+def test_another_codec_gives_it_the_offsets_that_follow():
+    data = batch([Rec(b"a", timestamp=NOW), Rec(b"b", timestamp=NOW)], 3, GZIP)
+    result = validated(MemoryRecords(data), GZIP, LZ4, offset=50)
+    assert [record.offset for record in result.records.records()] == [50, 51]
+
+
+def test_old_clients_that_counted_wrong_have_their_wrapper_written_anew():
+    inside = [message(number, None, b"v", timestamp=NOW) for number in (3, 4)]
+    result = validated(
+        MemoryRecords(wrapper(inside, 4, GZIP)), GZIP, magic=1, before=10**13, offset=50
+    )
     assert result.message_size_maybe_changed
     assert [record.offset for record in result.records.records()] == [50, 51]
     assert result.conversion_stats.records_converted == 2

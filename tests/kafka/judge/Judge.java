@@ -2,6 +2,7 @@
 // What fails answers {"error": class, "message": text}. Commands, by the field "command":
 //   load       opens a partition's folder, tells its state, reads from it if "reads" asks so, closes it
 //   write      runs "steps" on a new or existing log with a clock that stands still, tells what each gave
+//   validate   runs LogValidator
 //   checkpoint writes an offset checkpoint file
 // Folders are changed in place. tests/kafka/judge.py is the other side and documents the fields.
 
@@ -38,11 +39,16 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.message.FetchResponseData.AbortedTransaction;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.storage.log.FetchIsolation;
@@ -56,7 +62,9 @@ import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.LogToClean;
+import org.apache.kafka.storage.internals.log.LogValidator;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.RecordValidationException;
 import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
@@ -85,6 +93,7 @@ public class Judge {
         return switch (command.get("command").asText()) {
             case "load" -> load(command);
             case "write" -> write(command);
+            case "validate" -> validate(command);
             case "checkpoint" -> checkpoint(command);
             default -> throw new IllegalArgumentException(command.toString());
         };
@@ -320,6 +329,65 @@ public class Judge {
         long end = Math.min(log.lastStableOffset(), log.activeSegment().baseOffset());
         LogToClean dirty = new LogToClean(log, step.path("offset").asLong(0), end, false);
         return cleaner.clean(dirty).getKey();
+    }
+
+    // validate
+
+    static Object validate(JsonNode asked) {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        Refusals refusals = new Refusals();
+        PrimitiveRef.LongRef offset = PrimitiveRef.ofLong(asked.get("offset").asLong());
+        LogValidator validator = new LogValidator(
+            records(asked), new TopicPartition("topic", 0), new Clock(asked.get("now_ms").asLong()),
+            CompressionType.forName(asked.get("source").asText()), Compression.of(asked.get("target").asText()).build(),
+            asked.get("compact").asBoolean(), (byte) asked.get("to_magic").asInt(),
+            TimestampType.forName(asked.get("timestamp_type").asText()), asked.get("before_ms").asLong(), asked.get("after_ms").asLong(),
+            asked.get("epoch").asInt(), AppendOrigin.valueOf(asked.get("origin").asText()));
+        try {
+            LogValidator.ValidationResult result =
+                validator.validateMessagesAndAssignOffsets(offset, refusals, BufferSupplier.NO_CACHING);
+            ByteBuffer made = result.validatedRecords().buffer().duplicate();
+            byte[] data = new byte[made.remaining()];
+            made.get(data);
+            answer.put("data", Base64.getEncoder().encodeToString(data));
+            answer.put("next_offset", offset.value);
+            answer.put("max_timestamp", result.maxTimestampMs());
+            answer.put("changed", result.messageSizeMaybeChanged());
+            answer.put("converted", result.recordValidationStats().numRecordsConverted());
+            answer.put("memory", result.recordValidationStats().temporaryMemoryBytes());
+        } catch (RecordValidationException error) {
+            answer.put("refused", error.invalidException().getClass().getSimpleName());
+            answer.put("places", error.recordErrors().stream().map(each -> each.batchIndex).toList());
+        } catch (RuntimeException | Error error) {
+            answer.put("refused", error.getClass().getSimpleName());
+            answer.put("message", String.valueOf(error.getMessage()));
+        }
+        answer.put("metrics", refusals.counts);
+        return answer;
+    }
+
+    static class Refusals implements LogValidator.MetricsRecorder {
+        final int[] counts = new int[5];
+
+        public void recordInvalidMagic() {
+            counts[0]++;
+        }
+
+        public void recordInvalidOffset() {
+            counts[1]++;
+        }
+
+        public void recordInvalidSequence() {
+            counts[2]++;
+        }
+
+        public void recordInvalidChecksums() {
+            counts[3]++;
+        }
+
+        public void recordNoKeyCompactedTopic() {
+            counts[4]++;
+        }
     }
 
     // checkpoint
