@@ -50,6 +50,8 @@ class LogUpkeep(LogFacts):
 
     def _flush_before(self, offset: Offset, snapshot: StrPath | None) -> None:
         """The recovery point must not move when the snapshot is not on the disk."""
+        if self._is_closed:
+            return
         if snapshot is not None:
             self.flush_producer_state_snapshot(snapshot)
         self.flush_up_to(offset)

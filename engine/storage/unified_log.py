@@ -6,6 +6,7 @@ the producer state manager who wrote, the leader epoch cache under which leaders
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Self
 
@@ -110,34 +111,32 @@ class UnifiedLog(LogUpkeep):
             InconsistentTopicIdError: the log is another topic's.
             LogDirFailureError: the disk fails.
         """
-        disk.make_folder(folder)
+        folder = os.fspath(folder)
         partition = parse_topic_partition_name(folder)
         channel = log_dir_failure_channel or LogDirFailureChannel()
-        segments: LogSegments[WritableSegment] = LogSegments()
-        epochs = LeaderEpochFileCache(partition, epoch_checkpoint(folder, disk), scheduler)
-        producers = ProducerStateManager(
-            partition,
-            folder,
-            max_transaction_timeout_ms,
-            producer_state_config or ProducerStateManagerConfig(),
-            clock,
-            disk,
-        )
-        loaded = LogLoader(
-            folder,
-            partition,
-            config,
-            scheduler,
-            clock,
-            channel,
-            last_shutdown_clean,
-            segments,
-            log_start_offset,
-            recovery_point,
-            epochs,
-            producers,
-            disk=disk,
-        ).load()
+        log_dir = os.path.dirname(folder)
+        with channel.reporting(log_dir, f"cannot load the log of {partition} in {log_dir}"):
+            disk.make_folder(folder)
+            epochs = LeaderEpochFileCache(partition, epoch_checkpoint(folder, disk), scheduler)
+            producers = ProducerStateManager(
+                partition, folder, max_transaction_timeout_ms, producer_state_config, clock, disk
+            )
+            segments: LogSegments[WritableSegment] = LogSegments()
+            loaded = LogLoader(
+                folder,
+                partition,
+                config,
+                scheduler,
+                clock,
+                channel,
+                last_shutdown_clean,
+                segments,
+                log_start_offset,
+                recovery_point,
+                epochs,
+                producers,
+                disk=disk,
+            ).load()
         local_log = LocalLog(
             folder,
             config,
@@ -150,15 +149,19 @@ class UnifiedLog(LogUpkeep):
             channel,
             disk=disk,
         )
-        return cls(
-            local_log,
-            epochs,
-            producers,
-            loaded.log_start_offset,
-            producer_id_expiration_check_interval_ms=producer_id_expiration_check_interval_ms,
-            topic_id=topic_id,
-            disk=disk,
-        )
+        try:
+            return cls(
+                local_log,
+                epochs,
+                producers,
+                loaded.log_start_offset,
+                producer_id_expiration_check_interval_ms=producer_id_expiration_check_interval_ms,
+                topic_id=topic_id,
+                disk=disk,
+            )
+        except BaseException:
+            local_log.close_handlers()
+            raise
 
     def __enter__(self) -> Self:
         return self

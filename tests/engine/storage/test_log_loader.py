@@ -141,7 +141,7 @@ def test_a_loading_that_fails_leaves_no_file_open(tmp_path: Path) -> None:
     CountingFile.open_files.clear()
     damage(bench, bases[2])
     failures = Failures(None, errno.EIO, sticky=False)
-    with pytest.raises(OSError, match="rename"):
+    with pytest.raises(OSError, match="cannot load"):
         bench.open(CONFIG, last_shutdown_clean=False, disk=RenamesFail(failures))
     assert CountingFile.open_files == set()
 

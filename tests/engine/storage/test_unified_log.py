@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.disk import Bytes, Disk, WritableFile
+from engine.disk import Bytes, Disk, StrPath, WritableFile
 from engine.errors import (
     CorruptRecordError,
+    InconsistentTopicIdError,
+    InvalidNameError,
     InvalidRecordError,
     LogDirFailureError,
     OffsetOutOfRangeError,
@@ -26,6 +28,7 @@ from engine.record.building import end_transaction_marker, records_of
 from engine.record.control_records import EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.storage.log_config import LogConfig
+from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.offsets_for_times import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -36,6 +39,7 @@ from engine.storage.offsets_for_times import (
 )
 from engine.storage.unified_log import UnifiedLog
 from engine.units import FoundTimestamp, LogOffsetMetadata, TopicPartition
+from tests.clocks import MockScheduler, MockTask
 from tests.conformance.unified_log_steps import (
     ABORT,
     COMMIT,
@@ -438,3 +442,61 @@ def test_readers_never_see_what_is_not_replicated(bench: LogBench, segment_size:
     assert not failures
     assert not reader.is_alive()
     assert seen == expected
+
+
+def test_a_name_that_is_no_partitions_makes_no_folder(bench: LogBench) -> None:
+    with pytest.raises(InvalidNameError):
+        bench.open(folder=bench.log_dir / "nonsense")
+    assert not (bench.log_dir / "nonsense").exists()
+
+
+class UnlistableDisk(Disk):
+    def list(self, folder: StrPath) -> list[str]:
+        raise OSError(errno.EIO, "input/output error")
+
+
+def test_a_log_that_cannot_be_loaded_takes_the_log_dir_offline(bench: LogBench) -> None:
+    channel = LogDirFailureChannel()
+    with pytest.raises(LogDirFailureError, match="topic-0") as caught:
+        UnifiedLog.create(
+            bench.folder,
+            LogConfig(),
+            bench.scheduler,
+            log_dir_failure_channel=channel,
+            disk=UnlistableDisk(),
+        )
+    assert caught.value.errno == errno.EIO
+    assert channel.has_offline_log_dir(str(bench.log_dir))
+
+
+def test_another_topics_log_is_closed_again(bench: LogBench) -> None:
+    with bench.open() as log:
+        log.assign_topic_id("sgf5MsZgRTuEMv68ZXKJbQ")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(InconsistentTopicIdError):
+        bench.open(topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert bench.open().topic_id == "sgf5MsZgRTuEMv68ZXKJbQ"
+
+
+def test_a_flush_that_comes_after_closing_does_nothing(bench: LogBench) -> None:
+    later: list[Callable[[], object]] = []
+
+    class Waiting(MockScheduler):
+        def schedule(
+            self, name: str, task: Callable[[], object], delay_ms: int = 0, period_ms: int = -1
+        ) -> MockTask:
+            if name == "flush-log":
+                later.append(task)
+                return MockTask(name, task, -1)
+            return super().schedule(name, task, delay_ms, period_ms)
+
+    log = UnifiedLog.create(bench.folder, LogConfig(), Waiting(bench.clock), clock=bench.clock)
+    append_plain(log, 1)
+    log.roll()
+    assert log.recovery_point == 0
+    log.close()
+    (flush,) = later
+    flush()
+    assert log.recovery_point == 0
+    assert not log.local_log.log_dir_failure_channel.has_offline_log_dir(str(bench.log_dir))
