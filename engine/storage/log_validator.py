@@ -43,7 +43,7 @@ _V2 = default_records.MAGIC
 _NONE = CompressionType.NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LogValidator:
     """Records on their way into a leader's log; they are not changed.
 

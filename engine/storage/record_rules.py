@@ -33,6 +33,8 @@ from engine.record.record_batch import RecordBatch
 from engine.storage.validation_result import ValidationMetrics
 from engine.units import NO_TIMESTAMP, Timestamp, TopicPartition
 
+_LEAST, _MOST = np.minimum.reduce, np.maximum.reduce
+"""As `min` and `max` of an array, without the Python around them."""
 _SHOWN = 3
 """Errors of records that are put into the message of the error for all."""
 
@@ -54,7 +56,7 @@ class RecordFailure(NamedTuple):
     is_timestamp: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CheckedBatch:
     """A batch whose records are all right.
 
@@ -89,7 +91,7 @@ class CheckedBatch:
                 yield Entry(record.timestamp, record.key, record.value, record.headers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RecordRules:
     """What is asked of each record of one append.
 
@@ -134,12 +136,13 @@ class RecordRules:
         columns = self._columns_of(batch)
         if columns is None or columns.problems:
             return None
-        if self.compact and len(columns) and int(columns.key_size.min()) < 0:
-            return None
         if not len(columns):
             return CheckedBatch(0, NO_TIMESTAMP, 0, columns)
-        low, high = int(columns.timestamp.min()), int(columns.timestamp.max())
-        if not self._are_fine(columns.timestamp, low, high, batch.timestamp_type):
+        if self.compact and _LEAST(columns.key_size) < 0:
+            return None
+        stamps = columns.timestamp
+        low, high = int(_LEAST(stamps)), int(_MOST(stamps))
+        if not self._are_fine(stamps, low, high, batch.timestamp_type):
             return None
         size = len(columns.arena) if batch.is_compressed else batch.size - _HEADER
         return CheckedBatch(len(columns), max(NO_TIMESTAMP, high), size, columns)
@@ -164,7 +167,7 @@ class RecordRules:
             stamps = stamps[stamps != NO_TIMESTAMP]
             if not len(stamps):
                 return True
-            low, high = int(stamps.min()), int(stamps.max())
+            low, high = int(_LEAST(stamps)), int(_MOST(stamps))
         return self.now - self.before_max_ms <= low and high <= self.now + self.after_max_ms
 
     # One by one
