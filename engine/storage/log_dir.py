@@ -60,6 +60,7 @@ class LogDir:
             self.log_start_offsets = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
             self.high_watermarks = self._checkpoint(REPLICATION_OFFSET_CHECKPOINT)
             self.clean_shutdown = CleanShutdownFile(self.path, disk)
+            self._begun_within = set(read_offsets(self.log_start_offsets))
         except BaseException:
             self._lock.destroy()
             raise
@@ -100,9 +101,19 @@ class LogDir:
         self.recovery_points.write(_offsets(logs, lambda each: each.recovery_point))
 
     def write_log_start_offsets(self, logs: Iterable[UnifiedLog]) -> None:
-        """Write where logs begin that begin within a segment; of others the segment's name says it."""
-        moved = [each for each in logs if each.log_start_offset > each.segments[0].base_offset]
+        """Write where logs begin that begin within a segment; of others the segment's name says it.
+
+        Of one that was written before, and begins with a segment now, the folder is synced first: older
+        segments must not come back after a crash, with records that were deleted.
+        """
+        moved = []
+        for each in logs:
+            if each.log_start_offset > each.segments[0].base_offset:
+                moved.append(each)
+            elif each.topic_partition in self._begun_within:
+                self._disk.sync_folder(each.folder)
         self.log_start_offsets.write(_offsets(moved, lambda each: each.log_start_offset))
+        self._begun_within = {each.topic_partition for each in moved}
 
     def write_high_watermarks(self, logs: Iterable[UnifiedLog]) -> None:
         """Write up to where each log is replicated."""
