@@ -20,7 +20,8 @@ from tests.log_scripts import Answer, failure, load, without_messages
 from tests.random_scripts import RandomScript
 from tests.spoiled_logs import Spoiler
 
-SCRIPTS = int(os.environ.get("KAFKAFS_JUDGED_SCRIPTS") or 100)
+SCRIPTS = int(os.environ.get("KAFKAFS_JUDGED_SCRIPTS") or 40)
+"""Scripts of each kind; a long run has a thousand."""
 STEPS = 60
 
 

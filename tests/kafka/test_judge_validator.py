@@ -25,7 +25,7 @@ from tests.kafka.conftest import SEED
 from tests.kafka.judge import Judge
 from tests.log_scripts import START as NOW, encoded, failure
 
-ROUNDS = int(os.environ.get("KAFKAFS_JUDGED_SCRIPTS") or 100)
+ROUNDS = int(os.environ.get("KAFKAFS_JUDGED_SCRIPTS") or 40)
 IN_A_ROUND = 40
 NONE = CompressionType.NONE
 ACCIDENTS = ("IllegalArgumentException", "UnsupportedOperationException")
