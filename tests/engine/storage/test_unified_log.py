@@ -500,3 +500,15 @@ def test_a_flush_that_comes_after_closing_does_nothing(bench: LogBench) -> None:
     flush()
     assert log.recovery_point == 0
     assert not log.local_log.log_dir_failure_channel.has_offline_log_dir(str(bench.log_dir))
+
+
+def test_the_start_moves_back_with_an_end_that_is_cut_below_it(bench: LogBench) -> None:
+    log = bench.open()
+    for _ in range(4):
+        append_plain(log, 1)
+    log.update_high_watermark(4)
+    log.maybe_increment_log_start_offset(3, "deleted")
+    log.truncate_to(1)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (1, 1, 1)
+    append_plain(log, 1)
+    assert offsets(log, 1, FetchIsolation.LOG_END) == [1]

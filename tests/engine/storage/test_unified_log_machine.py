@@ -233,6 +233,8 @@ class LogMachine(RuleBasedStateMachine):
         at = self.model.end + further
         self.log.truncate_fully_and_start_at(at)
         self.model.start_over(at)
+        assert not self.log.producer_state.active_producers
+        assert self.log.producer_state.latest_snapshot_offset is None
 
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
