@@ -310,7 +310,8 @@ class LocalLog:
                     f"{self.topic_partition} cannot roll at {new_offset}: there is"
                     f" {self.segments.get(new_offset)!r}"
                 )
-            log.warning("%s rolls where its empty active segment is", self.topic_partition)
+            entries = active.offset_index.entries, active.time_index.entries  # opens both, as Kafka
+            log.warning("%s rolls at its empty segment: %s", self.topic_partition, entries)
             return self.create_and_delete_segment(new_offset, active, True, "the log rolled")
         if active is not None and new_offset < active.base_offset:
             raise StateError(
