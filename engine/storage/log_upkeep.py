@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable
 from functools import partial
 
-from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.disk import Disk, StrPath
+from engine.disk import StrPath
 from engine.errors import OffsetOutOfRangeError
 from engine.storage import producer_rebuild
+from engine.storage.epoch_checkpoint import EpochCheckpointInLogDir
 from engine.storage.log_facts import LogFacts
 from engine.storage.writable_segment import WritableSegment
 from engine.units import Offset, Timestamp
 
 log = logging.getLogger(__name__)
-
-LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
-
-
-def epoch_checkpoint(folder: StrPath, disk: Disk) -> LeaderEpochCheckpointFile:
-    """The leader epochs' file in a log's folder."""
-    return LeaderEpochCheckpointFile(os.path.join(folder, LEADER_EPOCH_CHECKPOINT), disk)
 
 
 class LogUpkeep(LogFacts):
@@ -179,7 +171,7 @@ class LogUpkeep(LogFacts):
             self.producer_state.update_parent_dir(self.folder)
             if should_reinitialize:
                 self.leader_epoch_cache = self.leader_epoch_cache.with_checkpoint(
-                    epoch_checkpoint(self.folder, self._disk)
+                    EpochCheckpointInLogDir(self.folder, self._channel, self._disk)
                 )
                 self.topic_identity.follow(self.folder)
             else:

@@ -24,13 +24,14 @@ from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
 from engine.storage.append_analysis import AppendTerms
 from engine.storage.append_path import append
+from engine.storage.epoch_checkpoint import EpochCheckpointInLogDir
 from engine.storage.fetch_data_info import FetchDataInfo
 from engine.storage.local_log import LocalLog, parse_topic_partition_name
 from engine.storage.log_append_info import LogAppendInfo
 from engine.storage.log_config import MINUTE_MS, LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.log_loader import LogLoader
-from engine.storage.log_upkeep import LogUpkeep, epoch_checkpoint
+from engine.storage.log_upkeep import LogUpkeep
 from engine.storage.offsets_for_times import offset_for_time
 from engine.storage.producer_rebuild import UNKNOWN_TRANSACTION_VERSION
 from engine.storage.retention import Condition, deletable_segments, delete_old_segments
@@ -117,7 +118,9 @@ class UnifiedLog(LogUpkeep):
         log_dir = os.path.dirname(folder)
         with channel.reporting(log_dir, f"cannot load the log of {partition} in {log_dir}"):
             disk.make_folder(folder)
-            epochs = LeaderEpochFileCache(partition, epoch_checkpoint(folder, disk), scheduler)
+            epochs = LeaderEpochFileCache(
+                partition, EpochCheckpointInLogDir(folder, channel, disk), scheduler
+            )
             producers = ProducerStateManager(
                 partition, folder, max_transaction_timeout_ms, producer_state_config, clock, disk
             )

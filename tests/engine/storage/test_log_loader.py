@@ -15,10 +15,10 @@ from engine.log.log_segments import LogSegments
 from engine.record.append_origin import AppendOrigin
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.state.producer_state_manager import ProducerStateManager
+from engine.storage.epoch_checkpoint import EpochCheckpointInLogDir
 from engine.storage.log_config import LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.log_loader import LogLoader
-from engine.storage.log_upkeep import epoch_checkpoint
 from engine.storage.unified_log import UnifiedLog
 from engine.storage.writable_segment import WritableSegment
 from engine.units import TopicPartition
@@ -223,7 +223,9 @@ def load(bench: LogBench, folder: Path, remaining: dict[str, int], **options: ob
         LogSegments[WritableSegment](),
         7,
         0,
-        LeaderEpochFileCache(PARTITION, epoch_checkpoint(folder, DISK)),
+        LeaderEpochFileCache(
+            PARTITION, EpochCheckpointInLogDir(folder, LogDirFailureChannel(), DISK)
+        ),
         producers,
         remaining,
         **options,  # type: ignore[arg-type]
