@@ -58,7 +58,9 @@ def test_one_module_opens_source_files_and_another_writes_our_own(path: Path) ->
         return
     assert not re.search(r"^\s*(import|from) mmap\b", text, re.MULTILINE)
     if name.startswith("engine/") and path.stem != "source_files":
-        assert not re.search(r"(?<![\w.])(?<!def )open\(|os\.open\(|\.read_bytes\(|\.read_text\(", text)
+        assert not re.search(
+            r"(?<![\w.])(?<!def )open\(|os\.open\(|\.read_bytes\(|\.read_text\(", text
+        )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
