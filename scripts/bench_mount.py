@@ -23,7 +23,7 @@ from tests.kafka.mounted import Mounted
 
 EXAMPLE = Path("/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c")
 READ_SIZE = 128 << 10  # what cat, cp and grep ask for
-OPENS = 4_000
+OPENS = 3_000
 READERS = 8
 MEMORY_SECONDS = 20.0
 MIB = 1 << 20
