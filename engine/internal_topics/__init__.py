@@ -1,0 +1,1 @@
+"""The records of Kafka's internal topics, decoded."""

@@ -1,0 +1,1 @@
+"""Kafka's messages: schemas with their versions, as data, and what reads them."""

@@ -1,0 +1,1 @@
+"""What a broker would do to a log directory if it started on it."""

@@ -1,0 +1,1 @@
+"""New log directories out of what is left of others."""

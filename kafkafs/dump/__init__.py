@@ -1,0 +1,1 @@
+"""What DumpLogSegments prints, and more."""
