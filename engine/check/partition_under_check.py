@@ -1,0 +1,199 @@
+"""A partition while it is checked: its view, its files, and the headers of all its batches.
+
+A partition can hold more batches than memory holds rows, so the headers come in chunks: kept where there are
+few, else walked over anew (without checksums, which were checked the first time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.check.finding import Finding, found
+from engine.check.rules import Severity
+from engine.log.log_segment import LogSegment
+from engine.log.log_view import LogView
+from engine.log.scan import Damage
+from engine.record.batch_table import BATCH_DTYPE
+from engine.source_files import SourceRoot
+from engine.units import Offset, Position, TopicPartition
+
+Table: TypeAlias = npt.NDArray[Any]
+
+ROWS_PER_CHUNK = 65_536
+ROWS_KEPT = 500_000
+"""Rows of one partition that stay in memory: 40 MB."""
+_READ = 1 << 20
+
+
+class SegmentUnderCheck:
+    """One segment, after its records file was read from end to end.
+
+    Attributes:
+        partition: what it is a part of.
+        segment: how to look things up in it.
+        base_offset: in its name.
+        next_base: the next segment's base offset, None for the last (the active) one.
+        name, path: of the records file; the path is relative to `partition.root`.
+        end: bytes of it that were looked at: where its batches end. Index entries may name positions below.
+        damages: what is not as it should be in it, in file order.
+        extents: (start, end) of each stretch of good batches, in file order.
+        row_count: how many good batches it holds.
+        next_offset: one past the largest offset of its good batches; its base offset when it has none.
+        max_timestamp: the largest of its batches, -1 when there is none.
+    """
+
+    def __init__(
+        self,
+        partition: PartitionUnderCheck,
+        segment: LogSegment,
+        next_base: Offset | None,
+    ) -> None:
+        self.partition = partition
+        self.segment = segment
+        self.base_offset: Offset = segment.base_offset
+        self.next_base = next_base
+        self.name = segment.name
+        self.path = segment.path
+        self.end: Position = 0
+        self.damages: list[Damage] = []
+        self.extents: list[tuple[Position, Position]] = []
+        self.row_count = 0
+        self.next_offset: Offset = segment.base_offset
+        self.max_timestamp = -1
+        self._kept: list[Table] | None = None
+
+    def __repr__(self) -> str:
+        return f"SegmentUnderCheck({self.path!r})"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is the last one, which a broker appends to."""
+        return self.next_base is None
+
+    def chunks(self) -> Iterator[Table]:
+        """The headers of its good batches in file order: BATCH_DTYPE, at most ROWS_PER_CHUNK rows each.
+
+        Raises OSError when the file cannot be read any more.
+        """
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for start, end in self.extents:
+            yield from self._walk(start, end)
+
+    def _walk(self, position: Position, end: Position) -> Iterator[Table]:
+        file, size = self.segment.file, _READ
+        largest = self.partition.view.log.budgets.batch_bytes
+        while position < end:
+            buffer = file.read_at(position, min(size, end - position))
+            table = np.empty(ROWS_PER_CHUNK, BATCH_DTYPE)
+            rows, consumed, _ = kernel.walk(buffer, table, 0, position, False, largest=largest)
+            if not rows:
+                if len(buffer) >= min(largest, end - position):
+                    return  # the file is another one by now
+                size *= 4
+                continue
+            size = _READ
+            table["crc_ok"] = 1
+            yield table[:rows]
+            position += consumed
+
+    def keep(self, tables: Sequence[Table]) -> None:
+        """Hold on to the headers, which are few."""
+        self._kept = list(tables)
+
+
+class PartitionUnderCheck:
+    """A partition, after all its records files were read.
+
+    Attributes:
+        view: the state of the log that is checked.
+        root, folder: the source, and the partition's folder in it ("" for the source itself).
+        log_dir: the log dir around it, None when it is a folder on its own.
+        name, partition: what it is called, and whose log it is.
+        is_live: whether a broker has it open: then findings are confirmed by a second look.
+        segments: in log order.
+    """
+
+    def __init__(
+        self, view: LogView, log_dir: SourceRoot | None, *, is_live: bool | None = None
+    ) -> None:
+        self.view = view
+        self.root: SourceRoot = view.log.root
+        self.folder: str = view.log.folder
+        self.log_dir = log_dir
+        self.name = view.name
+        self.partition: TopicPartition = view.partition
+        self.is_live = view.live if is_live is None else is_live
+        self.segments: tuple[SegmentUnderCheck, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"PartitionUnderCheck({self.name!r})"
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """The first offset that is served."""
+        return self.view.log_start_offset
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """One past the last record."""
+        return self.view.log_end_offset
+
+    def relative(self, name: str) -> str:
+        """The path of one of the partition's files below `root`."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+    def display(self, name: str = "") -> str:
+        """The path of one of the partition's files as shown to people; of its folder without a name."""
+        return self.root.display(self.relative(name) if name else self.folder)
+
+    def read(self, name: str) -> bytes | None:
+        """A side file whole, None when it is not there.
+
+        Raises LimitExceededError, OSError, SourceRefusedError.
+        """
+        try:
+            return self.view.read_side_file(name)
+        except FileNotFoundError:
+            return None
+
+    def found(
+        self,
+        rule: str,
+        name: str,
+        sentence: str,
+        *,
+        position: Position | None = None,
+        length: int | None = None,
+        first_offset: Offset | None = None,
+        next_offset: Offset | None = None,
+        severity: Severity | None = None,
+        advice: str | None = None,
+        **facts: object,
+    ) -> Finding:
+        """A finding about one of the partition's files, "" for its folder; see `engine.check.finding.found`."""
+        return found(
+            rule,
+            self.display(name),
+            sentence,
+            partition=self.name,
+            position=position,
+            length=length,
+            first_offset=first_offset,
+            next_offset=next_offset,
+            severity=severity,
+            advice=advice,
+            **facts,
+        )
+
+
+SegmentCheck: TypeAlias = Callable[[SegmentUnderCheck], Iterator[Finding]]
+"""What looks at one segment's index; several run at once, in threads."""
+PartitionCheck: TypeAlias = Callable[[PartitionUnderCheck], Iterator[Finding]]
+"""What looks at a partition's side files, after all its segments were read."""
