@@ -15,11 +15,11 @@ from engine.log.log_segments import LogSegments
 from engine.record.building import records_of
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
+from engine.storage.epoch_checkpoint import EpochCheckpointInLogDir
 from engine.storage.local_log import LocalLog
 from engine.storage.log_config import LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.log_loader import LogLoader
-from engine.storage.log_upkeep import epoch_checkpoint
 from engine.storage.unified_log import UnifiedLog
 from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, EpochEntry, TopicPartition
@@ -78,7 +78,11 @@ def load(
     """Load a log with parts of one's own."""
     channel = LogDirFailureChannel()
     bench.folder.mkdir(exist_ok=True)
-    epochs = LeaderEpochFileCache(PARTITION, epoch_checkpoint(bench.folder, DISK), bench.scheduler)
+    epochs = LeaderEpochFileCache(
+        PARTITION,
+        EpochCheckpointInLogDir(bench.folder, LogDirFailureChannel(), DISK),
+        bench.scheduler,
+    )
     if producers is None:
         producers = ProducerStateManager(PARTITION, bench.folder, 5 * MINUTE, clock=bench.clock)
     shared = (bench.scheduler, bench.clock)
