@@ -1,4 +1,4 @@
-/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines and compaction. No Python in it. */
+/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines, dumps and compaction. No Python in it. */
 #ifndef KFS_KERNEL_H
 #define KFS_KERNEL_H
 
@@ -7,6 +7,7 @@
 #include "_batches.h"
 #include "_records.h"
 #include "_lines.h"
+#include "_dump.h"
 #include "_search.h"
 #include "_compaction.h"
 

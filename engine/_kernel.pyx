@@ -143,6 +143,17 @@ cdef extern from "_kernel.h" nogil:
                      kfs_payload *payload, kfs_problem *problem)
     int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                         const kfs_line_options *options, kfs_lines *lines)
+    ctypedef struct kfs_dump:
+        const kfs_row *rows
+        const kfs_record *records
+        size_t count
+        const uint8_t *arena
+        size_t arena_size
+        int64_t from_ "from"
+        int64_t upto
+        int shape
+
+    int kfs_dump_rows(const kfs_dump *dump, int32_t first, int32_t last, size_t *next, kfs_bytes *text)
     int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const uint8_t *needle,
                         size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload)
     int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial,
@@ -171,6 +182,7 @@ cdef enum:
     KEPT_WORKERS = 4
 
 cdef int64_t LARGEST_BATCH = DEFAULT_BUDGETS.batch_bytes
+cdef int64_t LEAST_OFFSET = -(1 << 63), MOST_OFFSET = (1 << 63) - 1
 cdef object EMPTY = np.empty(0, RECORD_DTYPE)
 
 kfs_checksums_init()
@@ -601,6 +613,40 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
         <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
     return LinesResult(text, out.lines.size, row - first_row, found, out.lines.records,
                        out.lines.next_record if out.lines.full else 0)
+
+
+# ---- dumps -------------------------------------------------------------------------------------
+
+def dump_rows(table, Py_ssize_t first_row, Py_ssize_t last_row, columns, *, int shape,
+              int64_t from_offset=LEAST_OFFSET, int64_t upto_offset=MOST_OFFSET, Py_ssize_t first_record=0):
+    """What DumpLogSegments prints of rows [first_row, last_row): the text, and the next record to show."""
+    cdef _Bytes rows = _hold(table), records, arena
+    cdef _Worker worker
+    cdef kfs_dump dump
+    cdef size_t next_record = <size_t>max(first_record, 0)
+    cdef int result
+    if rows.size % ROW_SIZE:
+        raise ValueError("the batch table's rows have another size")
+    if not 0 <= first_row <= last_row <= <Py_ssize_t>(rows.size // ROW_SIZE):
+        raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
+    memset(&dump, 0, sizeof(dump))
+    dump.rows = <const kfs_row *>rows.data
+    dump.shape, dump.from_, dump.upto = shape, from_offset, upto_offset
+    if columns is not None:
+        records, arena = _hold_records(columns), _hold(columns.arena)
+        dump.records, dump.count = <const kfs_record *>records.data, records.size // RECORD_SIZE
+        dump.arena, dump.arena_size = arena.data, arena.size
+    worker = _take_worker()
+    try:
+        with nogil:
+            result = kfs_dump_rows(&dump, <int32_t>first_row, <int32_t>last_row, &next_record, &worker.text)
+        if result == KFS_NO_MEMORY:
+            raise MemoryError
+        if result:
+            raise ValueError("a field does not lie in the arena")
+        return PyBytes_FromStringAndSize(<const char *>worker.text.data, <Py_ssize_t>worker.text.size), next_record
+    finally:
+        _give_worker(worker)
 
 
 # ---- search --------------------------------------------------------------------------------------

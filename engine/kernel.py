@@ -12,6 +12,7 @@ from engine import kernel_python
 from engine.kernel_python import (
     contains,
     decode,
+    dump_rows,
     encode_records,
     find_batch,
     floor_slot,
@@ -40,6 +41,7 @@ __all__ = [
     "LinesResult",
     "contains",
     "decode",
+    "dump_rows",
     "encode_records",
     "find_batch",
     "floor_slot",
@@ -56,8 +58,8 @@ __all__ = [
 ]
 
 _FUNCTIONS = (
-    "contains", "decode", "encode_records", "find_batch", "floor_slot", "lines", "locate", "offsets_of",
-    "put_keys", "read_batch", "read_record", "walk",
+    "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "lines", "locate",
+    "offsets_of", "put_keys", "read_batch", "read_record", "walk",
 )  # fmt: skip
 
 name = "python"

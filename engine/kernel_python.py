@@ -31,6 +31,7 @@ from engine.record.decoding import (
     Decoder,
     Table,
 )
+from engine.record.dump_text import dump_rows as dump_rows
 from engine.record.framing import (
     LOG_OVERHEAD,
     SMALLEST_BATCH,
