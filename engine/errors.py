@@ -74,6 +74,22 @@ class CorruptIndexError(DamagedFileError):
     """An index contradicts itself."""
 
 
+class CorruptMessageError(DamagedFileError):
+    """Bytes are not the message that they should be; `position` counts from the buffer's start.
+
+    Attributes:
+        kafka_says: the message of the exception that Kafka's own reading ends with; None: it has none.
+    """
+
+    def __init__(self, reason: str, *, kafka_says: str | None = None, **facts: object) -> None:
+        super().__init__(reason, **facts)  # type: ignore[arg-type]
+        self.kafka_says = kafka_says
+
+
+class UnknownVersionError(CorruptMessageError):
+    """A message of a type or version that is not known here."""
+
+
 class CorruptSnapshotError(DamagedFileError):
     """A producer snapshot does not parse or its checksum is wrong."""
 
