@@ -10,6 +10,8 @@ Paths are str or path-like. What fails raises OSError; a closed file raises Valu
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import mmap
 import os
 import stat
@@ -23,6 +25,8 @@ _FLAGS = os.O_CLOEXEC | os.O_NOCTTY
 _MODE = 0o644
 _LARGE_READ = 1 << 20
 TEMPORARY_SUFFIX = ".tmp"
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class DiskUsage(NamedTuple):
@@ -250,6 +254,16 @@ class Disk:
         """Give a file or folder another name, in one step; a file of that name is replaced."""
         os.replace(old, new)
 
+    def rename_new(self, old: StrPath, new: StrPath) -> None:
+        """Give a file or folder a name that nothing has. Raises FileExistsError when something has it."""
+        rename_without_replacing(old, new)
+
+    def set_access(self, path: StrPath, mode: int, owner: tuple[int, int] | None = None) -> None:
+        """Say who may do what with a file or folder, and whose it is: (user id, group id)."""
+        if owner is not None:
+            os.chown(path, *owner)
+        os.chmod(path, mode)
+
     def remove(self, path: StrPath, missing_ok: bool = False) -> bool:
         """Remove a file; whether it was there. Raises FileNotFoundError unless `missing_ok`."""
         try:
@@ -329,6 +343,21 @@ class Disk:
     def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
         """Wrap a descriptor; a test's disk makes its own files here."""
         return WritableFile(fd, path, writable=writable)
+
+
+def rename_without_replacing(old: StrPath, new: StrPath) -> None:
+    """renameat2(2) with RENAME_NOREPLACE; where the file system has no such thing, look first, then rename."""
+    function = getattr(_libc, "renameat2", None)
+    if function is not None:
+        names = os.fsencode(old), os.fsencode(new)
+        if function(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(code, os.strerror(code), os.fspath(old), None, os.fspath(new))
+    if os.path.lexists(new):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(new))
+    os.rename(old, new)
 
 
 def _stat_or_none(path: StrPath) -> os.stat_result | None:

@@ -130,6 +130,14 @@ class FailingDisk(Disk):
         self._check("rename", old)
         super().rename(old, new)
 
+    def rename_new(self, old: StrPath, new: StrPath) -> None:
+        self._check("rename", old)
+        super().rename_new(old, new)
+
+    def set_access(self, path: StrPath, mode: int, owner: tuple[int, int] | None = None) -> None:
+        self._check("set access of", path)
+        super().set_access(path, mode, owner)
+
     def remove(self, path: StrPath, missing_ok: bool = False) -> bool:
         self._check("remove", path)
         return super().remove(path, missing_ok)

@@ -376,6 +376,10 @@ class RecordingDisk(Disk):
         super().rename(old, new)
         self.recording.rename(old, new)
 
+    def rename_new(self, old: StrPath, new: StrPath) -> None:
+        super().rename_new(old, new)
+        self.recording.rename(old, new)
+
     def remove(self, path: StrPath, missing_ok: bool = False) -> bool:
         was_there = super().remove(path, missing_ok)
         if was_there:

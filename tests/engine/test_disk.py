@@ -163,3 +163,30 @@ def test_what_cannot_be_asked_is_not_taken_for_missing(tmp_path):
         assert not ask(tmp_path / "f" / "below")
         with pytest.raises(OSError, match="symbolic links"):
             ask(tmp_path / "loop")
+
+
+@pytest.mark.parametrize("has_call", [True, False])
+def test_a_new_name_never_replaces_anything(tmp_path, monkeypatch, has_call):
+    if not has_call:
+        monkeypatch.setattr("engine.disk._libc", None)
+    for name in ("staged", "taken"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(name.encode())
+    (tmp_path / "empty").mkdir()
+    for name in ("taken", "empty"):
+        with pytest.raises(FileExistsError):
+            DISK.rename_new(tmp_path / "staged", tmp_path / name)
+    DISK.rename_new(tmp_path / "staged", tmp_path / "fresh")
+    assert (tmp_path / "fresh/file").read_bytes() == b"staged"
+    assert (tmp_path / "taken/file").read_bytes() == b"taken"
+    assert not (tmp_path / "staged").exists()
+
+
+def test_access_is_set_whatever_the_umask_says(tmp_path):
+    old = os.umask(0o077)
+    try:
+        DISK.open(tmp_path / "f", create=True).close()
+        DISK.set_access(tmp_path / "f", 0o640, (os.getuid(), os.getgid()))
+    finally:
+        os.umask(old)
+    assert os.stat(tmp_path / "f").st_mode & 0o777 == 0o640
