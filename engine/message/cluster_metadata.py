@@ -126,6 +126,20 @@ PARTITION_CHANGE_RECORD = Message(
     flexible_since=0,
 )
 
+ACCESS_CONTROL_RECORD = Message(
+    "AccessControlRecord",
+    (
+        Field("resourceType", INT8),
+        Field("resourceName", STRING, nullable=True),
+        Field("patternType", INT8),
+        Field("principal", STRING),
+        Field("host", STRING),
+        Field("operation", INT8),
+        Field("permissionType", INT8),
+    ),
+    flexible_since=0,
+)
+
 FENCE_BROKER_RECORD = Message(
     "FenceBrokerRecord",
     (
@@ -212,6 +226,12 @@ PRODUCER_IDS_RECORD = Message(
         Field("brokerEpoch", INT64, default=-1),
         Field("nextProducerId", INT64),
     ),
+    flexible_since=0,
+)
+
+REMOVE_FEATURE_LEVEL_RECORD = Message(
+    "RemoveFeatureLevelRecord",
+    (Field("name", STRING),),
     flexible_since=0,
 )
 

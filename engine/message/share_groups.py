@@ -100,6 +100,35 @@ SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
     flexible_since=0,
 )
 
+SHARE_GROUP_PARTITION_METADATA_KEY = Message(
+    "ShareGroupPartitionMetadataKey",
+    (Field("groupId", STRING),),
+)
+
+PARTITION_METADATA = Struct(
+    "PartitionMetadata",
+    (
+        Field("partition", INT32),
+        Field("racks", Array(STRING)),
+    ),
+)
+
+TOPIC_METADATA = Struct(
+    "TopicMetadata",
+    (
+        Field("topicId", UUID),
+        Field("topicName", STRING),
+        Field("numPartitions", INT32),
+        Field("partitionMetadata", Array(PARTITION_METADATA)),
+    ),
+)
+
+SHARE_GROUP_PARTITION_METADATA_VALUE = Message(
+    "ShareGroupPartitionMetadataValue",
+    (Field("topics", Array(TOPIC_METADATA)),),
+    flexible_since=0,
+)
+
 SHARE_GROUP_STATE_PARTITION_METADATA_KEY = Message(
     "ShareGroupStatePartitionMetadataKey",
     (Field("groupId", STRING),),
