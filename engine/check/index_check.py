@@ -1,0 +1,271 @@
+"""An offset index held to its segment: every entry, in time linear in both.
+
+An entry names a batch's position and its last offset. Brokers before 4.1 wrote one for the first batch of an append
+with the last offset of the whole append, and compaction did so too; so the offset may be that of a later batch.
+What counts is that no batch before the position reaches the offset: a look-up would miss it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.finding import Finding
+from engine.check.index_entries import (
+    LARGEST_INDEX,
+    IndexEntries,
+    Table,
+    damaged_spans,
+    looked_at,
+    read_entries,
+    unreadable,
+    within,
+)
+from engine.check.partition_under_check import SegmentUnderCheck
+from engine.check.rules import Severity
+from engine.file_names import offset_index_name
+from engine.index.offset_index import ENTRY
+from engine.units import MAX_INT64
+
+DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+assert DTYPE.itemsize == ENTRY.size
+_SMALL_SEGMENT = 1 << 20
+
+
+def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
+    """What is wrong with a segment's offset index."""
+    name = offset_index_name(segment.base_offset)
+    try:
+        entries = read_entries(segment, name, DTYPE)
+    except OSError as error:
+        yield from unreadable(segment, name, error)
+        return
+    if entries is None:
+        if segment.partition.view.log.only is None:
+            yield segment.partition.found(
+                "index-missing",
+                name,
+                "there is no such file: a broker makes it from the whole segment",
+            )
+        return
+    yield from _check_size(segment, name, entries)
+    if len(entries.table):
+        yield from _OffsetIndexCheck(segment, name, entries.table).run()
+
+
+def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) -> Iterator[Finding]:
+    found = segment.partition.found
+    if entries.leftover:
+        whole = entries.byte_size - entries.leftover
+        yield found(
+            "index-length",
+            name,
+            f"{entries.byte_size} bytes are no whole entries of {DTYPE.itemsize}",
+            position=whole,
+            length=entries.leftover,
+            expected=f"a multiple of {DTYPE.itemsize}",
+            found=entries.byte_size,
+        )
+    if entries.byte_size > LARGEST_INDEX:
+        yield found(
+            "index-length",
+            name,
+            f"{entries.byte_size} bytes are more than any segment needs; the rest is not checked",
+            position=LARGEST_INDEX,
+            length=entries.byte_size - LARGEST_INDEX,
+        )
+    if not len(entries.table) and segment.end > _SMALL_SEGMENT and segment.row_count > 1:
+        yield found("index-empty", name, f"no entry for {segment.end} bytes of batches")
+
+
+class _OffsetIndexCheck:
+    def __init__(self, segment: SegmentUnderCheck, name: str, table: Table) -> None:
+        self.segment = segment
+        self.name = name
+        self.slots = len(table)
+        self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
+        self.positions = table["position"].astype("i8")
+        self.bad = np.zeros(self.slots, np.bool_)
+        """Entries that something was said about."""
+        self.pending = np.zeros(0, "i8")
+        """Slots whose offset must be that of a later batch, by offset."""
+
+    def run(self) -> Iterator[Finding]:
+        yield from self._signs()
+        yield from self._order()
+        yield from self._ends()
+        order = np.argsort(self.positions, kind="stable")
+        order = order[~self.bad[order]]
+        reached = -1
+        first = 0
+        disordered = False
+        for rows in self.segment.chunks():
+            stop = int(rows["position"][-1] + rows["size"][-1])
+            last = first + int(self.positions[order[first:]].searchsorted(stop, "left"))
+            running = np.maximum.accumulate(np.concatenate(([reached], rows["last_offset"])))
+            disordered |= bool((rows["base_offset"] <= running[:-1]).any())
+            yield from self._against(rows, order[first:last], running[:-1])
+            yield from self._resolve(rows, disordered)
+            first, reached = last, int(running[-1])
+        if not disordered and not self._had_damage():
+            yield from self._no_such_offsets(self.pending)
+
+    def _signs(self) -> Iterator[Finding]:
+        for slot in self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)):
+            yield self._found("index-order", slot, "an entry of negative numbers")
+
+    def _order(self) -> Iterator[Finding]:
+        back = np.diff(self.offsets) <= 0
+        back |= np.diff(self.positions) <= 0
+        back &= ~(self.bad[1:] | self.bad[:-1])
+        for slot in np.flatnonzero(back).tolist():
+            yield self.segment.partition.found(
+                "index-order",
+                self.name,
+                f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
+                f" before it ({self.offsets[slot]} at {self.positions[slot]})",
+                position=slot * DTYPE.itemsize,
+                length=2 * DTYPE.itemsize,
+                first_offset=int(min(self.offsets[slot : slot + 2])),
+                next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+            )
+
+    def _ends(self) -> Iterator[Finding]:
+        """Entries behind what there is; those of a live log were made since it was read."""
+        behind = self.positions >= looked_at(self.segment)
+        if self.segment.partition.is_live and self.segment.is_active:
+            self.bad |= behind
+            return
+        for slot in self._new(behind):
+            yield self._found(
+                "index-past-end",
+                slot,
+                f"the entry points to {self.positions[slot]}, the segment ends at {self.segment.end}",
+                severity=self._severity_past_end(),
+                expected=f"below {self.segment.end}",
+                found=int(self.positions[slot]),
+            )
+
+    def _severity_past_end(self) -> Severity:
+        """A crash leaves such entries in the active segment, which a broker then recovers."""
+        return Severity.WARNING if self.segment.is_active else Severity.ERROR
+
+    def _against(self, rows: Table, slots: Table, reached: Table) -> Iterator[Finding]:
+        """Hold the entries that point into some rows to them; `reached` is the largest offset before each."""
+        if not len(slots):
+            return
+        row = rows["position"].searchsorted(self.positions[slots], "right") - 1
+        inside = row >= 0
+        slots, row = slots[inside], row[inside]
+        offsets, positions = self.offsets[slots], self.positions[slots]
+        exact = rows["position"][row] == positions
+        starts, ends = damaged_spans(self.segment)
+        lost = ~exact & within(positions, starts, ends)
+        for at in np.flatnonzero(~exact & ~lost).tolist():
+            yield self._no_batch(int(slots[at]), rows[row[at]])
+        misses = exact & (reached[row] >= offsets)
+        for at in np.flatnonzero(misses).tolist():
+            yield self._missing(int(slots[at]), int(reached[row[at]]))
+        last, base = rows["last_offset"][row], rows["base_offset"][row]
+        below = exact & ~misses & (offsets < last) & ~self._may_be_inside(rows[row], offsets)
+        for at in np.flatnonzero(below).tolist():
+            yield self._other_offset(int(slots[at]), int(base[at]), int(last[at]))
+        later = exact & ~misses & (offsets > last)
+        self._wait_for(slots[later])
+
+    @staticmethod
+    def _may_be_inside(rows: Table, offsets: Table) -> npt.NDArray[np.bool_]:
+        """Older compaction named the last record's offset of a batch that had lost its last one."""
+        count = rows["last_offset"] - rows["base_offset"] + 1
+        shrunk = (rows["record_count"] >= 0) & (rows["record_count"] < count)
+        inside: npt.NDArray[np.bool_] = shrunk & (offsets >= rows["base_offset"])
+        return inside
+
+    def _wait_for(self, slots: Table) -> None:
+        if len(slots):
+            pending = np.concatenate((self.pending, slots))
+            self.pending = pending[np.argsort(self.offsets[pending], kind="stable")]
+
+    def _resolve(self, rows: Table, disordered: bool) -> Iterator[Finding]:
+        """Those that waited for later batches, as far as these go."""
+        if not len(self.pending):
+            return
+        offsets = self.offsets[self.pending]
+        last = np.maximum.accumulate(rows["last_offset"])
+        count = int(offsets.searchsorted(last[-1], "right"))
+        slots, self.pending = self.pending[:count], self.pending[count:]
+        row = last.searchsorted(offsets[:count], "left")
+        known = rows["base_offset"][row] <= offsets[:count]
+        if not disordered and not self._had_damage():
+            yield from self._no_such_offsets(slots[~known])
+
+    def _had_damage(self) -> bool:
+        return any(each.skipped and each.kind != "zero_tail" for each in self.segment.damages)
+
+    def _no_such_offsets(self, slots: Table) -> Iterator[Finding]:
+        for slot in slots.tolist():
+            yield self._found(
+                "index-entry",
+                slot,
+                f"no batch from {self.positions[slot]} on has {self.offsets[slot]}",
+            )
+
+    def _new(self, chosen: npt.NDArray[np.bool_]) -> list[int]:
+        slots: list[int] = np.flatnonzero(chosen & ~self.bad).tolist()
+        self.bad |= chosen
+        return slots
+
+    def _no_batch(self, slot: int, row: np.void) -> Finding:
+        return self._found(
+            "index-position",
+            slot,
+            f"the entry points to {self.positions[slot]}, inside the batch at {row['position']}",
+            expected=int(row["position"]),
+            found=int(self.positions[slot]),
+        )
+
+    def _missing(self, slot: int, reached: int) -> Finding:
+        return self._found(
+            "index-misses-records",
+            slot,
+            f"look-ups of {self.offsets[slot]} begin at {self.positions[slot]}, where offsets up to"
+            f" {reached} are past",
+            next_offset=max(reached + 1, int(self.offsets[slot]) + 1),
+            expected=f"above {reached}",
+            found=int(self.offsets[slot]),
+        )
+
+    def _other_offset(self, slot: int, base: int, last: int) -> Finding:
+        return self._found(
+            "index-entry",
+            slot,
+            f"the entry says {self.offsets[slot]}, the batch at {self.positions[slot]} holds {base} to {last}",
+            expected=last,
+            found=int(self.offsets[slot]),
+        )
+
+    def _found(
+        self,
+        rule: str,
+        slot: int,
+        sentence: str,
+        *,
+        next_offset: int | None = None,
+        severity: Severity | None = None,
+        **facts: object,
+    ) -> Finding:
+        offset = int(self.offsets[slot])
+        is_offset = 0 <= offset < MAX_INT64
+        return self.segment.partition.found(
+            rule,
+            self.name,
+            sentence,
+            position=slot * DTYPE.itemsize,
+            length=DTYPE.itemsize,
+            first_offset=offset if is_offset else None,
+            next_offset=(next_offset or offset + 1) if is_offset else None,
+            severity=severity,
+            **facts,
+        )

@@ -1,0 +1,103 @@
+"""The entries of a segment's index as a numpy table, for checks that look at each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.budgets import MiB
+from engine.check.finding import Finding
+from engine.check.partition_under_check import SegmentUnderCheck
+from engine.errors import SourceRefusedError
+from engine.file_names import CLEAN_SHUTDOWN
+from engine.units import Position
+
+Table: TypeAlias = npt.NDArray[Any]
+
+LARGEST_INDEX = 64 * MiB
+"""More than a segment of 2 GiB needs with an entry for each kilobyte."""
+
+
+class IndexEntries(NamedTuple):
+    """An index's entries.
+
+    Attributes:
+        table: one row an entry; zeros at the end of the file are none.
+        byte_size: the file's.
+        leftover: bytes behind the last whole entry, when they are no zeros of a preallocated file.
+    """
+
+    table: Table
+    byte_size: int
+    leftover: int
+
+
+def read_entries(
+    segment: SegmentUnderCheck, name: str, dtype: np.dtype[Any]
+) -> IndexEntries | None:
+    """The entries of an index; None when there is no such file.
+
+    An index that is larger than any needs to be is read up to LARGEST_INDEX.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    partition = segment.partition
+    try:
+        file = partition.root.open(partition.relative(name), fresh=True)
+    except FileNotFoundError:
+        return None
+    with file:
+        size = file.size()
+        data = file.read_at(0, min(size, LARGEST_INDEX))
+    whole = len(data) // dtype.itemsize * dtype.itemsize
+    used = len(data.rstrip(b"\0"))
+    count = min(-(-used // dtype.itemsize), whole // dtype.itemsize)
+    table = np.frombuffer(data, dtype, count)
+    return IndexEntries(table, size, size % dtype.itemsize)
+
+
+def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:
+    """What to say of an index that cannot be read; of what is no file others say it."""
+    if not isinstance(error, SourceRefusedError):
+        yield segment.partition.found(
+            "file-unreadable", name, f"the file cannot be read: {error.strerror or error}"
+        )
+
+
+def damaged_spans(segment: SegmentUnderCheck) -> tuple[Table, Table]:
+    """Where the segment's damaged stretches start and end, in file order."""
+    spans = [
+        (each.position, each.position + each.length) for each in segment.damages if each.skipped
+    ]
+    starts, ends = np.array(spans, "i8").reshape(-1, 2).T
+    return starts, ends
+
+
+def within(positions: Table, starts: Table, ends: Table) -> npt.NDArray[np.bool_]:
+    """Which positions lie in one of some stretches, which are in order."""
+    if not len(starts):
+        return np.zeros(len(positions), np.bool_)
+    place = starts.searchsorted(positions, "right") - 1
+    return (place >= 0) & (positions < ends[np.maximum(place, 0)])
+
+
+def looked_at(segment: SegmentUnderCheck) -> Position:
+    """Up to where the segment's file was looked at, damage included."""
+    last = max((each.position + each.length for each in segment.damages), default=0)
+    return max(segment.end, last)
+
+
+def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:
+    """Whether the log dir is marked as closed properly: then its active segments' indexes are complete."""
+    log_dir = segment.partition.log_dir
+    if log_dir is None:
+        return False
+    try:
+        log_dir.stat(CLEAN_SHUTDOWN)
+    except OSError:
+        return False
+    return True
