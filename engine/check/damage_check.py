@@ -1,0 +1,84 @@
+"""What a scan found damaged, as breaches of rules; and what single field explains it."""
+
+from __future__ import annotations
+
+from engine.check.breach import Breach
+from engine.check.rules import Severity
+from engine.coding.checksums import crc32c
+from engine.log.resync import HEAD
+from engine.log.scan import Damage
+from engine.record.framing import LOG_OVERHEAD
+from engine.source_files import SourceFile
+from engine.units import Position
+
+_RULES = {
+    "crc_mismatch": "batch-checksum",
+    "bad_length": "batch-length",
+    "unknown_magic": "batch-magic",
+    "batch_too_large": "batch-too-large",
+    "bad_offsets": "batch-offsets",
+    "zeros": "batch-zeros",
+    "torn_tail": "torn-tail",
+    "zero_tail": "zero-tail",
+}
+_NOT_BY_CHECKSUM = 21
+_LARGEST_PROOF = 64 << 20
+
+
+def damage_breach(
+    damage: Damage, file: SourceFile, following: Position, *, is_active: bool
+) -> Breach | None:
+    """The breach that skipped bytes are; None for what is not skipped.
+
+    Args:
+        damage: what the scan says.
+        file: the segment.
+        following: where the next good batch starts, or the file ends.
+        is_active: whether it is the log's last segment.
+    """
+    rule = _RULES.get(damage.kind)
+    if rule is None or not damage.skipped:
+        return None
+    sentence = f"{damage.reason}: {damage.length} bytes from byte {damage.position} on"
+    if damage.kind == "crc_mismatch" and damage.expected is not None:
+        sentence = (
+            f"the batch at byte {damage.position} has the checksum {damage.expected:#010x},"
+            f" its {damage.length} bytes make {damage.found or 0:#010x}"
+        )
+    facts: dict[str, object] = {"expected": damage.expected, "found": damage.found}
+    only = _only_field(damage, file, following)
+    if only:
+        facts["onlyField"] = only
+        sentence += f"; but for its {only} it is a whole batch"
+    severity = None
+    if damage.kind == "torn_tail" and not is_active:
+        severity = Severity.ERROR
+        sentence += ", and it is not the last segment"
+    last = damage.last_offset
+    return Breach(
+        rule,
+        sentence,
+        damage.position,
+        damage.length,
+        damage.first_offset,
+        None if last is None else last + 1,
+        severity,
+        facts,
+    )
+
+
+def _only_field(damage: Damage, file: SourceFile, following: Position) -> str | None:
+    """Which one field outside of the checksum is wrong, where the rest proves itself as a batch of magic 2."""
+    size = following - damage.position
+    if not _NOT_BY_CHECKSUM < size <= _LARGEST_PROOF or damage.kind in ("zeros", "zero_tail"):
+        return None
+    data = file.read_at(damage.position, size)
+    if len(data) < size:
+        return None
+    _, length, _, magic = HEAD.unpack_from(data)
+    stored = int.from_bytes(data[17:21], "big")
+    if crc32c(data[_NOT_BY_CHECKSUM:]) != stored:
+        return None
+    if magic != 2:
+        return "magic" if length + LOG_OVERHEAD == size else None
+    return None if length + LOG_OVERHEAD == size else "length"
