@@ -23,6 +23,8 @@ class Budgets:
     """Decoded text kept for reuse."""
     checkpoint_bytes: int = 64 * MiB
     """A checkpoint, snapshot or metadata file."""
+    replayed_bytes: int = 512 * MiB
+    """The state of one partition of an internal topic, in memory."""
 
 
 DEFAULT_BUDGETS = Budgets()

@@ -1,0 +1,139 @@
+"""All groups of a source, replayed from the partitions of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from threading import Lock
+
+from engine.internal_topics.topics import CONSUMER_OFFSETS, decoder_for
+from engine.log.log_directory import LogSource
+from engine.replay.group import Group, build_group
+from engine.replay.keyed_state import KeyedState, Owned, owner_of
+from engine.replay.partition_records import Unreadable
+from engine.replay.topic_replay import TopicReplay
+from engine.units import Timestamp
+
+MOST_GROUPS = 4096
+_NOTHING: Owned = {}
+
+
+class GroupsImage:
+    """The groups at one moment; safe from several threads.
+
+    Attributes:
+        until: the records with timestamps up to this count; None: all.
+    """
+
+    def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
+        self.until = until
+        self._states = states
+        self._lock = Lock()
+        self._built: OrderedDict[bytes, Group] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The groups, sorted; lone surrogates stand for bytes that are not UTF-8."""
+        return tuple(sorted(text_of(owner) for owner in self._places))
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What gave no records."""
+        return tuple(each for state in self._states for each in state.unreadable)
+
+    @cached_property
+    def doubled(self) -> tuple[str, ...]:
+        """Groups that more than one partition has records of; that with the newest one is shown."""
+        seen: set[bytes] = set()
+        twice: set[bytes] = set()
+        for state, waiting in zip(self._states, self._waiting, strict=True):
+            here = state.owners.keys() | waiting.keys()
+            twice |= seen & here
+            seen |= here
+        return tuple(sorted(text_of(owner) for owner in twice))
+
+    def group(self, name: str) -> Group | None:
+        """The group of a name; None when there is none."""
+        owner = name.encode("utf-8", "surrogateescape")
+        place = self._places.get(owner)
+        if place is None:
+            return None
+        with self._lock:
+            found = self._built.get(owner)
+            if found is None:
+                found = self._built[owner] = self._build(owner, place)
+                while len(self._built) > MOST_GROUPS:
+                    self._built.popitem(last=False)
+            return found
+
+    def _build(self, owner: bytes, place: int) -> Group:
+        decoder = decoder_for(CONSUMER_OFFSETS)
+        assert decoder is not None
+        state = self._states[place]
+        return build_group(
+            text_of(owner),
+            state.owners.get(owner, _NOTHING),
+            self._waiting[place].get(owner, _NOTHING),
+            state.partition.partition,
+            decoder,
+        )
+
+    @cached_property
+    def _places(self) -> Mapping[bytes, int]:
+        """Which state a group is in."""
+        places: dict[bytes, int] = {}
+        for place, (state, waiting) in enumerate(zip(self._states, self._waiting, strict=True)):
+            for owner in state.owners.keys() | waiting.keys():
+                known = places.get(owner)
+                if known is None or self._newest(place, owner) > self._newest(known, owner):
+                    places[owner] = place
+        return places
+
+    @cached_property
+    def _waiting(self) -> Sequence[Mapping[bytes, Owned]]:
+        """Of each state the entries of open transactions by group and key, the newest of each key."""
+        found = []
+        for state in self._states:
+            waiting: dict[bytes, Owned] = {}
+            for entries in state.pending.values():
+                for key, entry in entries.items():
+                    mine = waiting.setdefault(owner_of(key) or b"", {})
+                    if key not in mine or mine[key].offset < entry.offset:
+                        mine[key] = entry
+            found.append(waiting)
+        return found
+
+    def _newest(self, place: int, owner: bytes) -> Timestamp:
+        entries = (
+            *self._states[place].owners.get(owner, _NOTHING).values(),
+            *self._waiting[place].get(owner, _NOTHING).values(),
+        )
+        return max((entry.timestamp for entry in entries), default=-1)
+
+
+class GroupsReplay:
+    """The groups of a source, followed while their logs grow; safe from several threads."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._replay = TopicReplay(source, CONSUMER_OFFSETS, GroupsImage)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the source holds a partition of the topic."""
+        return self._replay.exists
+
+    def image(self, until: Timestamp | None = None) -> GroupsImage:
+        """The groups now, or by the records with timestamps up to a time.
+
+        Raises LimitExceededError, OSError.
+        """
+        return self._replay.image(until)
+
+
+def text_of(name: bytes) -> str:
+    """A group's or transactional id's name as text; bytes that are not UTF-8 become lone surrogates."""
+    return name.decode("utf-8", "surrogateescape")

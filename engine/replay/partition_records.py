@@ -1,0 +1,153 @@
+"""What a coordinator reads when it loads a partition: records and the ends of transactions, in log order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import Budgets
+from engine.errors import InvalidRecordError
+from engine.log.log_view import LogView
+from engine.log.scan import BatchRun, Damage
+from engine.record.batch_table import BatchProblem, Problem
+from engine.record.columns import Columns
+from engine.record.control_records import ControlRecordType, parse_control_key
+from engine.units import Offset, Timestamp
+
+CONTROL = 0x20
+NO_PRODUCER = -1
+QUIET = frozenset({"zero_tail", "offset_order"})
+"""Kinds of damage that cost no record."""
+
+
+class ReplayedRecord(NamedTuple):
+    """A data record; `producer_id` is -1 unless its batch has one."""
+
+    offset: Offset
+    timestamp: Timestamp
+    producer_id: int
+    key: bytes | None
+    value: bytes | None
+
+
+class ReplayedControl(NamedTuple):
+    """A control record; `type` is None for one that is not known."""
+
+    offset: Offset
+    timestamp: Timestamp
+    producer_id: int
+    epoch: int
+    type: ControlRecordType | None
+    value: bytes | None
+
+
+class Unreadable(NamedTuple):
+    """Bytes that gave no records.
+
+    Attributes:
+        partition, file, position, length: where; the file with its path.
+        reason: one sentence.
+        first_offset, last_offset: which offsets it can have cost, as far as that is known.
+    """
+
+    partition: str
+    file: str
+    position: int
+    length: int
+    reason: str
+    first_offset: Offset | None
+    last_offset: Offset | None
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "partition": self.partition,
+            "file": "/".join(self.file.split("/")[-2:]),
+            "position": self.position,
+            "length": self.length,
+            "reason": self.reason,
+            "firstOffset": self.first_offset,
+            "lastOffset": self.last_offset,
+        }
+
+
+Replayed: TypeAlias = "ReplayedRecord | ReplayedControl | Unreadable"
+
+
+def replayed_records(
+    view: LogView, start: Offset, stop: Offset, until: Timestamp | None = None
+) -> Iterator[Replayed]:
+    """Everything with an offset of [start, stop) and, with `until`, a timestamp up to it.
+
+    Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    """
+    for segment, item in view.runs(start, stop):
+        if isinstance(item, Damage):
+            if item.kind not in QUIET:
+                yield _damaged(view.name, item)
+            continue
+        for each in records_of_run(item, view.log.budgets, view.name, segment.path):
+            if isinstance(each, Unreadable) or (
+                start <= each.offset < stop and (until is None or each.timestamp <= until)
+            ):
+                yield each
+
+
+def records_of_run(run: BatchRun, budgets: Budgets, name: str, path: str) -> Iterator[Replayed]:
+    """The records of a run of good batches; what does not decode comes where its batch ends."""
+    first, rows = 0, len(run.table)
+    while first < rows:
+        columns = kernel.decode(
+            run.buffer, run.table, first, rows, start_position=run.start_position, budgets=budgets
+        )
+        yield from _records(run, columns)
+        for problem in columns.problems:
+            if problem.code is not Problem.LEFTOVER_BYTES:
+                yield _undecoded(name, path, run, problem)
+        first = columns.next_row
+
+
+def _records(run: BatchRun, columns: Columns) -> Iterator[ReplayedRecord | ReplayedControl]:
+    table, arena = columns.table, columns.arena
+    batches = run.table
+    is_control = (batches["attributes"] & CONTROL) != 0
+    # As lists, since single items of a numpy array are slow to take.
+    producers = np.where(batches["magic"] == 2, batches["producer_id"], NO_PRODUCER).tolist()
+    control = is_control.tolist() if is_control.any() else None
+    names = ("offset", "timestamp", "key_start", "key_size", "value_start", "value_size", "row")
+    for offset, timestamp, key_at, key_size, at, size, row in zip(
+        *(table[name].tolist() for name in names), strict=True
+    ):
+        key = None if key_size < 0 else bytes(arena[key_at : key_at + key_size])
+        value = None if size < 0 else bytes(arena[at : at + size])
+        if control is not None and control[row]:
+            epoch = int(batches["leader_epoch"][row])
+            kind = _control_type(key)
+            yield ReplayedControl(offset, timestamp, producers[row], epoch, kind, value)
+        else:
+            yield ReplayedRecord(offset, timestamp, producers[row], key, value)
+
+
+def _control_type(key: bytes | None) -> ControlRecordType | None:
+    try:
+        return parse_control_key(key).type
+    except InvalidRecordError:
+        return None
+
+
+def _damaged(name: str, damage: Damage) -> Unreadable:
+    return Unreadable(
+        name, damage.path, damage.position, damage.length, damage.reason,
+        damage.first_offset, damage.last_offset,
+    )  # fmt: skip
+
+
+def _undecoded(name: str, path: str, run: BatchRun, problem: BatchProblem) -> Unreadable:
+    row = run.table[problem.row]
+    return Unreadable(
+        name, path, int(row["position"]), int(row["size"]), problem.detail,
+        int(row["base_offset"]), int(row["last_offset"]),
+    )  # fmt: skip
