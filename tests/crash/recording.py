@@ -281,12 +281,26 @@ class State(NamedTuple):
 
 def plain_states(recording: Recording, crash: int) -> Iterator[State]:
     """All files share a fate, and names are all there, all lost, or there up to some call."""
-    pending = recording.open_names(crash)
-    cuts = sorted({BEFORE, crash, *(each.at for each in pending)})
-    for cut in cuts:
+    for cut in name_cuts(recording, crash):
         for fate in FATES:
-            tree = recording.tree(crash, lambda naming, cut=cut: naming.at <= cut, fate)
-            yield State(crash, f"names up to {cut}, {fate.__name__}", tree)
+            yield plain_state(recording, crash, cut, fate)
+
+
+def random_plain_state(recording: Recording, crash: int, random: Random) -> State:
+    """One of them."""
+    cut = random.choice(name_cuts(recording, crash))
+    return plain_state(recording, crash, cut, random.choice(FATES))
+
+
+def name_cuts(recording: Recording, crash: int) -> list[int]:
+    """The calls up to which names may be there."""
+    return sorted({BEFORE, crash, *(each.at for each in recording.open_names(crash))})
+
+
+def plain_state(recording: Recording, crash: int, cut: int, fate: Choose) -> State:
+    """Names up to a call, and the same fate for all files."""
+    tree = recording.tree(crash, lambda naming: naming.at <= cut, fate)
+    return State(crash, f"names up to {cut}, {fate.__name__}", tree)
 
 
 def random_state(recording: Recording, crash: int, random: Random, *, in_order: bool) -> State:

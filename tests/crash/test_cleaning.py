@@ -25,7 +25,13 @@ from tests.clocks import MockClock, MockScheduler
 from tests.conformance.unified_log_steps import AppendOrigin
 from tests.crash.failing import FailingDisk, Failures
 from tests.crash.judge import quiet
-from tests.crash.recording import RecordingDisk, State, materialize, plain_states, random_state
+from tests.crash.recording import (
+    RecordingDisk,
+    State,
+    materialize,
+    random_plain_state,
+    random_state,
+)
 
 STATES = int(os.environ.get("KAFKAFS_CLEANING_STATES") or 80)
 FAULTS = int(os.environ.get("KAFKAFS_CLEANING_FAULTS") or 40)
@@ -167,7 +173,7 @@ def states(disk: RecordingDisk, random: Random) -> Iterator[State]:
     for number in range(STATES):
         crash = random.randrange(disk.recording.clock + 1)
         if number % 3 == 0:
-            yield random.choice(list(plain_states(disk.recording, crash)))
+            yield random_plain_state(disk.recording, crash, random)
         else:
             yield random_state(disk.recording, crash, random, in_order=number % 3 == 1)
 
