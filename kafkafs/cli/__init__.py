@@ -14,6 +14,7 @@ import click
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
 from kafkafs.cli.copying import cat, cp
+from kafkafs.cli.dumping import dump
 from kafkafs.cli.listing import ls, printable
 from kafkafs.cli.mounting import mount, mount_as_helper, umount
 from kafkafs.cli.offsets import offsets
@@ -44,7 +45,7 @@ def cli() -> None:
     """
 
 
-for command in (mount, umount, ls, cat, cp, grep, offsets):
+for command in (mount, umount, ls, cat, cp, grep, offsets, dump):
     cli.add_command(command)
 
 

@@ -1,1 +1,1 @@
-"""What DumpLogSegments prints, and more."""
+"""Any file of a log directory as text: what DumpLogSegments prints, and JSON lines."""

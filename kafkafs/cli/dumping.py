@@ -1,0 +1,131 @@
+"""`kafkafs dump`: what is in a file of a log directory."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.arguments import Command
+from kafkafs.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from kafkafs.dump.dump_options import DumpOptions
+    from kafkafs.dump.extent import Bound, Extent
+
+_DECODER_HELP = {
+    "offsets-decoder": "Decode records as those of __consumer_offsets.",
+    "transaction-log-decoder": "Decode records as those of __transaction_state.",
+    "cluster-metadata-decoder": "Decode records as those of __cluster_metadata.",
+    "remote-log-metadata-decoder": "Decode records as those of __remote_log_metadata.",
+    "share-group-state-decoder": "Decode records as those of __share_group_state.",
+}
+
+
+def _decoder_options(command: Command) -> Command:
+    for name, text in reversed(_DECODER_HELP.items()):
+        command = click.option(f"--{name}", is_flag=True, help=text)(command)
+    return command
+
+
+@click.command()
+@click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1)
+@click.option("--files", "file_list", metavar="LIST",
+              help="Files, comma-separated, as DumpLogSegments takes them.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["dump-log", "jsonl"]), default="dump-log",
+              show_default=True, help="The text of DumpLogSegments, or JSON lines.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl.")
+@click.option("--from", "start", metavar="OFFSET|INSTANT",
+              help="Leave out what is before this offset, or before the first record at or after "
+              "this instant (2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).")  # fmt: skip
+@click.option("--to", "end", metavar="OFFSET|INSTANT",
+              help="Leave out what is at or after it.")  # fmt: skip
+@click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
+@click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
+@click.option("--skip-record-metadata", is_flag=True, help="Of a record only key and payload.")
+@_decoder_options
+@click.option("--verify-index-only", is_flag=True, help="Check indexes, do not print them.")
+@click.option("--index-sanity-check", is_flag=True,
+              help="Check of indexes only their size and their last entry.")  # fmt: skip
+@click.option("--max-bytes", type=click.IntRange(min=0), metavar="N",
+              help="Read so many bytes of each log at most.")  # fmt: skip
+@click.option("--max-message-size", type=click.IntRange(min=0), metavar="N",
+              help="The largest batch that an index may lead to [5242880].")  # fmt: skip
+def dump(
+    paths: tuple[str, ...],
+    file_list: str | None,
+    form: str,
+    as_json: bool,
+    start: str | None,
+    end: str | None,
+    **flags: bool | int | None,
+) -> None:
+    """Print what is in files of a log directory: Kafka's DumpLogSegments, and more.
+
+    \b
+    kafkafs dump /var/lib/kafka/data/orders-0/00000000000000000000.log --print-data-log
+    kafkafs dump /var/lib/kafka/data/orders-0 --from 35 --to 40 --json
+    kafkafs dump /var/lib/kafka/data/__consumer_offsets-7 --offsets-decoder
+    kafkafs dump '/var/lib/kafka/data/*/*.timeindex' --verify-index-only
+    kafkafs dump /var/lib/kafka/data --json | jq -c 'select(.error)'
+
+    Takes files, partition folders, log dirs and patterns. Reads .log, .index, .timeindex, .txnindex,
+    .snapshot and .checkpoint files, also those called .deleted, .cleaned or .swap, and the checkpoint,
+    metadata and properties files beside them. Goes on after damage. Complaints are on standard
+    error; with --json they are lines {"error": ...}.
+    """
+    from kafkafs.dump.dump import dump_json, dump_text
+    from kafkafs.dump.inputs import expand
+    from kafkafs.dump.report import DumpReport
+
+    arguments = [*paths, *(file_list.split(",") if file_list else ())]
+    if not arguments:
+        raise click.UsageError("name a file, a partition's folder or a log dir")
+    out = sys.stdout.buffer
+
+    def complain(line: bytes) -> None:
+        out.flush()
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+
+    options = _options(flags)
+    report = DumpReport(out.write, complain)
+    run = dump_json if as_json or form == "jsonl" else dump_text
+    with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
+        run(expand(arguments, _extent(start, end)), options, report, progress.advance)
+    out.flush()
+    status = 3 if report.unreadable else int(report.findings > 0)
+    if status:
+        raise click.exceptions.Exit(status)
+
+
+def _options(flags: dict[str, bool | int | None]) -> DumpOptions:
+    from kafkafs.dump.dump_options import DECODERS, DumpOptions
+
+    chosen = (topic for name, topic in DECODERS.items() if flags.pop(name.replace("-", "_")))
+    decoders = list(chosen)
+    given = {name: value for name, value in flags.items() if value is not None}
+    return DumpOptions(decoder=decoders[0] if decoders else None, **given)  # type: ignore[arg-type]
+
+
+def _extent(start: str | None, end: str | None) -> Extent | None:
+    from kafkafs.dump.extent import Extent
+
+    if start is None and end is None:
+        return None
+    return Extent(_bound(start, "--from"), _bound(end, "--to"))
+
+
+def _bound(text: str | None, option: str) -> Bound | None:
+    from kafkafs.dump.extent import parse_bound
+
+    if text is None:
+        return None
+    found = parse_bound(text)
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is neither an offset nor an instant such as 2024-01-01T10:30:00Z",
+            param_hint=option,
+        )
+    return found

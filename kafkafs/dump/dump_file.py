@@ -1,0 +1,122 @@
+"""Files as a dump is asked for them: which file of Kafka's each is, and what lies beside it.
+
+The names are taken more leniently than the log reads them, since dumps are made of copies with odd names:
+`5.log`, `backup.index` and `00000000000000000000.log.deleted` are what their ends say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from engine.file_names import FileKind, FileState, parse_file_name
+from engine.source_files import SourceFile, SourceRoot
+from engine.units import MAX_INT64, Offset
+
+_BY_SUFFIX = {
+    kind.value: kind
+    for kind in (
+        *(FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX),
+        *(FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT),
+    )
+}
+SEGMENT_KINDS = frozenset(_BY_SUFFIX.values())
+"""Files whose name begins with an offset."""
+STATES = tuple(state.value for state in FileState if state.value)
+_OFFSET = re.compile(r"([0-9]{1,40})(?:[-_][^/]*)?", re.ASCII)
+_SNAPSHOT = re.compile(r"([0-9]{1,40})-([0-9]{1,10})(?:-[^/]*)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DumpFile:
+    """One file to dump.
+
+    Attributes:
+        root, name: where it is; `name` is relative to the root.
+        shown: its path as the operator named it, or as it was found.
+        kind: what it is; None for what is nothing of Kafka's.
+        state: the end of the name that says it is on its way in or out, "" for none.
+        first, last: the offsets to show, both included; None for all.
+        is_named: whether the operator named this very file.
+    """
+
+    root: SourceRoot
+    name: str
+    shown: str
+    kind: FileKind | None
+    state: str = ""
+    first: Offset | None = None
+    last: Offset | None = None
+    is_named: bool = True
+
+    def open(self) -> SourceFile:
+        """The file. Raises OSError, SourceRefusedError."""
+        return self.root.open_fresh(self.name)
+
+    @property
+    def base_name(self) -> str:
+        """The name without its folder."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        """The name up to the first dot."""
+        return self.base_name.partition(".")[0]
+
+    @property
+    def folder(self) -> str:
+        """The path of its folder, as shown."""
+        return os.path.dirname(self.shown)
+
+    @property
+    def absolute(self) -> str:
+        """The path from the root of the file system, not resolved, as java.io.File has it."""
+        return self.shown if self.shown.startswith("/") else f"{os.getcwd()}/{self.shown}"
+
+    @property
+    def base_offset(self) -> Offset | None:
+        """The offset that the name begins with; None when it does not, or for no segment's file."""
+        match = _OFFSET.fullmatch(self.stem) if self.kind in SEGMENT_KINDS else None
+        offset = int(match[1]) if match else None
+        return offset if offset is None or offset <= MAX_INT64 else None
+
+    @property
+    def snapshot_id(self) -> tuple[Offset, int] | None:
+        """The end offset and the epoch in the name of a KRaft snapshot; None when it has none."""
+        match = _SNAPSHOT.fullmatch(self.stem)
+        return (int(match[1]), int(match[2])) if match else None
+
+    def sibling(self, kind: FileKind) -> SourceFile | None:
+        """The file of the same segment of another kind, in the same state if there is one.
+
+        None when it is not there. Raises OSError when it cannot be opened.
+        """
+        above = self.name[: len(self.name) - len(self.base_name)]
+        for state in dict.fromkeys((self.state, "")):
+            try:
+                return self.root.open_fresh(f"{above}{self.stem}{kind.value}{state}")
+            except FileNotFoundError:
+                continue
+        return None
+
+    def sibling_path(self, kind: FileKind) -> str:
+        """What that file is called, as shown."""
+        return f"{os.path.join(self.folder, self.stem)}{kind.value}"
+
+
+def kind_of(name: str) -> tuple[FileKind | None, str]:
+    """What the name of a file says it is, and the state at its end.
+
+    >>> kind_of("00000000000000000035.index.deleted")
+    (<FileKind.OFFSET_INDEX: '.index'>, '.deleted')
+    >>> kind_of("leader-epoch-checkpoint")[0]
+    <FileKind.LEADER_EPOCH_CHECKPOINT: 'leader-epoch-checkpoint'>
+    """
+    parsed = parse_file_name(name)
+    if parsed is not None:
+        return parsed.kind, parsed.state.value
+    state = next((state for state in STATES if name.endswith(state)), "")
+    rest = name.removesuffix(state)
+    _, dot, suffix = rest.rpartition(".")
+    return _BY_SUFFIX.get(dot + suffix), state

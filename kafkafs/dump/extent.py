@@ -1,0 +1,79 @@
+"""A range of records to dump: by offset, by time, or from one to the other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.errors import SourceError
+from engine.log.log_directory import open_source
+from engine.units import MAX_INT64, Offset, Timestamp
+from kafkafs.tree.path_names import parse_instant, parse_offset, parse_period
+from kafkafs.tree.ranges import offset_at
+
+
+class Bound(NamedTuple):
+    """One end of a range: an offset, or an instant; one of them is None."""
+
+    offset: Offset | None = None
+    instant: Timestamp | None = None
+
+
+class Extent(NamedTuple):
+    """From `start` up to, not including, `end`; None is open."""
+
+    start: Bound | None = None
+    end: Bound | None = None
+
+    def offsets_in(self, folder: str) -> tuple[Offset, Offset]:
+        """The first and the last offset of it in a partition's folder, both included.
+
+        An instant is the first record, in offset order, at or after it, or the log's end when there is
+        none. The last is below the first when nothing is left.
+
+        Raises:
+            SourceError: an instant has to be looked up, and the folder is no partition's.
+        """
+        if all(bound is None or bound.instant is None for bound in self):
+            first, end = (None if bound is None else bound.offset for bound in self)
+        else:
+            first, end = self._looked_up(folder)
+        return first or 0, MAX_INT64 if end is None else end - 1
+
+    def _looked_up(self, folder: str) -> tuple[Offset | None, Offset | None]:
+        source = open_source([folder])
+        try:
+            logs = list(source.partitions().values())
+            if len(logs) != 1:
+                raise SourceError(f"{folder} is not one partition's folder")
+            view = logs[0].view()
+            first, end = (
+                None
+                if bound is None
+                else bound.offset
+                if bound.instant is None
+                else offset_at(view, bound.instant)
+                for bound in self
+            )
+            return first, end
+        finally:
+            source.close()
+
+
+def parse_bound(text: str) -> Bound | None:
+    """An offset (digits), or an instant: RFC 3339, the beginning of a day or hour, `@` and milliseconds.
+
+    >>> parse_bound("35")
+    Bound(offset=35, instant=None)
+    >>> parse_bound("2024-01-01"), parse_bound("@1704067200000")
+    (Bound(offset=None, instant=1704067200000), Bound(offset=None, instant=1704067200000))
+    """
+    if (offset := parse_offset(text)) is not None:
+        return Bound(offset=offset)
+    if text.startswith("@") and (instant := parse_offset(text[1:])) is not None:
+        return Bound(instant=instant)
+    if (instant := parse_instant(text)) is not None:
+        return Bound(instant=instant)
+    period = parse_period(text)
+    if period is None or period.start_ms is None or ".." in text:
+        return None
+    return Bound(instant=period.start_ms)

@@ -1,0 +1,315 @@
+"""Indexes of a segment, entry by entry, each checked against the log.
+
+The checks are those of DumpLogSegments, entry for entry, but in a time that grows with the size of the
+index: batch headers near an entry are read once and kept for the entries that follow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engine.errors import DamagedFileError
+from engine.file_names import FileKind
+from engine.index import offset_index, time_index, transaction_index
+from engine.index.offset_index import OffsetIndex
+from engine.source_files import SourceFile
+from engine.units import NO_TIMESTAMP, Offset, Position
+from kafkafs.dump.batch_cursor import BatchCursor
+from kafkafs.dump.dump_file import DumpFile
+from kafkafs.dump.dump_options import DumpOptions
+from kafkafs.dump.findings import Contradiction, Entry, Fault, Found, Mismatch, Note
+
+_CHUNK_ENTRIES = 8192
+_HEAD = struct.Struct(">qiib")
+_DELTA = struct.Struct(">i")
+_DELTA_AT, _UP_TO_MAGIC, _LOG_OVERHEAD, _SMALLEST = 23, 17, 12, 14
+
+
+class _Row(NamedTuple):
+    slot: int
+    position: Position
+    fields: tuple[int, ...]
+
+
+def _rows(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row]:
+    """All whole entries of a file, zeros too."""
+    size, slot = layout.size, 0
+    while True:
+        data = opened.read_at(slot * size, _CHUNK_ENTRIES * size)
+        count = len(data) // size
+        for fields in layout.iter_unpack(memoryview(data)[: count * size]):
+            yield _Row(slot, slot * size, fields)
+            slot += 1
+        if count < _CHUNK_ENTRIES:
+            return
+
+
+def _log_of(file: DumpFile) -> SourceFile | Fault:
+    """The records that an index is of, or why they cannot be looked at."""
+    try:
+        opened = file.sibling(FileKind.LOG)
+    except OSError as error:
+        return Fault("unreadable", f"{file.sibling_path(FileKind.LOG)}: {error}")
+    if opened is None:
+        path = file.sibling_path(FileKind.LOG)
+        return Fault("no_log", f"{path} is not there: entries are not compared with it")
+    return opened
+
+
+def _base_of(file: DumpFile) -> tuple[Offset, Fault | None]:
+    base = file.base_offset
+    if base is None:
+        return 0, Fault("name", f'For input string: "{file.stem}"')
+    return base, None
+
+
+# Offset index
+
+_OFFSETS = struct.Struct(">ii")
+
+
+def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> Iterator[Found]:
+    """What an offset index holds. A batch above `options.max_message_size` counts as not there."""
+    base, fault = _base_of(file)
+    if fault is not None:
+        yield fault
+    size = opened.size()
+    if size < offset_index.ENTRY.size:
+        yield Note(f"{file.shown} is empty.")
+        if size:
+            yield _length_fault(file, "Index file {} is corrupt", size, offset_index.ENTRY.size)
+        return
+    if options.index_sanity_check:
+        yield from _sane_offsets(file, opened, base)
+        return
+    if size % offset_index.ENTRY.size:
+        yield _length_fault(file, "Index file {} is corrupt", size, offset_index.ENTRY.size)
+    log = _log_of(file)
+    if isinstance(log, Fault):
+        yield log
+    end = 0 if isinstance(log, Fault) else log.size()
+    for row in _rows(opened, _OFFSETS):
+        offset, position = base + row.fields[0], row.fields[1]
+        if offset == base and row.slot:
+            return  # what a crash, or a preallocated file, leaves behind the last entry
+        if not _is_wanted(file, offset):
+            continue
+        if not isinstance(log, Fault):
+            found = _last_offset_at(log, position, end, options.max_message_size)
+            if isinstance(found, str):
+                yield Fault("index_position", found, row.position, offset, position)
+            elif found != offset:
+                yield Contradiction(Mismatch.OFFSET_INDEX, row.position, offset, found)
+        fields = {"slot": row.slot, "offset": offset, "logPosition": position}
+        yield Entry(f"offset: {offset} position: {position}", fields)
+
+
+def _is_wanted(file: DumpFile, offset: Offset) -> bool:
+    return (file.first is None or file.first <= offset) and (
+        file.last is None or offset <= file.last
+    )
+
+
+def _last_offset_at(log: SourceFile, position: Position, end: int, most: int) -> Offset | str:
+    """The last offset of the batch at a position, or why there is none."""
+    if position < 0:
+        return f"Invalid position: {position} in read from {log.path}"
+    if position > end:
+        return f"Slice from position {position} exceeds end position {end} of {log.path}"
+    limit = min(end, position + most)
+    head = log.read_at(position, min(_DELTA_AT + _DELTA.size, limit - position))
+    if len(head) <= _UP_TO_MAGIC:
+        return f"no batch at position {position} of {log.path}"
+    offset, length, _, magic = _HEAD.unpack_from(head)
+    if length < _SMALLEST:
+        return (
+            f"Found record size {length} smaller than minimum record overhead ({_SMALLEST})"
+            f" in file {log.path} at position {position}"
+        )
+    if position + _LOG_OVERHEAD + length > limit or (magic >= 2 and len(head) < 27):
+        return f"no whole batch at position {position} of {log.path}"
+    if magic < 2:
+        return int(offset)
+    return int(offset + _DELTA.unpack_from(head, _DELTA_AT)[0])
+
+
+def _sane_offsets(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Found]:
+    size, width = opened.size(), offset_index.ENTRY.size
+    relative, _ = _OFFSETS.unpack(opened.read_at(size // width * width - width, width))
+    if relative < 0:
+        yield Fault(
+            "index_order",
+            f"Corrupt index found, index file {file.absolute} has non-zero size but the last"
+            f" offset is {base + relative} which is less than the base offset {base}",
+        )
+    elif size % width:
+        yield _length_fault(file, "Index file {} is corrupt", size, width)
+    else:
+        yield Note(f"{file.shown} passed sanity check.")
+
+
+def _length_fault(file: DumpFile, what: str, size: int, width: int) -> Fault:
+    return Fault(
+        "index_length",
+        f"{what.format(file.absolute)}, found {size} bytes which is neither positive nor a multiple"
+        f" of {width}",
+        size // width * width,
+    )
+
+
+# Time index
+
+_TIMES = struct.Struct(">qi")
+
+
+def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> Iterator[Found]:
+    """What a time index holds; the batch of an entry is looked for with the offset index's help."""
+    base, fault = _base_of(file)
+    if fault is not None:
+        yield fault
+    size, width = opened.size(), time_index.ENTRY.size
+    if options.index_sanity_check:
+        yield from _sane_times(file, opened, base)
+        return
+    if size % width:
+        yield _length_fault(file, "Time index file {} is corrupt", size, width)
+    log = _log_of(file)
+    index = None
+    if isinstance(log, Fault):
+        if size >= width:
+            yield log
+    else:
+        index = _index_of(file, base)
+        if isinstance(index, Fault):
+            yield index
+    cursor = None if isinstance(log, Fault) else BatchCursor(log, options.budgets)
+    previous = NO_TIMESTAMP
+    for row in _rows(opened, _TIMES):
+        timestamp, offset = row.fields[0], base + row.fields[1]
+        if offset == base and row.slot:
+            return
+        if not _is_wanted(file, offset):
+            continue
+        if cursor is not None:
+            found = index.lookup(offset) if isinstance(index, OffsetIndex) else None
+            hint = 0 if found is None else found.position
+            yield from _compared(row, timestamp, offset, previous, cursor, hint)
+        fields = {"slot": row.slot, "timestamp": timestamp, "offset": offset}
+        yield Entry(f"timestamp: {timestamp} offset: {offset}", fields)
+        previous = timestamp
+
+
+def _index_of(file: DumpFile, base: Offset) -> OffsetIndex | Fault:
+    """The offset index beside a time index; without one, batches are looked for from the start."""
+    path = file.sibling_path(FileKind.OFFSET_INDEX)
+    try:
+        opened = file.sibling(FileKind.OFFSET_INDEX)
+    except OSError as error:
+        return Fault("unreadable", f"{path}: {error}")
+    if opened is None:
+        return Fault("no_index", f"{path} is not there: batches are looked for in the log alone")
+    return OffsetIndex(opened, base, path=path)
+
+
+def _compared(
+    row: _Row,
+    timestamp: int,
+    offset: Offset,
+    previous: int,
+    cursor: BatchCursor,
+    hint: Position,
+) -> Iterator[Found]:
+    if hint < 0 or hint > cursor.end:
+        reason = f"Slice from position {hint} exceeds end position {cursor.end} of {cursor.path}"
+        yield Fault("index_position", reason, row.position)
+        return
+    last = cursor.find(offset, hint)
+    if last != offset:
+        yield Contradiction(Mismatch.OFFSET_NOT_FOUND, row.position, offset, last)
+        return
+    try:
+        largest = cursor.largest_timestamp()
+    except DamagedFileError as error:
+        yield Fault("bad_batch", str(error), row.position)
+        return
+    if largest != timestamp:
+        yield Contradiction(Mismatch.TIMESTAMP, row.position, timestamp, largest)
+    if previous >= timestamp:
+        yield Contradiction(Mismatch.TIMESTAMP_ORDER, row.position, timestamp, previous)
+
+
+def _sane_times(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Found]:
+    size, width = opened.size(), time_index.ENTRY.size
+    start = f"Corrupt time index found, time index file ({file.absolute}) has non-zero size but"
+    if size >= width:
+        first, _ = _TIMES.unpack(opened.read_at(0, width))
+        last, relative = _TIMES.unpack(opened.read_at(size // width * width - width, width))
+        if last < first:
+            reason = (
+                f"{start} the last timestamp is {last} which is less than the first timestamp"
+                f" {first}"
+            )
+            yield Fault("index_order", reason)
+            return
+        if relative < 0:
+            reason = (
+                f"{start} the last offset is {base + relative} which is less than the first offset"
+                f" {base}"
+            )
+            yield Fault("index_order", reason)
+            return
+    if size % width:
+        yield _length_fault(file, "Time index file {} is corrupt", size, width)
+    else:
+        yield Note(f"{file.shown} passed sanity check.")
+
+
+# Transaction index
+
+_ABORTED = struct.Struct(">hqqqq")
+
+
+def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
+    """What an index of aborted transactions holds."""
+    base, fault = _base_of(file)
+    if fault is not None:
+        yield fault
+    for row in _rows(opened, _ABORTED):
+        version, producer_id, first, last, stable = row.fields
+        if (file.first is not None and last < file.first) or (
+            file.last is not None and first > file.last
+        ):
+            continue
+        if version != transaction_index.CURRENT_VERSION:
+            yield Fault(
+                "unknown_version",
+                f"Unexpected aborted transaction version {version} in transaction index"
+                f" {file.absolute}, current version is {transaction_index.CURRENT_VERSION}",
+                row.position,
+            )
+        elif last < base:
+            shown = (
+                f"AbortedTxn(version={version}, producerId={producer_id}, firstOffset={first},"
+                f" lastOffset={last}, lastStableOffset={stable})"
+            )
+            yield Fault(
+                "index_order",
+                f"Last offset of aborted transaction {shown} in index {file.absolute} is less than"
+                f" start offset {base}",
+                row.position,
+            )
+        fields = {
+            "slot": row.slot,
+            "version": version,
+            "producerId": producer_id,
+            "firstOffset": first,
+            "lastOffset": last,
+            "lastStableOffset": stable,
+        }
+        text = " ".join(f"{name}: {value}" for name, value in list(fields.items())[1:])
+        yield Entry(text, fields)
+    size, width = opened.size(), _ABORTED.size
+    if size % width:
+        yield _length_fault(file, "Transaction index file {} is corrupt", size, width)

@@ -1,0 +1,327 @@
+"""Files as JSON lines: every field, exact bytes, and a line {"error": ...} where something is wrong.
+
+Each line has "type": file, batch, record, entry or note; and "file". Bytes are strings when they are UTF-8,
+else base64 with a field "…Encoding" beside them, so that they can always be had back exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import MiB
+from engine.errors import InvalidNameError
+from engine.file_names import FileKind, parse_folder_name
+from engine.internal_topics.decoded_record import DecodedRecord, TopicDecoder
+from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
+from engine.log.scan import Damage
+from engine.record.attributes import (
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    TRANSACTIONAL_MASK,
+    TimestampType,
+)
+from engine.record.batch_table import BatchProblem, Problem
+from engine.record.control_records import describe_control
+from engine.record.dump_text import codec_name, last_sequence, timestamp_label
+from engine.record.json_text import Values, bytes_json, hide
+from engine.record.record import Header, Record
+from engine.units import MAX_INT64
+from kafkafs.dump.dump_file import DumpFile
+from kafkafs.dump.dump_options import DumpOptions
+from kafkafs.dump.findings import Contradiction, Entry, Found, Note
+from kafkafs.dump.log_batches import Batches, Lost, batches_of, rows_within
+from kafkafs.dump.record_parts import LegacyRecord, legacy_records
+from kafkafs.dump.report import DumpReport
+
+_ENOUGH = 8 * MiB
+_LINES = 1000
+_LEAST_OFFSET = -(1 << 63)
+_BATCH_FIELDS = (
+    *(("producerId", "producer_id"), ("producerEpoch", "producer_epoch")),
+    *(("leaderEpoch", "leader_epoch"), ("baseTimestamp", "base_timestamp")),
+)
+
+
+class JsonLines:
+    """Writes the lines of one file to a report's output."""
+
+    def __init__(self, options: DumpOptions, report: DumpReport) -> None:
+        self.options = options
+        self.report = report
+        self._name = ""
+        self._lines: list[bytes] = []
+
+    # Lines
+
+    def _line(self, kind: str, facts: dict[str, Any]) -> None:
+        self._lines.append(_json({"type": kind, "file": self._name, **facts}))
+        if len(self._lines) >= _LINES:
+            self._flush()
+
+    def _error(self, facts: dict[str, Any]) -> None:
+        self.report.findings += 1
+        shown = {name: _plain(value) for name, value in facts.items() if value is not None}
+        self._lines.append(_json({"error": {"file": self._name, **shown}}))
+
+    def _flush(self) -> None:
+        if self._lines:
+            self.report.out(b"\n".join(self._lines) + b"\n")
+            self._lines.clear()
+
+    def _headline(self, file: DumpFile, size: int) -> None:
+        self._name = file.shown
+        facts: dict[str, Any] = {"kind": _kind_name(file), "size": size}
+        if file.state:
+            facts["state"] = file.state.removeprefix(".")
+        if file.kind is FileKind.KRAFT_CHECKPOINT and file.snapshot_id is not None:
+            facts["endOffset"], facts["epoch"] = file.snapshot_id
+        elif file.base_offset is not None:
+            facts["baseOffset"] = file.base_offset
+        self._line("file", facts)
+
+    def unreadable(self, shown: str, reason: str) -> None:
+        """A file that gave nothing."""
+        self._name = shown
+        self._error({"kind": "unreadable", "reason": reason})
+        self.report.findings -= 1
+        self.report.unreadable += 1
+        self._flush()
+
+    def unknown(self, file: DumpFile) -> None:
+        """A file that is nothing of Kafka's."""
+        self._name = file.shown
+        self._line("note", {"text": "nothing of Kafka's has such a name: it is not read"})
+        self._flush()
+
+    # Entries
+
+    def entries(self, file: DumpFile, found: Iterable[Found]) -> None:
+        """A file of entries. Raises what reading it raises."""
+        self._headline(file, file.root.stat(file.name).st_size)
+        for item in found:
+            if isinstance(item, Entry):
+                if not self.options.verify_index_only:
+                    self._line("entry", _with_bytes(item.fields))
+            elif isinstance(item, Note):
+                self._line("note", {"text": item.text})
+            elif isinstance(item, Contradiction):
+                facts = {"position": item.position, "expected": item.found, "found": item.stated}
+                self._error({"kind": item.what.value, **facts})
+            else:
+                self._error(item._asdict())
+        self._flush()
+
+    # Logs
+
+    def log(self, file: DumpFile, advance: Callable[[int], object]) -> None:
+        """A records file. Raises OSError, SourceRefusedError when it cannot be opened."""
+        with file.open() as opened:
+            size = opened.size()
+            self._headline(file, size)
+            end = min(size, self.options.max_bytes)
+            decoder = _decoder_of(file, self.options)
+            budgets = self.options.budgets
+            done = 0
+            for item in batches_of(opened, end, path=file.shown, budgets=budgets):
+                if isinstance(item, Lost):
+                    self._damage(item.damage)
+                    now = item.damage.position + item.damage.length
+                else:
+                    now = item.end_position
+                    if item.damage is not None:
+                        self._damage(item.damage)
+                    self._batches(file, item, decoder)
+                self._flush()
+                advance(now - done)
+                done = now
+
+    def _damage(self, damage: Damage) -> None:
+        if self.options.is_partial and damage.kind == "torn_tail":
+            return
+        facts = damage._asdict()
+        del facts["path"], facts["skipped"]
+        for name in ("first_offset", "last_offset"):
+            facts[_camel(name)] = facts.pop(name)
+        self._error(facts)
+        self.report.findings -= damage.kind == "zero_tail"
+
+    def _batches(self, file: DumpFile, batches: Batches, decoder: TopicDecoder | None) -> None:
+        first = _LEAST_OFFSET if file.first is None else file.first
+        last = MAX_INT64 if file.last is None else file.last
+        for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
+            fields = batches.table[row]
+            self._line("batch", batch_facts(fields))
+            for record in self._records(batches, row):
+                if isinstance(record, BatchProblem):
+                    self._problem(record, fields)
+                elif first <= int(record["offset"]) <= last:
+                    self._record(record, fields, decoder)
+
+    def _problem(self, problem: BatchProblem, row: np.void) -> None:
+        self._error(
+            {
+                "position": int(row["position"]),
+                "length": int(row["size"]),
+                "kind": Problem(problem.code).name.lower(),
+                "reason": problem.detail,
+                "record": problem.record_index,
+            }
+        )
+
+    def _records(self, batches: Batches, row: int) -> Iterator[dict[str, Any] | BatchProblem]:
+        """The records of a batch, as facts, and what ends them early."""
+        fields = batches.table[row]
+        if int(fields["magic"]) < 2:
+            for index, found in enumerate(legacy_records(batches, row, self.options.budgets)):
+                yield found if isinstance(found, BatchProblem) else _legacy_facts(found, index)
+            return
+        columns = kernel.decode(
+            *(batches.buffer, batches.readable, row, row + 1),
+            start_position=batches.start_position,
+            budgets=self.options.budgets,
+            enough=_ENOUGH,
+        )
+        offsets, timestamps = columns.offset.tolist(), columns.timestamp.tolist()
+        sequences = columns.sequence.tolist()
+        for index in range(len(columns)):
+            yield {
+                "index": index,
+                "offset": offsets[index],
+                "timestamp": timestamps[index],
+                "sequence": sequences[index],
+                "key": columns.key(index),
+                "value": columns.value(index),
+                "headers": columns.headers(index),
+            }
+        yield from columns.problems
+
+    def _record(self, facts: dict[str, Any], row: np.void, decoder: TopicDecoder | None) -> None:
+        key, value = facts.pop("key"), facts.pop("value")
+        headers: tuple[Header, ...] = facts.pop("headers")
+        shown = {
+            "batchPosition": int(row["position"]),
+            **facts,
+            "timestampType": timestamp_label(row),
+            **_bytes("key", key),
+            **_bytes("value", value),
+            "headers": [{**_bytes("key", h.key), **_bytes("value", h.value)} for h in headers],
+        }
+        if int(row["magic"]) >= 2 and int(row["attributes"]) & CONTROL_MASK:
+            shown["control"] = _control(facts, key, value)
+        elif decoder is not None:
+            shown["decoded"] = _decoded(decoder.decode(key, value))
+        self._line("record", shown)
+
+
+def _decoded(found: DecodedRecord) -> dict[str, Any]:
+    facts = {
+        "kind": found.kind or None,
+        "key": found.key,
+        "value": found.value,
+        "keyNote": found.key_note,
+        "valueNote": found.value_note,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _control(facts: dict[str, Any], key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    kind = TimestampType.CREATE_TIME
+    return describe_control(Record(facts["offset"], facts["timestamp"], kind, key, value))
+
+
+def batch_facts(row: np.void) -> dict[str, Any]:
+    """What the header of a batch says, and whether its checksum is right."""
+    magic, bits = int(row["magic"]), int(row["attributes"])
+    facts: dict[str, Any] = {"position": int(row["position"]), "size": int(row["size"])}
+    facts["magic"] = magic
+    if magic >= 2:
+        facts["baseOffset"] = int(row["base_offset"])
+    facts["lastOffset"] = int(row["last_offset"])
+    if magic >= 2:
+        facts["count"] = int(row["record_count"])
+        facts["baseSequence"] = int(row["base_sequence"])
+        facts["lastSequence"] = last_sequence(row)
+        facts |= {name: int(row[field]) for name, field in _BATCH_FIELDS}
+        facts["isTransactional"] = bool(bits & TRANSACTIONAL_MASK)
+        facts["isControl"] = bool(bits & CONTROL_MASK)
+        horizon = int(row["base_timestamp"]) if bits & DELETE_HORIZON_MASK else None
+        facts["deleteHorizonMs"] = horizon
+    facts["timestampType"] = timestamp_label(row)
+    facts["maxTimestamp"] = int(row["max_timestamp"])
+    facts["compression"] = codec_name(row)
+    facts["attributes"] = bits
+    facts["crc"] = int(row["crc"])
+    facts["isValid"] = bool(row["crc_ok"])
+    return facts
+
+
+def _legacy_facts(record: LegacyRecord, index: int) -> dict[str, Any]:
+    return {
+        "index": index,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "magic": record.magic,
+        "crc": record.crc,
+        "isValid": record.is_valid,
+        "key": record.key,
+        "value": record.value,
+        "headers": (),
+    }
+
+
+def _decoder_of(file: DumpFile, options: DumpOptions) -> TopicDecoder | None:
+    """By the option, else by the folder's name; KRaft snapshots are all of the metadata topic."""
+    if options.decoder is not None:
+        return decoder_for(options.decoder)
+    if file.kind is not FileKind.LOG:
+        return decoder_for(CLUSTER_METADATA)
+    folder = file.absolute.rpartition("/")[0].rpartition("/")[2]
+    try:
+        return decoder_for(parse_folder_name(folder).topic_partition.topic)
+    except InvalidNameError:
+        return None
+
+
+def _bytes(name: str, data: bytes | None) -> dict[str, Any]:
+    """A field of bytes and, when they are no text, how they are written."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        text, encoding = bytes_json(data, Values.BASE64)
+        return {name: text[1:-1].decode(), f"{name}Encoding": encoding}
+
+
+def _with_bytes(fields: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for name, value in fields.items():
+        shown |= _bytes(name, value) if isinstance(value, bytes) else {name: value}
+    return shown
+
+
+def _kind_name(file: DumpFile) -> str:
+    assert file.kind is not None
+    return file.kind.name.lower()
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, int | str | None) else str(value)
+
+
+def _json(facts: dict[str, Any]) -> bytes:
+    """One line that cannot drive a terminal; names that are no UTF-8 come with \\x escapes."""
+    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    return (
+        hide(text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").encode()
+    )

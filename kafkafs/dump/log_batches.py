@@ -1,0 +1,101 @@
+"""The batches of a records file as DumpLogSegments walks it, and beyond where it stops.
+
+A batch with a wrong checksum, of a format that is not known, or of offsets that are no offsets is still
+shown when its frame is whole. What is nothing of a batch is a `Lost` stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import Budgets
+from engine.log.resync import HEAD, LARGEST_HEADER
+from engine.log.scan import BatchRun, Damage, Table, scan
+from engine.record.batch_table import BATCH_DTYPE
+from engine.record.framing import LOG_OVERHEAD
+from engine.source_files import SourceFile
+from engine.units import MAX_INT64, Position
+
+_UP_TO_MAGIC = 17
+_MAGIC_AT = 16
+_SHOWN = ("crc_mismatch", "bad_offsets", "unknown_magic")
+
+
+class Batches(NamedTuple):
+    """Batches that follow one another.
+
+    Attributes:
+        buffer, start_position: bytes of the file and where they start in it.
+        table: rows of BATCH_DTYPE, as they are shown.
+        readable: the same rows as they can be decoded: of a magic that is known, in order.
+        damage: what is wrong with the batch, which is then alone; None for good ones.
+    """
+
+    buffer: bytes
+    start_position: Position
+    table: Table
+    readable: Table
+    damage: Damage | None = None
+
+    @property
+    def end_position(self) -> Position:
+        """Where the last batch ends."""
+        return int(self.table["position"][-1]) + int(self.table["size"][-1])
+
+
+class Lost(NamedTuple):
+    """Bytes that make no batch."""
+
+    damage: Damage
+
+
+def batches_of(
+    file: SourceFile, end: Position, *, path: str, budgets: Budgets
+) -> Iterator[Batches | Lost]:
+    """Everything in the first `end` bytes of a records file, in file order."""
+    for item in scan(file, 0, end, path=path, budgets=budgets):
+        if isinstance(item, BatchRun):
+            yield Batches(item.buffer, item.start_position, item.table, item.table)
+        elif item.skipped:
+            yield _bad_batch(file, item, end, budgets) or Lost(item)
+
+
+def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets) -> Batches | None:
+    """The damaged batch as its own frame has it, None when it is not whole."""
+    if damage.kind not in _SHOWN:
+        return None
+    head = file.read_at(damage.position, LARGEST_HEADER)
+    if len(head) < _UP_TO_MAGIC:
+        return None
+    _, length, _, magic = HEAD.unpack_from(head)
+    size = length + LOG_OVERHEAD
+    whole = LOG_OVERHEAD < size <= min(budgets.batch_bytes, end - damage.position)
+    # A length that leads behind the next good batch is wrong: what it takes for its own is shown there.
+    if magic < 0 or not whole or size > damage.length:
+        return None
+    data = file.read_at(damage.position, size)
+    readable = np.zeros(1, BATCH_DTYPE)
+    known = data if magic <= 2 else data[:_MAGIC_AT] + b"\2" + data[_MAGIC_AT + 1 :]
+    rows, _, _ = kernel.walk(known, readable, 0, damage.position, True, largest=budgets.batch_bytes)
+    if not rows:
+        return None
+    table = readable.copy()
+    table["magic"] = magic
+    # Kafka reads the records of such a batch too; the kernel asks for offsets in order.
+    readable["last_offset"] = np.maximum(readable["last_offset"], readable["base_offset"])
+    return Batches(known, damage.position, table, readable, damage)
+
+
+def rows_within(table: Table, first: int, last: int) -> Table:
+    """Which rows may hold offsets from `first` to `last`, as a mask.
+
+    A wrapper of magic 0 or 1 states its last offset only, so it counts whatever lies before.
+    """
+    mask = table["last_offset"] >= first
+    if last < MAX_INT64:
+        mask &= (table["base_offset"] <= last) | (table["magic"] < 2)
+    return mask

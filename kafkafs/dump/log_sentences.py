@@ -1,0 +1,60 @@
+"""What is wrong with batches and records, in Kafka's words where it has some."""
+
+from __future__ import annotations
+
+from engine.errors import (
+    DamagedFileError,
+    DecompressionError,
+    InvalidRecordError,
+    KafkaStorageError,
+    LimitExceededError,
+)
+from engine.log.scan import Damage
+from engine.record.batch_table import BatchProblem, Problem
+from engine.record.framing import SMALLEST_LENGTH
+
+_KAFKA = {
+    Problem.DECOMPRESSION: "Failed to decompress record stream",
+    Problem.RECORD_COUNT: "Incorrect declared batch size, premature EOF reached",
+    Problem.LEFTOVER_BYTES: "Incorrect declared batch size, records still remaining in file",
+    Problem.UNKNOWN_CODEC: "Unknown compression type id",
+    Problem.INVALID_RECORD: "Found invalid record structure",
+}
+_UP_TO_MAGIC = 17
+
+
+def stop_sentence(damage: Damage, path: str, end: int) -> str:
+    """Why there is no batch at a place."""
+    left = end - damage.position
+    found = 0 if damage.kind in ("zeros", "zero_tail") else damage.found
+    is_length = damage.kind in ("zeros", "zero_tail", "bad_length") and left > _UP_TO_MAGIC
+    if is_length and found is not None and found < SMALLEST_LENGTH:
+        return (
+            f"Found record size {found} smaller than minimum record overhead"
+            f" ({SMALLEST_LENGTH}) in file {path}."
+        )
+    return f"{damage.reason} in {path} at byte {damage.position}"
+
+
+def problem_sentence(problem: BatchProblem, path: str, position: int) -> str:
+    """Why the records of a batch end early."""
+    known = _KAFKA.get(problem.code)
+    words = problem.detail if known is None else f"{known} ({problem.detail})"
+    return f"{words} in {path}, batch at byte {position}, after {_records(problem.record_index)}"
+
+
+def error_problem(error: KafkaStorageError, row: int, index: int) -> BatchProblem:
+    """The same for what an object of the engine raised after `index` records."""
+    code = Problem.INVALID_RECORD
+    if isinstance(error, DecompressionError):
+        code = Problem.DECOMPRESSION
+    elif isinstance(error, LimitExceededError):
+        code = Problem.LIMIT
+    elif not isinstance(error, InvalidRecordError):
+        code = Problem.CODEC_MISSING
+    detail = error.reason if isinstance(error, DamagedFileError) else str(error)
+    return BatchProblem(row, code, index, detail)
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"

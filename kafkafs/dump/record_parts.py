@@ -1,0 +1,106 @@
+"""Single records of a dump in Python: control records, messages of magic 0 and 1, decoded topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.budgets import Budgets
+from engine.errors import InvalidRecordError, KafkaStorageError
+from engine.record.batch_table import BatchProblem
+from engine.record.control_records import (
+    ControlRecordType,
+    parse_control_key,
+    parse_end_marker,
+    parse_quorum_record,
+)
+from engine.record.dump_text import java_text
+from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.record import Header
+from kafkafs.dump.java_json import java_json
+from kafkafs.dump.log_batches import Batches
+from kafkafs.dump.log_sentences import error_problem
+
+_QUORUM = {
+    ControlRecordType.LEADER_CHANGE: "LeaderChange:",
+    ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlRecordType.KRAFT_VERSION: "KRaftVersion",
+    ControlRecordType.KRAFT_VOTERS: "KRaftVoters",
+}
+
+
+class LegacyRecord(NamedTuple):
+    """A message of magic 0 or 1.
+
+    Attributes:
+        crc, is_valid: its own checksum, and whether that is right.
+        magic: its own, which may be another than its wrapper's.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    crc: int
+    is_valid: bool
+    magic: int
+    headers: tuple[Header, ...] = ()
+    sequence: int = -1
+
+
+def control_text(key: bytes | None, value: bytes | None) -> str:
+    """What a dump says of a control record. Raises InvalidRecordError."""
+    found = parse_control_key(key)
+    if found.type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        marker = parse_end_marker(found.type, value)
+        return f" endTxnMarker: {marker.type.name} coordinatorEpoch: {marker.coordinator_epoch}"
+    label = _QUORUM.get(found.type)
+    if label is None:
+        return f" controlType: UNKNOWN({found.type_id})"
+    return f" {label} {java_json(parse_quorum_record(found.type, value))}"
+
+
+def control_part(key: bytes | None, value: bytes | None) -> tuple[bytes, str]:
+    """The same, and why it could not be read, "" when it could."""
+    try:
+        return control_text(key, value).encode(), ""
+    except InvalidRecordError as error:
+        return b"", str(error)
+
+
+def legacy_records(
+    batches: Batches, row: int, budgets: Budgets
+) -> Iterator[LegacyRecord | BatchProblem]:
+    """The messages of a row of magic 0 or 1, then what ended them early, if something did."""
+    fields: np.void = batches.readable[row]
+    start = int(fields["position"]) - batches.start_position
+    data = memoryview(batches.buffer)[start : start + int(fields["size"])]
+    count = 0
+    try:
+        for inner, record in LegacyRecordBatch(data).messages(budgets):
+            valid = inner.crc == inner.computed_crc
+            yield LegacyRecord(
+                *(record.offset, record.timestamp, record.key, record.value),
+                *(inner.crc, valid, inner.magic),
+            )
+            count += 1
+    except KafkaStorageError as error:
+        yield error_problem(error, row, count)
+
+
+def legacy_text(record: LegacyRecord, label: str) -> bytes:
+    """What is about a message on its line; `label` names its batch's timestamps."""
+    key_size = -1 if record.key is None else len(record.key)
+    value_size = -1 if record.value is None else len(record.value)
+    return (
+        f"| offset: {record.offset} {label}: {record.timestamp} keySize: {key_size}"
+        f" valueSize: {value_size} isValid: {str(record.is_valid).lower()} crc: {record.crc}"
+    ).encode()
+
+
+def shown(data: bytes | None) -> bytes | None:
+    """A key or payload as it is shown."""
+    return None if data is None else java_text(data)

@@ -1,0 +1,131 @@
+"""Where a dump goes: standard output, standard error, and what DumpLogSegments says at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from kafkafs.dump.findings import Contradiction, Mismatch
+
+Write = Callable[[bytes], object]
+Value = TypeVar("Value")
+
+MOST_PAIRS = 1_000_000
+"""Contradictions that wait for the end; what is beyond that is said at once."""
+
+
+class DumpReport:
+    """Collects a dump's text and its complaints.
+
+    Args:
+        out, err: write to the two streams; `err` is called with whole lines.
+
+    Attributes:
+        findings: how many damaged places and contradictions were seen.
+        unreadable: how many files could not be read at all.
+    """
+
+    def __init__(self, out: Write, err: Write) -> None:
+        self.out = out
+        self.err = err
+        self.findings = 0
+        self.unreadable = 0
+        self._contradictions: dict[Mismatch, dict[str, list[tuple[int, int]]]] = {}
+        self._gaps: dict[str, dict[int, int]] = {}
+        self._waiting = 0
+
+    def line(self, text: str) -> None:
+        """A line of text on standard output."""
+        self.out(text.encode("utf-8", "surrogateescape") + b"\n")
+
+    def complain(self, text: str, *, is_finding: bool = True) -> None:
+        """A line of text on standard error."""
+        self.findings += is_finding
+        self.err(text.encode("utf-8", "surrogateescape") + b"\n")
+
+    def contradict(self, path: str, found: Contradiction) -> None:
+        """Keep for the end that an index is contradicted; `path` is absolute."""
+        self.findings += 1
+        files = self._contradictions.setdefault(found.what, {})
+        files.setdefault(path, []).append((found.stated, found.found))
+        self._count(1)
+
+    def gaps(self, path: str, pairs: Iterable[tuple[int, int]]) -> None:
+        """Keep for the end that offsets are not consecutive: one, and the one that follows it.
+
+        Only offsets that go back are a finding: compaction and aborted appends leave gaps.
+        """
+        kept = self._gaps.setdefault(path, {})
+        before = len(kept)
+        for previous, following in pairs:
+            kept[previous] = following
+            self.findings += following <= previous
+        self._count(len(kept) - before)
+
+    def _count(self, more: int) -> None:
+        self._waiting += more
+        if self._waiting > MOST_PAIRS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Say what was kept, as DumpLogSegments does at its end."""
+        contradictions, gaps = self._contradictions, self._gaps
+        self._contradictions, self._gaps, self._waiting = {}, {}, 0
+        for path, pairs in in_java_order(contradictions.get(Mismatch.OFFSET_INDEX, {})):
+            by_offset = sorted(dict(pairs).items(), reverse=True)
+            self._say(f"Mismatches in :{path}", "  Index offset: {}, log offset: {}", by_offset)
+        for what, headline, line in _TIME_INDEX:
+            for path, pairs in in_java_order(contradictions.get(what, {})):
+                self._say(headline + path, line, pairs)
+        for path, kept in in_java_order(gaps):
+            headline = f"Non-consecutive offsets in {path}"
+            self._say(headline, "  {} is followed by {}", sorted(kept.items()))
+
+    def _say(self, headline: str, line: str, pairs: Iterable[tuple[int, int]]) -> None:
+        lines = [headline, *(line.format(*pair) for pair in pairs)]
+        self.err("".join(f"{each}\n" for each in lines).encode("utf-8", "surrogateescape"))
+
+
+_TIME_INDEX = (
+    (
+        Mismatch.TIMESTAMP,
+        "Found timestamp mismatch in :",
+        "  Index timestamp: {}, log timestamp: {}",
+    ),
+    (
+        Mismatch.TIMESTAMP_ORDER,
+        "Found out of order timestamp in :",
+        "  Index timestamp: {}, Previously indexed timestamp: {}",
+    ),
+    (
+        Mismatch.OFFSET_NOT_FOUND,
+        "The following indexed offsets are not found in :",
+        "Indexed offset: {}, found log offset: {}",
+    ),
+)
+
+
+def in_java_order(by_path: dict[str, Value]) -> list[tuple[str, Value]]:
+    """The items in the order in which Java's HashMap of the same keys has them."""
+    slots = 16
+    while len(by_path) > slots * 3 // 4:
+        slots *= 2
+
+    def slot(item: tuple[str, Value]) -> int:
+        code = java_hash(item[0])
+        return (code ^ (code >> 16)) & (slots - 1)
+
+    return sorted(by_path.items(), key=slot)
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode, as an unsigned number of 32 bits.
+
+    >>> java_hash("orders"), java_hash("")
+    (3261655164, 0)
+    """
+    code = 0
+    units = text.encode("utf-16-le", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2], "little")) & 0xFFFFFFFF
+    return code
