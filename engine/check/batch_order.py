@@ -64,8 +64,8 @@ class _Row(NamedTuple):
         return self.last - self.base + 1
 
 
-FindCopy: TypeAlias = Callable[[Offset, int, int], Position | None]
-"""Where else a batch of a base offset, size and checksum stands, None if nowhere."""
+FindCopy: TypeAlias = Callable[[Offset, int, int], str | None]
+"""Where else a batch of a base offset, size and checksum stands, in words; None if nowhere."""
 
 
 class BatchOrder:
@@ -206,7 +206,7 @@ class BatchOrder:
         if copy is not None:
             sentence = (
                 f"{what} of offsets {start} to {end - 1} at byte {position}"
-                f" stand{'s' * (len(table) == 1)} in the log twice, first at byte {copy}"
+                f" stand{'s' * (len(table) == 1)} in the log twice, first at {copy}"
             )
             facts = {"copyOf": copy, "batches": len(table)}
             return Breach("offset-duplicate", sentence, position, length, start, end, None, facts)

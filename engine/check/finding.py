@@ -73,9 +73,12 @@ def found(
     next_offset: Offset | None = None,
     severity: Severity | None = None,
     advice: str | None = None,
-    **facts: object,
+    facts: Mapping[str, object] | None = None,
+    **more: object,
 ) -> Finding:
     """A finding of a rule, whose severity and advice hold unless others are given.
+
+    Facts come as a mapping, by keyword, or both; those that are None are left out.
 
     Raises KeyError for a rule that is not registered.
     """
@@ -91,5 +94,5 @@ def found(
         next_offset=next_offset,
         sentence=sentence,
         advice=advice or known.advice,
-        facts={name: fact for name, fact in facts.items() if fact is not None},
+        facts={name: fact for name, fact in {**(facts or {}), **more}.items() if fact is not None},
     )

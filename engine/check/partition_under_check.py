@@ -6,7 +6,7 @@ few, else walked over anew (without checksums, which were checked the first time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -175,7 +175,8 @@ class PartitionUnderCheck:
         next_offset: Offset | None = None,
         severity: Severity | None = None,
         advice: str | None = None,
-        **facts: object,
+        facts: Mapping[str, object] | None = None,
+        **more: object,
     ) -> Finding:
         """A finding about one of the partition's files, "" for its folder; see `engine.check.finding.found`."""
         return found(
@@ -189,7 +190,8 @@ class PartitionUnderCheck:
             next_offset=next_offset,
             severity=severity,
             advice=advice,
-            **facts,
+            facts=facts,
+            **more,
         )
 
 

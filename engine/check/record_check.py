@@ -17,7 +17,7 @@ from engine.budgets import Budgets
 from engine.check.breach import Breach
 from engine.check.control_record_check import control_breaches
 from engine.log.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TIMESTAMP_TYPE_MASK
 from engine.record.batch_table import BatchProblem, Problem
 from engine.record.columns import Columns
 from engine.units import NO_TIMESTAMP, Offset
@@ -44,11 +44,22 @@ class RecordFacts:
         breaches: what is wrong, in file order.
         count: records decoded.
         keyless: offset of the first data record without a key, None when all have one.
+        starts: row and first offset of batches of which only the records tell it: legacy wrappers.
     """
 
     breaches: list[Breach] = field(default_factory=list)
     count: int = 0
     keyless: Offset | None = None
+    starts: list[tuple[Table, Table]] = field(default_factory=list)
+
+    def with_starts(self, table: Table) -> Table:
+        """The run's table with each batch's first offset as its base offset."""
+        if not self.starts:
+            return table
+        known = table.copy()
+        for rows, first in self.starts:
+            known["base_offset"][rows] = first
+        return known
 
 
 def check_records(run: BatchRun, budgets: Budgets) -> RecordFacts:
@@ -85,6 +96,10 @@ def _check_columns(run: BatchRun, columns: Columns, facts: RecordFacts) -> None:
     starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))
     batches = rows[starts]
     broken = {problem.row for problem in columns.problems}
+    is_wrapper = (run.table["magic"] < 2) & (run.table["attributes"] & COMPRESSION_MASK != 0)
+    if is_wrapper.any():
+        wrappers = is_wrapper[batches]
+        facts.starts.append((batches[wrappers], columns.offset[starts[wrappers]]))
     facts.breaches += _offset_breaches(run.table, columns, starts, batches)
     facts.breaches += _timestamp_breaches(run.table, columns.timestamp, starts, batches, broken)
     is_control = run.table["attributes"] & CONTROL_MASK != 0

@@ -1,0 +1,355 @@
+"""The check of one partition: every byte of its segments, then what stands beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from engine.budgets import Budgets
+from engine.check.batch_order import BatchOrder
+from engine.check.breach import Breach
+from engine.check.damage_check import damage_breach
+from engine.check.finding import Finding
+from engine.check.gap_findings import gap_findings
+from engine.check.gaps import Evidence
+from engine.check.header_check import header_breaches
+from engine.check.holes import Hole, HoleMap
+from engine.check.late_batches import CopyFinder
+from engine.check.partition_under_check import (
+    ROWS_KEPT,
+    PartitionCheck,
+    PartitionUnderCheck,
+    SegmentCheck,
+    SegmentUnderCheck,
+    Table,
+)
+from engine.check.producer_check import Producers
+from engine.check.producer_findings import producer_findings
+from engine.check.record_check import RecordFacts, check_records
+from engine.check.workers import Workers
+from engine.errors import KafkaStorageError
+from engine.log.scan import BatchRun, Damage
+from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
+from engine.units import Offset, Timestamp
+
+Checked: TypeAlias = tuple[BatchRun | Damage, RecordFacts | None]
+
+DAY_MS = 86_400_000
+MOST_HOLES = 100_000
+
+
+@dataclass(slots=True)
+class PartitionSummary:
+    """What was checked of a partition.
+
+    Attributes:
+        partition: its name.
+        segments, size, batches, records: how many; size in bytes.
+        log_start_offset, log_end_offset: of the log.
+        is_live: whether a broker had it open.
+        holes: the map of holes, the first MOST_HOLES.
+        found: findings by severity.
+    """
+
+    partition: str
+    log_start_offset: Offset
+    log_end_offset: Offset
+    is_live: bool
+    segments: int = 0
+    size: int = 0
+    batches: int = 0
+    records: int = 0
+    holes: list[Hole] = field(default_factory=list)
+    found: Counter[str] = field(default_factory=Counter)
+
+
+class LogCheck:
+    """Checks one partition; `summary` is filled as it goes along.
+
+    Args:
+        under: the partition.
+        workers: who decodes.
+        policy: the topic's cleanup.policy where it is known.
+        cleaned_to: its entry in cleaner-offset-checkpoint.
+        now_ms: the time.
+        segment_checks: what looks at each segment's indexes.
+        partition_checks: what looks at the side files.
+    """
+
+    def __init__(
+        self,
+        under: PartitionUnderCheck,
+        workers: Workers,
+        *,
+        now_ms: Timestamp,
+        policy: frozenset[str] | None = None,
+        cleaned_to: Offset | None = None,
+        segment_checks: Sequence[SegmentCheck] = (),
+        partition_checks: Sequence[PartitionCheck] = (),
+    ) -> None:
+        view = under.view
+        self.under = under
+        self.workers = workers
+        self.now_ms = now_ms
+        self.segment_checks = segment_checks
+        self.partition_checks = partition_checks
+        self.summary = PartitionSummary(
+            under.name, view.log_start_offset, view.log_end_offset, under.is_live
+        )
+        self.order = BatchOrder(view.base_offsets[0] if view.base_offsets else 0)
+        self.producers = Producers()
+        self.evidence = Evidence(view.partition.topic, view.log_start_offset, policy, cleaned_to)
+        self._budgets: Budgets = view.log.budgets
+        self._copies = CopyFinder(view)
+        self._kept = 0
+        self._next_offset: Offset = 0
+
+    def findings(self) -> Iterator[Finding | int]:
+        """What is found, and between findings the bytes read since."""
+        under, view = self.under, self.under.view
+        bases = view.base_offsets
+        segments = tuple(
+            SegmentUnderCheck(under, view.segment_at(place), following)
+            for place, following in enumerate([*bases[1:], None][: len(bases)])
+        )
+        under.segments = segments
+        for place, segment in enumerate(segments):
+            try:
+                yield from self._segment(place, segment)
+            except (OSError, KafkaStorageError) as error:
+                yield unreadable(under, segment.name, error)
+                self.order.pass_damage()
+        if segments and not segments[-1].row_count:
+            self.order.end(len(segments) - 1, segments[-1].base_offset)
+        yield from self._concluded(segments)
+        yield from self._beside(segments)
+
+    # Segments
+
+    def _segment(self, place: int, segment: SegmentUnderCheck) -> Iterator[Finding | int]:
+        source = segment.segment
+        segment.end = source.end
+        self.summary.segments += 1
+        holes = HoleMap(self.under.name, source, segment.next_base, self._next_offset)
+        tables: list[Table] | None = []
+        future = _Future(self.now_ms + DAY_MS)
+        damaged = _Damaged(segment)
+        items = source.scan(0, source.tail_end, next_offset=segment.base_offset)
+        for item, facts in self.workers.map(self._check_item, items):
+            self._note_holes(holes.add(item))
+            if isinstance(item, Damage):
+                yield from self._found(segment, damaged.add(item))
+                if item.skipped:
+                    segment.damages.append(item)
+                    self.order.pass_damage()
+                    yield item.length
+                continue
+            yield from self._found(segment, damaged.end(item.position))
+            assert facts is not None
+            yield from self._found(segment, self._run(place, segment, item, facts))
+            future.add(item.table)
+            tables = self._keep(tables, item.table)
+            yield item.end_position - item.position
+        yield from self._found(segment, damaged.end(source.tail_end))
+        self._note_holes(holes.end())
+        self._next_offset = max(self._next_offset, holes.next_offset)
+        if tables is not None:
+            segment.keep(tables)
+        yield from self._found(segment, future.breaches())
+
+    def _check_item(self, item: BatchRun | Damage) -> RecordFacts | None:
+        return None if isinstance(item, Damage) else check_records(item, self._budgets)
+
+    def _run(
+        self, place: int, segment: SegmentUnderCheck, run: BatchRun, facts: RecordFacts
+    ) -> Iterator[Breach]:
+        table = facts.with_starts(run.table)
+        yield from header_breaches(table, segment.base_offset, segment.next_base)
+        yield from facts.breaches
+        breaches, late = self.order.feed(place, table, self._copies.find)
+        yield from breaches
+        if late < len(table):
+            self.producers.feed(place, table[late:])
+            self._note_compaction(table[late:])
+        if facts.keyless is not None and self.evidence.keyless is None:
+            self.evidence.keyless = facts.keyless
+        if segment.extents and segment.extents[-1][1] == run.position:
+            segment.extents[-1] = segment.extents[-1][0], run.end_position
+        else:
+            segment.extents.append((run.position, run.end_position))
+        segment.row_count += len(table)
+        segment.next_offset = max(segment.next_offset, run.next_offset)
+        segment.max_timestamp = max(segment.max_timestamp, int(table["max_timestamp"].max()))
+        self.summary.batches += len(table)
+        self.summary.records += facts.count
+        self.summary.size += run.end_position - run.position
+
+    def _note_compaction(self, table: Table) -> None:
+        """Batches that hold fewer records than offsets were compacted: none is written so."""
+        last = table["last_offset"]
+        span = last - table["base_offset"] + 1
+        attributes = table["attributes"]
+        thinned = (table["record_count"] < span) & (attributes & CONTROL_MASK == 0)
+        marked = (thinned | (attributes & DELETE_HORIZON_MASK != 0)) & (table["magic"] == 2)
+        if marked.any():
+            self.evidence.marked_to = max(self.evidence.marked_to, int(last[marked].max()) + 1)
+
+    def _keep(self, tables: list[Table] | None, table: Table) -> list[Table] | None:
+        """The segment's headers, as long as the partition's are few."""
+        if tables is None:
+            return None
+        self._kept += len(table)
+        if self._kept > ROWS_KEPT:
+            self._kept -= len(table) + sum(map(len, tables))
+            return None
+        tables.append(table)
+        return tables
+
+    def _note_holes(self, holes: Iterable[Hole]) -> None:
+        for hole in holes:
+            if len(self.summary.holes) < MOST_HOLES:
+                self.summary.holes.append(hole)
+
+    def _found(self, segment: SegmentUnderCheck, breaches: Iterable[Breach]) -> Iterator[Finding]:
+        for breach in breaches:
+            yield breach_finding(self._segment_of(segment, breach), breach)
+
+    def _segment_of(self, segment: SegmentUnderCheck, breach: Breach) -> SegmentUnderCheck:
+        """Whose breach it is: what is out of place can be the last batch of the segment before."""
+        place = breach.facts.get("segmentPlace")
+        return self.under.segments[place] if isinstance(place, int) else segment
+
+    # The whole
+
+    def _concluded(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding]:
+        """What only the whole log tells: gaps, sequences."""
+        evidence = self.evidence
+        lost = [
+            (hole.first_offset, hole.next_offset or self.order.next_offset)
+            for hole in self.summary.holes
+        ]
+        evidence.breaks = self.producers.breaks
+        yield from gap_findings(self.under, self.order.gaps, self.order.late, evidence)
+        yield from producer_findings(
+            self.under, self.producers, evidence, [*lost, *self.order.late], self.order.gaps
+        )
+        start = self.under.log_start_offset
+        if segments and segments[0].base_offset < start and segments[0].row_count:
+            first = segments[0].base_offset
+            sentence = (
+                f"records below the log start {start}, from offset {first} on, are still on disk"
+            )
+            yield self.under.found(
+                "below-log-start",
+                segments[0].name,
+                sentence,
+                first_offset=first,
+                next_offset=start,
+            )
+
+    def _beside(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding]:
+        work = [(check, segment) for segment in segments for check in self.segment_checks]
+
+        def look(each: tuple[SegmentCheck, SegmentUnderCheck]) -> list[Finding]:
+            check, segment = each
+            try:
+                return list(check(segment))
+            except (OSError, KafkaStorageError) as error:
+                return [unreadable(self.under, segment.name, error)]
+
+        for _, findings in self.workers.map(look, work):
+            yield from findings
+        for check in self.partition_checks:
+            try:
+                yield from check(self.under)
+            except (OSError, KafkaStorageError) as error:
+                yield unreadable(self.under, "", error)
+
+
+class _Damaged:
+    """Adjacent damage of a segment: what has no frame of its own is part of what is before it."""
+
+    def __init__(self, segment: SegmentUnderCheck) -> None:
+        self._segment = segment
+        self._open: Damage | None = None
+
+    def add(self, damage: Damage) -> Iterator[Breach]:
+        known = self._open
+        if not damage.skipped:
+            return
+        if known is not None and damage.kind != "crc_mismatch":
+            length = damage.position + damage.length - known.position
+            self._open = known._replace(length=length)
+            return
+        yield from self.end(damage.position)
+        self._open = damage
+
+    def end(self, following: int) -> Iterator[Breach]:
+        damage, self._open = self._open, None
+        if damage is None:
+            return
+        breach = damage_breach(
+            damage, self._segment.segment.file, following, is_active=self._segment.is_active
+        )
+        if breach is not None:
+            yield breach
+
+
+class _Future:
+    """Batches of a segment whose timestamps are in the future."""
+
+    def __init__(self, limit: Timestamp) -> None:
+        self._limit = limit
+        self._count = 0
+        self._first: np.void | None = None
+        self._largest = limit
+
+    def add(self, table: Table) -> None:
+        largest = table["max_timestamp"]
+        if largest.max() <= self._limit:
+            return
+        rows = np.flatnonzero(largest > self._limit)
+        self._count += len(rows)
+        self._largest = max(self._largest, int(largest.max()))
+        if self._first is None:
+            self._first = table[rows[0]].copy()
+
+    def breaches(self) -> Iterator[Breach]:
+        if self._first is not None:
+            sentence = (
+                f"{self._count} batches have timestamps more than a day in the future,"
+                f" the largest {self._largest}"
+            )
+            yield Breach.of(
+                "timestamp-future",
+                self._first,
+                sentence,
+                batches=self._count,
+                largest=self._largest,
+            )
+
+
+def breach_finding(segment: SegmentUnderCheck, breach: Breach) -> Finding:
+    """A breach as a finding about a segment."""
+    facts = {name: fact for name, fact in breach.facts.items() if name != "segmentPlace"}
+    return segment.partition.found(
+        breach.rule,
+        segment.name,
+        breach.sentence,
+        position=breach.position,
+        length=breach.length,
+        first_offset=breach.first_offset,
+        next_offset=breach.next_offset,
+        severity=breach.severity,
+        facts=facts,
+    )
+
+
+def unreadable(under: PartitionUnderCheck, name: str, error: Exception) -> Finding:
+    """A file that the system, or what it is, keeps us from reading."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return under.found("file-unreadable", name, f"it cannot be read: {reason}")

@@ -1,0 +1,238 @@
+"""The check of a whole source: each partition in turn, and what lies beside them.
+
+A live directory changes while it is read, so what is found in one is looked for a second time, and reported
+only if it is still there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from engine.check.cleanup_policies import cleanup_policies
+from engine.check.finding import Finding, found
+from engine.check.finding_limit import FindingLimit
+from engine.check.folder_check import check_folder
+from engine.check.log_check import LogCheck, PartitionSummary
+from engine.check.partition_under_check import PartitionUnderCheck
+from engine.check.rules import Severity
+from engine.check.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
+from engine.check.workers import Workers
+from engine.clock import SYSTEM_CLOCK, Clock
+from engine.errors import InvalidNameError, KafkaStorageError
+from engine.file_names import REMOTE_INDEX_CACHE_FOLDER, FolderState, parse_folder_name
+from engine.folder_entries import EntryKind
+from engine.log.log_directory import LogSource, OtherEntry
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.source_files import SourceRoot
+
+_SECOND_LOOK_AFTER = 0.5
+
+
+class Progress(NamedTuple):
+    """Bytes that were looked at since the last one, of which partition."""
+
+    partition: str
+    size: int
+
+
+Event: TypeAlias = Finding | PartitionSummary | Progress
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How to check.
+
+    Attributes:
+        jobs: threads that decode.
+        takes: which partitions to check, by what is known of them.
+        clock: what time it is.
+        second_look_after: seconds between the two looks at a live partition.
+    """
+
+    jobs: int = 1
+    takes: Callable[[PartitionLog], bool] = lambda log: True
+    clock: Clock = SYSTEM_CLOCK
+    second_look_after: float = _SECOND_LOOK_AFTER
+
+
+class SourceCheck:
+    """Checks all of a source.
+
+    Args:
+        source: what to check.
+        options: how.
+    """
+
+    def __init__(self, source: LogSource, options: CheckOptions | None = None) -> None:
+        self.source = source
+        self.options = options or CheckOptions()
+        self._policies = cleanup_policies(source)
+        self._log_dirs = dict(zip(source.roots, source.log_dirs, strict=True))
+
+    def size(self) -> int:
+        """Bytes of records to look at, as far as they can be told without reading."""
+        return sum(_size_of(log) for log in self._chosen())
+
+    def run(self) -> Iterator[Event]:
+        """Findings as they come; after each partition its summary; between them how far it is.
+
+        What cannot be read is a finding, and the rest is checked.
+        """
+        yield from self._beside()
+        with Workers(self.options.jobs) as workers:
+            for log in self._chosen():
+                yield from self._partition(log, workers)
+
+    def _chosen(self) -> Iterator[PartitionLog]:
+        return (log for log in self.source.partitions().values() if self.options.takes(log))
+
+    # Beside the partitions
+
+    def _beside(self) -> Iterator[Finding]:
+        for entry in self.source.others:
+            yield from _other(entry)
+        for log in self._chosen():
+            yield from _folder(log)
+        for log_dir in self.source.log_dirs:
+            for check in LOG_DIR_CHECKS if log_dir is not None else ():
+                yield from self._log_dir(check, log_dir)
+
+    def _log_dir(
+        self, check: Callable[..., Iterator[Finding]], log_dir: SourceRoot | None
+    ) -> Iterator[Finding]:
+        assert log_dir is not None
+        try:
+            findings = list(check(self.source, log_dir))
+            if findings and log_dir.broker_pid() is not None:
+                time.sleep(self.options.second_look_after)
+                findings = _confirmed(findings, list(check(self.source, log_dir)))
+        except (OSError, KafkaStorageError) as error:
+            findings = [found("file-unreadable", log_dir.path, f"it cannot be read: {error}")]
+        yield from findings
+
+    # Partitions
+
+    def _partition(self, log: PartitionLog, workers: Workers) -> Iterator[Event]:
+        try:
+            is_live = log.is_live()
+            if not is_live:
+                yield from self._look(log, workers, is_live=False)
+                return
+            findings, summary = yield from self._collected(log, workers)
+            if any(finding.severity is not Severity.NOTE for finding in findings):
+                time.sleep(self.options.second_look_after)
+                again, summary = yield from self._collected(log, workers)
+                findings = _confirmed(findings, again)
+            yield from findings
+            summary.found.clear()
+            summary.found.update(finding.severity for finding in findings)
+            yield summary
+        except FileNotFoundError:
+            if not log.is_live():
+                yield _unreadable(log, "its folder is not there any more")
+        except (OSError, KafkaStorageError) as error:
+            yield _unreadable(log, f"it cannot be read: {error}")
+
+    def _collected(
+        self, log: PartitionLog, workers: Workers
+    ) -> Generator[Event, None, tuple[list[Finding], PartitionSummary]]:
+        """All findings of one look and its summary, as the generator's value; progress meanwhile."""
+        findings: list[Finding] = []
+        for event in self._look(log, workers, is_live=True):
+            if isinstance(event, Finding):
+                findings.append(event)
+            elif isinstance(event, PartitionSummary):
+                summary = event
+            else:
+                yield event
+        return findings, summary
+
+    def _look(self, log: PartitionLog, workers: Workers, *, is_live: bool) -> Iterator[Event]:
+        view = log.view(max_age=0)
+        check = self._check_of(log, view, workers, is_live)
+        limit = FindingLimit()
+        for item in check.findings():
+            if isinstance(item, int):
+                yield Progress(log.name, item)
+            elif limit.takes(item):
+                check.summary.found[item.severity] += 1
+                yield item
+        for finding in limit.rest():
+            check.summary.found[finding.severity] += 1
+            yield finding
+        yield check.summary
+
+    def _check_of(
+        self, log: PartitionLog, view: LogView, workers: Workers, is_live: bool
+    ) -> LogCheck:
+        under = PartitionUnderCheck(view, self._log_dirs[log.root], is_live=is_live)
+        return LogCheck(
+            under,
+            workers,
+            now_ms=self.options.clock.now_ms(),
+            policy=self._policies(log.topic_partition.topic),
+            cleaned_to=log.checkpoints.cleaner_offset(log.topic_partition),
+            segment_checks=SEGMENT_CHECKS,
+            partition_checks=(check_folder, *PARTITION_CHECKS),
+        )
+
+
+def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
+    """What the second look found too; notes as it has them."""
+    known = {finding.identity for finding in first}
+    return [
+        finding
+        for finding in second
+        if finding.severity is Severity.NOTE or finding.identity in known
+    ]
+
+
+def _size_of(log: PartitionLog) -> int:
+    try:
+        view = log.view()
+        return sum(view.segment_at(place).size for place in range(len(view)))
+    except (OSError, KafkaStorageError):
+        return 0
+
+
+def _unreadable(log: PartitionLog, sentence: str) -> Finding:
+    return found("file-unreadable", log.root.display(log.folder), sentence, partition=log.name)
+
+
+def _other(entry: OtherEntry) -> Iterator[Finding]:
+    """An entry of a log dir that is no partition."""
+    path = entry.root.display(entry.name)
+    if entry.kind is EntryKind.SYMLINK:
+        yield found("file-link", path, "a symbolic link; nothing behind it was looked at")
+    elif entry.kind is EntryKind.OTHER:
+        yield found("file-kind", path, "a device, FIFO or socket; it was not opened")
+    elif entry.kind is EntryKind.FILE:
+        yield found("file-other", path, "no file of a log dir has such a name")
+    elif entry.name != REMOTE_INDEX_CACHE_FOLDER:
+        sentence = "a folder that is not named like a partition's: a broker does not start with it"
+        yield found("file-name", path, sentence)
+
+
+def _folder(log: PartitionLog) -> Iterator[Finding]:
+    """What a partition's folder's name says."""
+    path = log.root.display(log.folder)
+    if "@" in log.name and not log.folder.endswith(log.name):
+        first = log.name.rpartition("@")[0]
+        yield found(
+            "folder-twice", path, f"{first} lies in another log dir too", partition=log.name
+        )
+    try:
+        state = parse_folder_name(log.folder).state
+    except InvalidNameError:
+        return
+    words = {
+        FolderState.DELETE: "it is being deleted",
+        FolderState.FUTURE: "it is being moved here from another log dir",
+        FolderState.STRAY: "the broker found that it does not belong here",
+    }
+    if state in words:
+        yield found("folder-apart", path, words[state], partition=log.name)
