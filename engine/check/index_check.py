@@ -267,5 +267,5 @@ class _OffsetIndexCheck:
             first_offset=offset if is_offset else None,
             next_offset=(next_offset or offset + 1) if is_offset else None,
             severity=severity,
-            **facts,
+            facts=facts,
         )

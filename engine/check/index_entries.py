@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
@@ -10,9 +11,9 @@ import numpy.typing as npt
 
 from engine.budgets import MiB
 from engine.check.finding import Finding
-from engine.check.partition_under_check import SegmentUnderCheck
-from engine.errors import SourceRefusedError
-from engine.file_names import CLEAN_SHUTDOWN
+from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
+from engine.errors import InvalidNameError, SourceRefusedError
+from engine.file_names import CLEAN_SHUTDOWN, FolderState, parse_folder_name
 from engine.units import Position
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -25,7 +26,7 @@ class IndexEntries(NamedTuple):
     """An index's entries.
 
     Attributes:
-        table: one row an entry; zeros at the end of the file are none.
+        table: one row an entry.
         byte_size: the file's.
         leftover: bytes behind the last whole entry, when they are no zeros of a preallocated file.
     """
@@ -36,11 +37,12 @@ class IndexEntries(NamedTuple):
 
 
 def read_entries(
-    segment: SegmentUnderCheck, name: str, dtype: np.dtype[Any]
+    segment: SegmentUnderCheck, name: str, dtype: np.dtype[Any], *, is_padded: bool = True
 ) -> IndexEntries | None:
     """The entries of an index; None when there is no such file.
 
-    An index that is larger than any needs to be is read up to LARGEST_INDEX.
+    An index that is larger than any needs to be is read up to LARGEST_INDEX. With `is_padded`, zeros at the
+    end are no entries.
 
     Raises:
         OSError: it cannot be read.
@@ -54,7 +56,7 @@ def read_entries(
         size = file.size()
         data = file.read_at(0, min(size, LARGEST_INDEX))
     whole = len(data) // dtype.itemsize * dtype.itemsize
-    used = len(data.rstrip(b"\0"))
+    used = len(data.rstrip(b"\0")) if is_padded else whole
     count = min(-(-used // dtype.itemsize), whole // dtype.itemsize)
     table = np.frombuffer(data, dtype, count)
     return IndexEntries(table, size, size % dtype.itemsize)
@@ -89,6 +91,15 @@ def looked_at(segment: SegmentUnderCheck) -> Position:
     """Up to where the segment's file was looked at, damage included."""
     last = max((each.position + each.length for each in segment.damages), default=0)
     return max(segment.end, last)
+
+
+def is_served(partition: PartitionUnderCheck) -> bool:
+    """Whether its folder is the log, and not on its way in or out."""
+    try:
+        folder = partition.folder.rpartition("/")[2] or os.path.basename(partition.root.path)
+        return parse_folder_name(folder).state is FolderState.LOG
+    except InvalidNameError:
+        return True
 
 
 def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:

@@ -17,6 +17,7 @@ from engine.check.index_entries import (
     IndexEntries,
     Table,
     has_clean_shutdown,
+    is_served,
     read_entries,
     unreadable,
 )
@@ -55,6 +56,8 @@ def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
 
 def is_complete(segment: SegmentUnderCheck) -> bool:
     """Whether the segment's largest timestamp must be in its time index."""
+    if not is_served(segment.partition):
+        return False
     if segment.partition.is_live:
         return not segment.is_active
     return not segment.is_active or has_clean_shutdown(segment)
@@ -210,5 +213,5 @@ class _TimeIndexCheck:
             length=DTYPE.itemsize,
             first_offset=offset if is_offset else None,
             next_offset=offset + 1 if is_offset else None,
-            **facts,
+            facts=facts,
         )

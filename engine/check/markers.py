@@ -1,0 +1,112 @@
+"""The end markers of transactions, read where batch headers say that they lie."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.partition_under_check import SegmentUnderCheck
+from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.control_records import ControlRecordType, end_marker_of
+from engine.record.record_batch import make_batch
+from engine.units import Position, Timestamp
+
+Table: TypeAlias = npt.NDArray[Any]
+
+_CODEC_MASK = 0x07
+_READ = 64 * 1024
+_HEADER = 61
+_PLAIN = struct.Struct(">5B h h B h i B")
+"""Lengths, deltas, the key's size, key version, type, the value's size, its version, coordinator epoch, no headers."""
+_ENDS = {0: ControlRecordType.ABORT, 1: ControlRecordType.COMMIT}
+
+
+class Marker(NamedTuple):
+    """How a transaction ended, and what the coordinator wrote of itself."""
+
+    type: ControlRecordType
+    coordinator_epoch: int
+    timestamp: Timestamp
+
+
+class MarkerReader:
+    """Reads markers of one segment in file order, some thousand bytes at a time."""
+
+    def __init__(self, segment: SegmentUnderCheck) -> None:
+        self._file = segment.segment.file
+        self._path = segment.path
+        self._start: Position = 0
+        self._buffer = b""
+
+    def read(self, row: np.void) -> Marker | None:
+        """The marker in a control batch, None when it is another control record or none that can be read."""
+        position, size = int(row["position"]), int(row["size"])
+        at = position - self._start
+        if at < 0 or at + size > len(self._buffer):
+            self._buffer = self._file.read_at(position, max(size, _READ))
+            self._start, at = position, 0
+        batch = self._buffer[at : at + size]
+        if size == _HEADER + _PLAIN.size and not row["attributes"] & _CODEC_MASK:
+            length, _, time_delta, _, key_size, version, kind, value_size, _, epoch, _ = (
+                _PLAIN.unpack_from(batch, _HEADER)
+            )
+            if (length, key_size, value_size, time_delta & 0x80) == (0x20, 8, 12, 0):
+                known = _ENDS.get(kind) if version >= 0 else None
+                if known is None:
+                    return None
+                return Marker(known, epoch, int(row["max_timestamp"]))
+        return self._decoded(batch, position)
+
+    def _decoded(self, data: bytes, position: Position) -> Marker | None:
+        try:
+            batch = make_batch(data, file_position=position, path=self._path)
+            record = next(iter(batch.records()), None)
+            if record is None:
+                return None
+            marker = end_marker_of(record)
+        except (DamagedFileError, UnsupportedCodecError, ValueError):
+            return None
+        return Marker(marker.type, marker.coordinator_epoch, record.timestamp)
+
+
+def is_marker(rows: Table) -> npt.NDArray[np.bool_]:
+    """Which batches can end a transaction; those that compaction emptied do not."""
+    marked = (rows["attributes"] & CONTROL_MASK) != 0
+    marked &= (rows["magic"] == 2) & (rows["producer_id"] >= 0) & (rows["record_count"] > 0)
+    found: npt.NDArray[np.bool_] = marked
+    return found
+
+
+def steps(rows: Table, *, transactional: bool) -> list[int]:
+    """The batches of producers that change what is known of them, in file order.
+
+    These are all markers; of a producer's data batches in a row of one epoch, transactional or not, the first
+    and the last.
+
+    Args:
+        rows: batch headers.
+        transactional: only data batches of transactions, and of these only the first, which hold records.
+    """
+    chosen = (rows["magic"] == 2) & (rows["producer_id"] >= 0)
+    in_transaction = (rows["attributes"] & TRANSACTIONAL_MASK) != 0
+    markers = is_marker(rows)
+    if transactional:
+        chosen &= (in_transaction & (rows["record_count"] > 0)) | markers
+    chosen &= markers | ((rows["attributes"] & CONTROL_MASK) == 0)
+    picked = chosen.nonzero()[0]
+    order = picked[rows["producer_id"][picked].argsort(kind="stable")]
+    producers, ends = rows["producer_id"][order], markers[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (producers[1:] != producers[:-1]) | ends[1:] | ends[:-1]
+    if not transactional:
+        epochs, inside = rows["producer_epoch"][order], in_transaction[order]
+        begins[1:] |= (epochs[1:] != epochs[:-1]) | (inside[1:] != inside[:-1])
+        lasts = np.ones(len(order), np.bool_)
+        lasts[:-1] = begins[1:]
+        begins |= lasts
+    found: list[int] = np.sort(order[begins]).tolist()
+    return found
