@@ -402,20 +402,9 @@ def lines(
         first_record: the first record of the first row to show, by its place in the batch.
     """
     _check_rows(table, first_row, last_row)
-    writer = LineWriter(
-        Decoder(buffer, table, start_position, budgets, copy=False), options, enough
-    )
-    problem, row, first_record = None, first_row, max(first_record, 0)
-    while row < last_row and problem is None:
-        if not writer.write(row, 0 if fates is None else int(fates[row]), first_record):
-            break
-        if writer.decoder.problems:
-            problem = writer.decoder.problems[0]
-        row, first_record = row + 1, 0
-    text = b"".join(writer.parts)
-    return LinesResult(
-        *(None if measure else text, len(text), row - first_row),
-        *(problem, len(writer.parts), writer.next_record),
+    decoder = Decoder(buffer, table, start_position, budgets, copy=False)
+    return LineWriter(decoder, options, enough).lines(
+        first_row, last_row, fates, measure=measure, first_record=first_record
     )
 
 

@@ -16,7 +16,7 @@ from engine.internal_topics.decoded_record import (
     JsonObject,
     TopicDecoder,
 )
-from engine.message.json_form import read_json
+from engine.message.json_form import json_reader, read_json
 from engine.message.schema import Message
 
 _MOST_KEYS = 4096
@@ -124,7 +124,7 @@ def _with_value(
         note = f"version {version} of {message.name} is not known"
         return DecodedRecord(kind.name, key, None, None, note, failure)
     try:
-        data, _ = read_json(message, version, value, 2)
+        data, _ = json_reader(message, version)(value, 2)
     except CorruptMessageError as error:
         failure = _unreadable(version, "value", error)
         return DecodedRecord(kind.name, key, None, None, str(error), failure)

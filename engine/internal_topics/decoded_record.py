@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -21,8 +20,7 @@ class Failure(NamedTuple):
     unknown_type: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedRecord:
+class DecodedRecord(NamedTuple):
     """The key and value of a record, as plain JSON.
 
     Attributes:

@@ -47,20 +47,24 @@ def read_message(
         UnknownVersionError: the schema does not describe the version.
         CorruptMessageError: the bytes are not such a message.
     """
+    data = buffer if isinstance(buffer, bytes) else bytes(buffer)
+    return message_reader(message, version, lenient=lenient)(data, position)
+
+
+@lru_cache(maxsize=1024)
+def message_reader(message: Message, version: int, *, lenient: bool = False) -> Reader:
+    """What `read_message` calls for a version, on bytes: for who reads many messages.
+
+    Raises:
+        UnknownVersionError: the schema does not describe the version.
+    """
     if not message.knows(version) and not lenient:
         raise UnknownVersionError(
             f"version {version} of {message.name} is not known",
             expected=f"{message.first_version} to {message.last_version}",
             found=version,
         )
-    data = buffer if isinstance(buffer, bytes) else bytes(buffer)
-    return _message_reader(message, version)(data, position)
-
-
-@lru_cache(maxsize=1024)
-def _message_reader(message: Message, version: int) -> Reader:
-    read_as = max(version, message.first_version)
-    return _struct_reader(message.fields, read_as, message)
+    return _struct_reader(message.fields, max(version, message.first_version), message)
 
 
 # -- structures -----------------------------------------------------------------------------------
@@ -78,8 +82,8 @@ def _struct_reader(fields: tuple[Field, ...], version: int, message: Message) ->
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         values = template.copy()
-        for field in fresh:
-            values[field.name] = field.absent()
+        if fresh:
+            values |= {field.name: field.absent() for field in fresh}
         for step in steps:
             position = step(data, position, values)
         return values, position
@@ -102,6 +106,9 @@ def _fixed_step(fields: list[Field]) -> _Step:
     sizes = [struct.calcsize(f">{_FIXED[field.type]}") for field in fields]  # type: ignore[index]
     layout = struct.Struct(">" + "".join(_FIXED[field.type] for field in fields))  # type: ignore[index]
     unpack, size = layout.unpack_from, layout.size
+
+    if len(names) == 1:
+        return _field_step(fields[0], _number_reader(fields[0].type, names[0]))  # type: ignore[arg-type]
 
     def step(data: bytes, position: int, values: dict[str, Any]) -> int:
         if position + size > len(data):

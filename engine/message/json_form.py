@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from engine.coding.layout import Buffer
-from engine.message.decoding import read_message
+from engine.message.decoding import Reader, message_reader
 from engine.message.schema import Array, Field, Message, Scalar, Struct, Type
 
 Json: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
@@ -31,8 +31,29 @@ def read_json(
     message: Message, version: int, buffer: Buffer, position: int = 0, *, lenient: bool = False
 ) -> tuple[dict[str, Any], int]:
     """`read_message` and `json_form` in one; raises what the first raises."""
-    values, position = read_message(message, version, buffer, position, lenient=lenient)
-    return json_form(message, version, values), position
+    data = buffer if isinstance(buffer, bytes) else bytes(buffer)
+    return json_reader(message, version, lenient=lenient)(data, position)
+
+
+@lru_cache(maxsize=1024)
+def json_reader(message: Message, version: int, *, lenient: bool = False) -> Reader:
+    """What `read_json` calls for a version: for who reads many messages.
+
+    Raises:
+        UnknownVersionError: the schema does not describe the version.
+    """
+    read, convert = (
+        message_reader(message, version, lenient=lenient),
+        _message_form(message, version),
+    )
+    if convert is None:
+        return read
+
+    def both(data: bytes, position: int) -> tuple[Any, int]:
+        values, position = read(data, position)
+        return convert(values), position
+
+    return both
 
 
 @lru_cache(maxsize=1024)

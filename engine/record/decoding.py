@@ -288,6 +288,11 @@ class Decoder:
                 code, detail = trouble
                 self.problems.append(BatchProblem(row, code, len(self.records) - before, detail))
 
+    def arena_of(self, row: int) -> memoryview:
+        """The bytes that the records of a row lie in, when nothing was decoded with `copy`."""
+        compressed = int(self.table["attributes"][row]) & COMPRESSION_MASK
+        return memoryview(self.arena) if compressed else self.view
+
     def batch_bytes(self, row: int) -> tuple[memoryview, int]:
         """The bytes of a batch and where they start in the buffer."""
         batch = self.table[row]

@@ -3,10 +3,11 @@
 The reference for the kernel's `lines`, which must agree byte for byte. Keys come in this order, those in
 brackets when they apply:
 
-    topic partition offset timestamp time timestampType key [keyEncoding] value [valueEncoding] headers
-    leaderEpoch [sequence] [transaction] [control] [belowLogStart]
+    topic partition offset timestamp time timestampType key [keyEncoding] [keyNote] value [valueEncoding]
+    [valueNote] headers leaderEpoch [sequence] [transaction] [control] [belowLogStart]
 
-A header is {"key", ["keyEncoding"], "value", ["valueEncoding"]}. Header keys are names: text whatever
+The keys and values of Kafka's internal topics are what they say, as JSON with the Encoding "kafka", where
+`values` is auto or json; a Note says why one could not be decoded. A header is {"key", ["keyEncoding"], "value", ["valueEncoding"]}. Header keys are names: text whatever
 `values` is, base64 when they are not UTF-8. With `values="none"` there are keySize and valueSize (-1: null)
 in place of key and value, and headers have only their keys.
 """
@@ -19,7 +20,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 
+from engine.internal_topics.decoded_record import TopicDecoder
+from engine.internal_topics.topics import decoder_for
 from engine.record.control_records import describe_control
+from engine.record.internal_fields import internal_fields
 from engine.record.json_text import Values, bytes_json, hide, string_json, time_json
 from engine.record.record import Header, Record
 from engine.units import MAX_INT64, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
@@ -50,6 +54,7 @@ class LineOptions:
         log_start_offset: records below it are marked belowLogStart.
         from_offset, to_offset: only records with from_offset <= offset < to_offset.
         mode: `values` as a number.
+        decoder: what decodes keys and values, for an internal topic whose bytes are not asked for.
         prefix: the line's bytes up to the offset.
 
     Raises:
@@ -64,22 +69,27 @@ class LineOptions:
     from_offset: Offset = field(default=0, kw_only=True)
     to_offset: Offset = field(default=MAX_INT64, kw_only=True)
     mode: Values = field(init=False, repr=False, compare=False)
+    decoder: TopicDecoder | None = field(init=False, repr=False, compare=False)
     prefix: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        mode, prefix = _mode_and_prefix(self.topic, self.partition, self.values)
+        mode, decoder, prefix = _looks(self.topic, self.partition, self.values)
         object.__setattr__(self, "mode", mode)
+        object.__setattr__(self, "decoder", decoder)
         object.__setattr__(self, "prefix", prefix)
 
 
 @lru_cache(maxsize=1024)
-def _mode_and_prefix(topic: str, partition: int, values: str) -> tuple[Values, bytes]:
+def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecoder | None, bytes]:
+    """How lines of a partition look: `LineOptions`' mode, decoder and prefix."""
     names = [mode.name.lower() for mode in Values]
     if values not in names:
         raise ValueError(f"values must be one of {', '.join(names)}, not {values!r}")
     shown = topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     prefix = f'{{"topic":{string_json(shown)},"partition":{partition},"offset":'
-    return Values(names.index(values)), prefix.encode()
+    mode = Values(names.index(values))
+    decoder = decoder_for(topic) if mode in (Values.AUTO, Values.JSON) else None
+    return mode, decoder, prefix.encode()
 
 
 def record_line(
@@ -107,7 +117,7 @@ def record_line(
             time_json(record.timestamp),
             record.timestamp_type.label.encode(),
         ),
-        *_fields(record, options.mode),
+        *_fields(record, options.mode, None if is_control else options.decoder),
         b',"leaderEpoch":%d' % record.leader_epoch,
     ]
     if is_control:
@@ -133,9 +143,11 @@ def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes
     return hide(text).encode("utf-8", "replace")
 
 
-def _fields(record: Record, mode: Values) -> Iterable[bytes]:
+def _fields(record: Record, mode: Values, decoder: TopicDecoder | None) -> Iterable[bytes]:
     """Key, value and headers, each after a comma."""
-    if mode is Values.NONE:
+    if decoder is not None:
+        yield b"," + internal_fields(decoder, record.key, record.value, mode)
+    elif mode is Values.NONE:
         for name, data in ((b"key", record.key), (b"value", record.value)):
             yield b',"%sSize":%d' % (name, -1 if data is None else len(data))
     else:
