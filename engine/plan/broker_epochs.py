@@ -1,0 +1,38 @@
+"""leader-epoch-checkpoint of a log that a broker loads: read by Java's rules, written as everywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
+from engine.disk import Disk
+from engine.file_names import LEADER_EPOCH_CHECKPOINT
+from engine.plan.java_text import parse_epochs
+from engine.units import EpochEntry
+
+
+class BrokerEpochCheckpoint:
+    """Where a LeaderEpochFileCache keeps its entries.
+
+    Args:
+        folder: the log's.
+        disk: where the file lies.
+    """
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        self._path = os.path.join(folder, LEADER_EPOCH_CHECKPOINT)
+        self._disk = disk
+        self._file = LeaderEpochCheckpointFile(self._path, disk)
+
+    def read(self) -> list[EpochEntry]:
+        """The entries. Raises BrokerFailure."""
+        return parse_epochs(self._disk.read(self._path), self._path)
+
+    def write(self, entries: Sequence[EpochEntry]) -> None:
+        """Make these the entries."""
+        self._file.write(entries)
+
+    def write_if_dir_exists(self, entries: Sequence[EpochEntry]) -> None:
+        """The same; nothing takes the folder away here."""
+        self._file.write_if_dir_exists(entries)

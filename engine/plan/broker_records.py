@@ -1,0 +1,162 @@
+"""A records file as a broker walks it: its own idea of where a batch ends, and of which magic there are.
+
+A magic above 2 is taken for 2, since it is compared with 2 only; the checksum does not cover it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.fixed_width import read_int32
+from engine.errors import CorruptRecordError
+from engine.record.default_records import HEADER, DefaultRecordBatch
+from engine.record.file_records import FileRecords
+from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.log_input_stream import ReadableFile, read_batch
+from engine.record.record_batch import RecordBatch
+from engine.record.writable_file_records import WritableFileRecords
+from engine.units import BatchPosition, Offset, Position
+
+_UP_TO_MAGIC = 17
+_OVERHEAD = 12
+_SMALLEST = 14
+_MAGIC = 16
+_CURRENT = 2
+
+
+class Frame(NamedTuple):
+    """Where a batch lies, and its magic, which is a signed byte."""
+
+    position: Position
+    size: int
+    magic: int
+
+
+def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Frame]:
+    """The batches from a position on, by their length fields alone.
+
+    Raises:
+        CorruptRecordError: a length that no batch has.
+        ValueError: the position is negative.
+    """
+    if position < 0:
+        raise ValueError(f"a batch of {file.path} at the negative position {position}")
+    while position < end - _UP_TO_MAGIC:
+        head = file.read_at(position, _UP_TO_MAGIC)
+        if len(head) < _UP_TO_MAGIC:
+            raise CorruptRecordError("the file ends in a header", path=file.path, position=position)
+        length = read_int32(head, 8)
+        if length < _SMALLEST:
+            raise CorruptRecordError(
+                "the length of a batch is too small",
+                path=file.path,
+                position=position,
+                expected=f"at least {_SMALLEST}",
+                found=length,
+            )
+        if position > end - _OVERHEAD - length:
+            return
+        magic = head[_MAGIC]
+        yield Frame(position, _OVERHEAD + length, magic if magic < 128 else magic - 256)
+        position += _OVERHEAD + length
+
+
+def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGETS) -> RecordBatch:
+    """The batch in a frame, its bytes read when they are asked for.
+
+    Raises CorruptRecordError where the header is not whole, or the magic is below 0.
+    """
+    head = file.read_at(frame.position, max(min(HEADER.size, frame.size), _UP_TO_MAGIC))
+    if frame.magic < _CURRENT:
+        load = partial(read_batch, file, frame.position, frame.size, budgets)
+        return LegacyRecordBatch(head, file_position=frame.position, path=file.path, load=load)
+    if len(head) < HEADER.size:
+        raise CorruptRecordError(
+            "the batch is smaller than its header",
+            path=file.path,
+            position=frame.position,
+            expected=f"at least {HEADER.size} bytes",
+            found=frame.size,
+        )
+    return DefaultRecordBatch(
+        _as_current(head),
+        file_position=frame.position,
+        path=file.path,
+        load=partial(_load_as_current, file, frame, budgets),
+    )
+
+
+def _load_as_current(file: ReadableFile, frame: Frame, budgets: Budgets) -> bytes:
+    return _as_current(read_batch(file, frame.position, frame.size, budgets))
+
+
+def _as_current(data: bytes) -> bytes:
+    if data[_MAGIC] == _CURRENT:
+        return data
+    return data[:_MAGIC] + bytes((_CURRENT,)) + data[_MAGIC + 1 :]
+
+
+def find_offset(
+    file: ReadableFile, target: Offset, position: Position, end: Position
+) -> BatchPosition | None:
+    """The batch that a broker takes for the one with an offset: by base offsets, and the last one's end.
+
+    Raises what `frames` and `batch_in` raise.
+    """
+    previous: RecordBatch | None = None
+    for frame in frames(file, position, end):
+        batch = batch_in(file, frame)
+        base_offset = batch.base_offset
+        if base_offset > target and previous is not None and previous.last_offset >= target:
+            return _place(previous)
+        if base_offset >= target:
+            return _place(batch)
+        previous = batch
+    if previous is not None and previous.last_offset >= target:
+        return _place(previous)
+    return None
+
+
+def find_last_offset(
+    file: ReadableFile, target: Offset, position: Position, end: Position
+) -> BatchPosition | None:
+    """The same in a broker before 4.2: the first batch that ends at the offset or above it."""
+    for frame in frames(file, position, end):
+        batch = batch_in(file, frame)
+        if batch.last_offset >= target:
+            return _place(batch)
+    return None
+
+
+def _place(batch: RecordBatch) -> BatchPosition:
+    return BatchPosition(batch.base_offset, batch.last_offset, batch.file_position, batch.size)
+
+
+class BrokerSlice(FileRecords):
+    """A part of a records file that is walked as a broker walks it."""
+
+    __slots__ = ()
+
+    def batches_from(self, position: Position) -> Iterator[RecordBatch]:
+        """The batches from an absolute position on. Raises what `frames` and `batch_in` raise."""
+        for frame in frames(self.file, position, self.end):
+            yield batch_in(self.file, frame, self._budgets)
+
+
+class BrokerRecords(WritableFileRecords):
+    """A records file that is walked as a broker walks it."""
+
+    __slots__ = ()
+
+    def batches_from(self, position: Position) -> Iterator[RecordBatch]:
+        """The batches from an absolute position on. Raises what `frames` and `batch_in` raise."""
+        for frame in frames(self.file, position, self.end):
+            yield batch_in(self.file, frame, self._budgets)
+
+    def slice(self, position: Position, size: int) -> FileRecords:
+        """The part from an absolute position on, as long as this one reaches. Raises ValueError."""
+        part = super().slice(position, size)
+        return BrokerSlice(part.file, part.start, part.end, True, budgets=self._budgets)

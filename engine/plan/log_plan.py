@@ -1,0 +1,279 @@
+"""What a broker would do to one log's folder, found by letting it: our loading code over an overlay."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from engine.clock import SYSTEM_CLOCK, Clock
+from engine.file_names import PARTITION_METADATA, FileKind, FolderState
+from engine.log.log_segments import LogSegments
+from engine.plan.broker_epochs import BrokerEpochCheckpoint
+from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of
+from engine.plan.broker_loader import BrokerLoader
+from engine.plan.broker_producers import BrokerProducers
+from engine.plan.broker_versions import BrokerVersion
+from engine.plan.file_changes import Change, FileChange, file_changes
+from engine.plan.java_text import offset_in_name, parse_epochs, parse_topic_id
+from engine.plan.later_tasks import LaterTasks
+from engine.plan.lost_records import NOTHING_LOST, Losses, OffsetRange, lost_records, written_ranges
+from engine.plan.overlay_disk import OverlayDisk
+from engine.source_files import SourceRoot
+from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.state.producer_state_manager import ProducerStateManagerConfig
+from engine.storage.log_config import LogConfig
+from engine.storage.log_dir_failures import LogDirFailureChannel
+from engine.storage.log_loader import LoadedLogOffsets
+from engine.storage.writable_segment import WritableSegment
+from engine.units import EpochEntry, Offset, TopicPartition
+
+MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
+_LOG = FileKind.LOG.value
+_LIMIT = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogToLoad:
+    """A log's folder and what its log dir says of it.
+
+    Attributes:
+        root, relative: where the folder is in the source.
+        path: where it is on the overlay.
+        partition: whose log it is.
+        state: what the folder's name says.
+        clean: whether the broker before is taken to have stopped properly.
+        recovery_point, log_start: as the checkpoints have them, else 0.
+    """
+
+    root: SourceRoot
+    relative: str
+    path: str
+    partition: TopicPartition
+    state: FolderState
+    clean: bool
+    recovery_point: Offset = 0
+    log_start: Offset = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """What becomes of one log.
+
+    Attributes:
+        folder: its name in the source.
+        partition, state, clean, recovery_point: as in LogToLoad.
+        outcome: whether it loads.
+        java, reason: the exception by its class and what it is about, where it does not.
+        log_start, log_end: after the loading; None where it does not load.
+        log_end_before: one past the last record that is good; None where it does not load.
+        losses: what is taken away.
+        changes: to the folder's files, by name.
+        epochs_before, epochs_after: leader epochs; None where they cannot be read.
+        topic_id: as partition.metadata has it; None without one.
+        renamed_to: the new name of a folder that is set aside as stray.
+        notes: what else to know, in sentences.
+    """
+
+    folder: str
+    partition: TopicPartition
+    state: FolderState
+    clean: bool
+    recovery_point: Offset
+    outcome: Outcome = Outcome.LOADS
+    java: str = ""
+    reason: str = ""
+    log_start: Offset | None = None
+    log_end: Offset | None = None
+    log_end_before: Offset | None = None
+    losses: Losses = NOTHING_LOST
+    changes: tuple[FileChange, ...] = ()
+    epochs_before: tuple[EpochEntry, ...] | None = None
+    epochs_after: tuple[EpochEntry, ...] | None = None
+    topic_id: str | None = None
+    renamed_to: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether the log loads, loses nothing, and keeps its records files and its name."""
+        return (
+            self.outcome is Outcome.LOADS
+            and not self.losses.bytes
+            and not self.losses.ranges
+            and self.renamed_to is None
+            and not self.epochs_changed
+            and not any(map(_changes_data, self.changes))
+        )
+
+    @property
+    def epochs_changed(self) -> bool:
+        """Whether leader epochs are others afterwards."""
+        return self.epochs_after is not None and self.epochs_before != self.epochs_after
+
+
+@dataclass
+class _Loaded:
+    """What was made while a log was loaded."""
+
+    segments: LogSegments[WritableSegment] = field(default_factory=LogSegments)
+    epochs: LeaderEpochFileCache | None = None
+    offsets: LoadedLogOffsets | None = None
+    topic_id: str | None = None
+
+
+def plan_log(
+    disk: OverlayDisk,
+    log: LogToLoad,
+    version: BrokerVersion,
+    config: LogConfig | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LogPlan:
+    """What a broker makes of a log; the overlay has the folder as it would be then.
+
+    Args:
+        disk: with the log dir on it; `forget` the folder when done with it.
+        log: which one.
+        version: of the broker.
+        config: of its topic; the defaults without one.
+        clock: tells the broker's time.
+    """
+    loaded, tasks = _Loaded(), LaterTasks()
+    plan = LogPlan(
+        os.path.basename(log.path), log.partition, log.state, log.clean, log.recovery_point
+    )
+    plan = replace(plan, epochs_before=_epochs_in(disk, log.path), notes=tuple(_links(disk, log)))
+    try:
+        _load(disk, log, version, config or LogConfig(), clock, loaded, tasks)
+    except EXPECTED as error:
+        failure = failure_of(error)
+        plan = replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+    finally:
+        hidden = _hidden(loaded) if plan.outcome is Outcome.LOADS else []
+        for segment in loaded.segments:
+            segment.close_handlers()
+    return _with_results(disk, log, plan, loaded, hidden)
+
+
+def _load(
+    disk: OverlayDisk,
+    log: LogToLoad,
+    version: BrokerVersion,
+    config: LogConfig,
+    clock: Clock,
+    loaded: _Loaded,
+    tasks: LaterTasks,
+) -> None:
+    """Load the log, in the order of Kafka's UnifiedLog.create."""
+    loaded.epochs = LeaderEpochFileCache(
+        log.partition, BrokerEpochCheckpoint(log.path, disk), tasks
+    )
+    producers = BrokerProducers(
+        log.partition,
+        log.path,
+        MAX_TRANSACTION_TIMEOUT_MS,
+        ProducerStateManagerConfig(),
+        clock,
+        disk=disk,
+    )
+    loader: type[BrokerLoader] = version.loader
+    loaded.offsets = loader(
+        log.path,
+        log.partition,
+        config,
+        tasks,
+        clock,
+        LogDirFailureChannel(),
+        log.clean,
+        loaded.segments,
+        log.log_start,
+        log.recovery_point,
+        loaded.epochs,
+        producers,
+        disk=disk,
+    ).load()
+    path = os.path.join(log.path, PARTITION_METADATA)
+    if version.has_topic_ids and disk.exists(path):
+        loaded.topic_id = parse_topic_id(disk.read(path), path)
+
+
+def _with_results(
+    disk: OverlayDisk,
+    log: LogToLoad,
+    plan: LogPlan,
+    loaded: _Loaded,
+    hidden: list[tuple[str, Offset]],
+) -> LogPlan:
+    try:
+        changes = file_changes(disk, log.path, log.root, log.relative)
+        losses = NOTHING_LOST
+        if plan.outcome is not Outcome.UNKNOWN and (hidden or any(map(_changes_data, changes))):
+            kept = list(_kept(disk, log.path, changes))
+            losses = lost_records(log.root, log.relative, changes, log.log_start, kept, hidden)
+    except OSError as error:
+        return replace(
+            plan, outcome=Outcome.UNKNOWN, java="", reason=f"it cannot be read here: {error}"
+        )
+    epochs = loaded.epochs
+    plan = replace(
+        plan,
+        changes=tuple(changes),
+        losses=losses,
+        topic_id=loaded.topic_id,
+        epochs_after=None if epochs is None else tuple(epochs.epoch_entries),
+    )
+    if loaded.offsets is None or plan.outcome is not Outcome.LOADS:
+        return plan
+    end = loaded.offsets.next_offset_metadata.offset
+    return replace(
+        plan,
+        log_start=loaded.offsets.log_start_offset,
+        log_end=end,
+        log_end_before=max(end, losses.end),
+    )
+
+
+def _changes_data(change: FileChange) -> bool:
+    """Whether a records file is not what it was."""
+    return change.name.endswith(_LOG) and change.change is not Change.CREATED
+
+
+def _kept(disk: OverlayDisk, folder: str, changes: list[FileChange]) -> Iterator[OffsetRange]:
+    """The offsets in records files that take the place of others."""
+    for change in changes:
+        name = change.new_name or change.name
+        is_new = change.change in (Change.CREATED, Change.REWRITTEN) or (
+            change.change is Change.RENAMED and not change.deleted_later
+        )
+        base_offset = offset_in_name(name)
+        if is_new and name.endswith(_LOG) and base_offset is not None:
+            yield from written_ranges([(base_offset, disk.content(os.path.join(folder, name)))])
+
+
+def _hidden(loaded: _Loaded) -> list[tuple[str, Offset]]:
+    """Records files with records beyond the log's end, which nobody sees any more."""
+    segments, offsets = loaded.segments, loaded.offsets
+    active = segments.last
+    if active is None or offsets is None:
+        return []
+    before = segments.lower(active.base_offset)
+    end = offsets.next_offset_metadata.offset
+    if before is None or before.read_next_offset() <= end:
+        return []
+    return [(os.path.basename(before.log.path), end)]
+
+
+def _epochs_in(disk: OverlayDisk, folder: str) -> tuple[EpochEntry, ...] | None:
+    path = os.path.join(folder, FileKind.LEADER_EPOCH_CHECKPOINT.value)
+    try:
+        return tuple(parse_epochs(disk.read(path), path)) if disk.exists(path) else ()
+    except (OSError, BrokerFailure):
+        return None
+
+
+def _links(disk: OverlayDisk, log: LogToLoad) -> Iterator[str]:
+    for name, refused in disk.refused(log.path):
+        yield (
+            f"{name} is a {refused.kind.value}: it is not looked at here;"
+            " a broker follows symbolic links"
+        )
