@@ -13,6 +13,7 @@ import click
 
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
+from kafkafs.cli.checking import check
 from kafkafs.cli.copying import cat, cp
 from kafkafs.cli.dumping import dump
 from kafkafs.cli.listing import ls, printable
@@ -45,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (mount, umount, ls, cat, cp, grep, offsets, dump):
+for command in (mount, umount, ls, cat, cp, grep, offsets, dump, check):
     cli.add_command(command)
 
 

@@ -15,6 +15,9 @@ class Progress:
     """A line on standard error with a count of bytes and a rate; nothing when it is no terminal.
 
     rich is loaded when the line is first shown, so that quick commands start quickly.
+
+    Attributes:
+        total: bytes that there will be, for a bar; None when that is not known.
     """
 
     PATIENCE = 1.0
@@ -23,6 +26,7 @@ class Progress:
         self.verb = verb
         self.active = not quiet and sys.stderr.isatty()
         self.bytes = 0
+        self.total: int | None = None
         self.started = time.monotonic()
         self.bar: Bar | None = None
         self.task: TaskID | None = None
@@ -40,13 +44,20 @@ class Progress:
                 return
             self.bar = self._make_bar()
             self.bar.start()
-            self.task = self.bar.add_task(self.verb, total=None, completed=self.bytes)
+            self.task = self.bar.add_task(self.verb, total=self.total, completed=self.bytes)
         elif self.task is not None:
             self.bar.update(self.task, completed=self.bytes)
+
+    def clear(self) -> None:
+        """Take the line away for a moment: something is about to be printed on standard output."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = self.task = None
 
     def _make_bar(self) -> Bar:
         from rich.console import Console
         from rich.progress import (
+            BarColumn,
             DownloadColumn,
             Progress as Bar,
             SpinnerColumn,
@@ -58,6 +69,7 @@ class Progress:
         return Bar(
             SpinnerColumn(),
             TextColumn("{task.description}"),
+            *([] if self.total is None else [BarColumn()]),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),
             TimeElapsedColumn(),

@@ -1,0 +1,197 @@
+"""What `kafkafs check` prints: for people, or one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import Any
+
+import click
+
+from engine.check.finding import Finding
+from engine.check.holes import Hole
+from engine.check.log_check import PartitionSummary
+from engine.check.rules import Severity
+from kafkafs.cli.listing import printable
+
+_SHOWN_HOLES = 10
+_COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+class Report(ABC):
+    """Takes findings and summaries as they come.
+
+    Attributes:
+        counts: findings by severity.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[Severity] = Counter()
+        self.summaries: list[PartitionSummary] = []
+
+    @property
+    def is_unsound(self) -> bool:
+        """Whether anything but notes was found."""
+        return bool(self.counts[Severity.ERROR] or self.counts[Severity.WARNING])
+
+    def finding(self, finding: Finding) -> None:
+        """One more finding."""
+        self.counts[finding.severity] += 1
+        self.show(finding)
+
+    @abstractmethod
+    def show(self, finding: Finding) -> None:
+        """Print a finding."""
+
+    @abstractmethod
+    def partition(self, summary: PartitionSummary) -> None:
+        """A partition is done."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Everything is done."""
+
+    def totals(self) -> dict[str, int]:
+        """Of all partitions together."""
+        fields = ("segments", "size", "batches", "records")
+        sums = {name: sum(getattr(each, name) for each in self.summaries) for name in fields}
+        holes = [hole for each in self.summaries for hole in each.holes]
+        return {
+            "partitions": len(self.summaries),
+            **sums,
+            "holes": len(holes),
+            "holeBytes": sum(hole.length for hole in holes),
+            **{f"{severity.value}s": self.counts[severity] for severity in _COLORS},
+        }
+
+
+class JsonReport(Report):
+    """One JSON object a line."""
+
+    def show(self, finding: Finding) -> None:
+        """Print a finding."""
+        _print_json({"type": "finding", **finding.to_json()})
+
+    def partition(self, summary: PartitionSummary) -> None:
+        """Print what was looked at, and the map of holes."""
+        self.summaries.append(summary)
+        _print_json(
+            {
+                "type": "partition",
+                "partition": summary.partition,
+                "live": summary.is_live,
+                "logStartOffset": summary.log_start_offset,
+                "logEndOffset": summary.log_end_offset,
+                "segments": summary.segments,
+                "bytes": summary.size,
+                "batches": summary.batches,
+                "records": summary.records,
+                "found": {severity.value: summary.found[severity.value] for severity in _COLORS},
+                "holes": [hole.to_json() for hole in summary.holes],
+            }
+        )
+
+    def end(self) -> None:
+        """Print the sums."""
+        _print_json({"type": "summary", **self.totals()})
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    # File names can hold bytes that are no UTF-8: those stay escaped.
+    click.echo(json.dumps(value, separators=(",", ":"), default=str))
+
+
+class TextReport(Report):
+    """Findings under their partition; what to do once for each rule; a table at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._partition: str | None = None
+        self._advised: set[str] = set()
+
+    def show(self, finding: Finding) -> None:
+        """Print a finding: what and where, and what to do when the rule is new."""
+        if finding.partition != self._partition:
+            self._partition = finding.partition
+            click.echo(printable(finding.partition) or "log dir")
+        severity = click.style(f"{finding.severity.value:<8}", fg=_COLORS[finding.severity])
+        click.echo(f"  {severity}{finding.rule}: {printable(finding.sentence)}")
+        click.echo(f"          {printable(_where(finding))}")
+        if finding.rule not in self._advised:
+            self._advised.add(finding.rule)
+            click.echo(f"          → {finding.advice}")
+
+    def partition(self, summary: PartitionSummary) -> None:
+        """Print the holes."""
+        self.summaries.append(summary)
+        holes = summary.holes
+        for hole in holes[:_SHOWN_HOLES]:
+            click.echo(f"  hole    {printable(_hole_line(hole))}")
+        if len(holes) > _SHOWN_HOLES:
+            click.echo(f"  hole    {len(holes) - _SHOWN_HOLES} more; --json has them all")
+
+    def end(self) -> None:
+        """Print the table of partitions with findings, and the sums."""
+        hurt = [each for each in self.summaries if each.found["error"] or each.found["warning"]]
+        if hurt:
+            click.echo()
+            rows = [_row(each) for each in hurt]
+            for line in _table(
+                ("partition", "errors", "warnings", "notes", "holes", "bytes lost"), rows
+            ):
+                click.echo(line)
+            click.echo()
+        sums = self.totals()
+        click.echo(
+            f"{_count(sums['partitions'], 'partition')}, {_count(sums['segments'], 'segment')},"
+            f" {_count(sums['batches'], 'batch')}, {_count(sums['records'], 'record')},"
+            f" {sums['size']:,} bytes:"
+            f" {_count(sums['errors'], 'error')}, {_count(sums['warnings'], 'warning')},"
+            f" {_count(sums['notes'], 'note')}"
+        )
+
+
+def _where(finding: Finding) -> str:
+    """File, bytes and offsets of a finding."""
+    text = finding.file
+    if finding.position is not None:
+        text += f", byte {finding.position}"
+        if finding.length is not None:
+            text += f" to {finding.position + finding.length}"
+    if finding.first_offset is not None:
+        end = "" if finding.next_offset is None else str(finding.next_offset)
+        text += f", offsets {finding.first_offset}..{end}"
+    return text
+
+
+def _hole_line(hole: Hole) -> str:
+    end = "" if hole.next_offset is None else str(hole.next_offset)
+    return (
+        f"{hole.file}, byte {hole.position} to {hole.position + hole.length}"
+        f" ({hole.length} bytes), offsets {hole.first_offset}..{end}"
+    )
+
+
+def _row(summary: PartitionSummary) -> tuple[str, ...]:
+    lost = sum(hole.length for hole in summary.holes)
+    counts = (summary.found[severity.value] for severity in _COLORS)
+    name = printable(summary.partition)
+    return (name, *map(str, counts), str(len(summary.holes)), str(lost))
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns as wide as they must be, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (head, *rows)
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"

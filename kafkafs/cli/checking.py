@@ -1,0 +1,132 @@
+"""`kafkafs check`: whether a log is sound, and what is wrong where it is not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.cli.offsets import parse_topic_partitions
+from kafkafs.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.check.finding import Finding
+    from engine.check.log_check import PartitionSummary
+    from engine.check.log_dir_check import Event
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_log import PartitionLog
+    from kafkafs.cli.check_report import Report
+
+SEVERITIES = ("note", "warning", "error")
+
+
+def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from engine.check.rules import RULES
+
+        for rule in RULES.values():
+            click.echo(f"{rule.id:<28}{rule.severity.value:<9}{rule.title}")
+        context.exit()
+
+
+@click.command()
+@source_argument
+@click.option("--topic-partitions", metavar="LIST",
+              help="TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; "
+              "TOPIC is a regular expression.")  # fmt: skip
+@click.option("--topic", metavar="REGEX", help="Only topics that match as a whole.")
+@click.option("--rule", "rules", multiple=True, metavar="ID",
+              help="Only findings of this rule; may be given more than once.")  # fmt: skip
+@click.option("--severity", type=click.Choice(SEVERITIES), default="note", show_default=True,
+              help="Only findings that are at least this bad.")  # fmt: skip
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
+              help="Threads; the number of cores when not given.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True,
+              help="One JSON object a line: findings, then partitions with their holes, a summary.")  # fmt: skip
+@click.option("--list-rules", is_flag=True, is_eager=True, expose_value=False,
+              callback=_list_rules, help="Print all rules and leave.")  # fmt: skip
+def check(
+    sources: tuple[str, ...],
+    topic_partitions: str | None,
+    topic: str | None,
+    rules: tuple[str, ...],
+    severity: str,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Check every byte of a log, and everything beside it.
+
+    \b
+    kafkafs check /var/lib/kafka/data
+    kafkafs check /var/lib/kafka/data --topic 'orders|payments' --severity error
+    kafkafs check /backup/orders-0 --json
+
+    Batches and their checksums, the bytes that no checksum covers, records, offsets, epochs,
+    producers, indexes, snapshots, checkpoints, and why offsets are missing. A broker may be
+    writing meanwhile. Exit status: 0 nothing found but notes, 1 errors or warnings.
+    """
+    from kafkafs.cli.check_report import JsonReport, TextReport
+
+    takes = _chosen_findings(rules, severity)
+    ranges = parse_topic_partitions(topic_partitions or topic or "")
+
+    def is_named(log: PartitionLog) -> bool:
+        return any(item.takes(log) for item in ranges)
+
+    report: Report = JsonReport() if as_json else TextReport()
+    with open_log_source(sources) as source, Progress("checked") as progress:
+        for event in _events(source, jobs or os.cpu_count() or 1, is_named, progress):
+            _take(event, report, takes, progress)
+    report.end()
+    sys.exit(1 if report.is_unsound else 0)
+
+
+def _chosen_findings(rules: tuple[str, ...], severity: str) -> Callable[[Finding], bool]:
+    from engine.check.rules import RULES
+
+    for rule in rules:
+        if rule not in RULES:
+            raise click.BadParameter(
+                f"no rule is called {rule!r}; see kafkafs check --list-rules", param_hint="--rule"
+            )
+    least = SEVERITIES.index(severity)
+
+    def takes(finding: Finding) -> bool:
+        return (not rules or finding.rule in rules) and SEVERITIES.index(finding.severity) >= least
+
+    return takes
+
+
+def _events(
+    source: LogSource,
+    jobs: int,
+    is_named: Callable[[PartitionLog], bool],
+    progress: Progress,
+) -> Iterator[Event]:
+    from engine.check.log_dir_check import CheckOptions, SourceCheck
+
+    checking = SourceCheck(source, CheckOptions(jobs=jobs, takes=is_named))
+    if progress.active:
+        progress.total = checking.size()
+    yield from checking.run()
+
+
+def _take(
+    event: Event, report: Report, takes: Callable[[Finding], bool], progress: Progress
+) -> None:
+    from engine.check.finding import Finding
+    from engine.check.log_check import PartitionSummary
+
+    if isinstance(event, Finding):
+        if takes(event):
+            progress.clear()
+            report.finding(event)
+    elif isinstance(event, PartitionSummary):
+        progress.clear()
+        report.partition(event)
+    else:
+        progress.advance(event.size)
