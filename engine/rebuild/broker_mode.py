@@ -1,0 +1,145 @@
+"""What a broker does to a log dir when it starts, done to a copy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from engine.clock import SYSTEM_CLOCK
+from engine.disk import Disk
+from engine.file_names import FileState
+from engine.log.log_segments import LogSegments
+from engine.log.partition_log import PartitionLog
+from engine.plan.broker_epochs import BrokerEpochCheckpoint
+from engine.plan.broker_failure import EXPECTED, failure_of
+from engine.plan.broker_loader import BrokerLoader
+from engine.plan.broker_producers import BrokerProducers
+from engine.rebuild.errors import RebuildFailedError
+from engine.rebuild.selection import Chosen
+from engine.rebuild.writing import CHUNK, LOADED, LaterTasks
+from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.state.producer_state_manager import ProducerStateManagerConfig
+from engine.storage.log_dir_failures import LogDirFailureChannel
+from engine.storage.writable_segment import WritableSegment
+from engine.units import Offset
+
+_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
+
+
+class BrokerLoaded(NamedTuple):
+    """A log as a broker leaves it, and what became of the files that were copied.
+
+    Attributes:
+        log_start_offset, log_end_offset: after the loading.
+        batches_end: where the last batch ended before it, as far as the source's batches tell.
+        removed: names of files that are gone.
+        changed: names of records files that have another size, with the sizes before and after.
+    """
+
+    log_start_offset: Offset
+    log_end_offset: Offset
+    batches_end: Offset
+    removed: list[str]
+    changed: list[tuple[str, int, int]]
+
+
+def load_as_broker(
+    chosen: Chosen, log_dir: str, clean: bool, disk: Disk, advance: Callable[[int], None]
+) -> BrokerLoaded:
+    """Copy a partition's folder into a log dir, and load the copy as a broker does.
+
+    Args:
+        chosen: the partition.
+        log_dir: where its folder is made.
+        clean: whether the last stop is taken for a clean one.
+        disk: does the writing.
+        advance: told how many bytes were copied.
+
+    Raises:
+        OSError: the source cannot be read or the disk fails.
+        RebuildFailedError: a broker would not start.
+    """
+    log = chosen.copies[0]
+    folder = os.path.join(log_dir, str(chosen.partition))
+    disk.make_folder(folder)
+    before = {
+        name: copy_file(log, name, os.path.join(folder, name), disk, advance)
+        for name in log.root.list_apart(log.folder)[0]
+    }
+    end = log.view().log_end_offset
+    loaded = _load(chosen, folder, clean, disk)
+    after = {name: disk.size(os.path.join(folder, name)) for name in disk.list(folder)}
+    cut = [
+        (name, size, after[name])
+        for name, size in sorted(before.items())
+        if name.endswith(".log") and name in after and after[name] != size
+    ]
+    removed = sorted(before.keys() - after.keys())
+    return BrokerLoaded(*loaded, end, removed, cut)
+
+
+def copy_file(
+    log: PartitionLog, name: str, path: str, disk: Disk, advance: Callable[[int], None]
+) -> int:
+    """Copy a file of a partition's folder; how many bytes."""
+    position = 0
+    source = log.root.open_fresh(f"{log.folder}/{name}" if log.folder else name)
+    with source, disk.open(path, exclusive=True) as file:
+        while data := source.read_at(position, CHUNK):
+            file.write_at(position, data)
+            position += len(data)
+            advance(len(data))
+        file.sync()
+    return position
+
+
+def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset, Offset]:
+    """Log start and log end."""
+    log = chosen.copies[0]
+    partition, source = chosen.partition, log.topic_partition
+    later = LaterTasks()
+    segments: LogSegments[WritableSegment] = LogSegments()
+    channel = LogDirFailureChannel()
+    try:
+        epochs = LeaderEpochFileCache(partition, BrokerEpochCheckpoint(folder, disk), later)
+        producers = BrokerProducers(
+            partition,
+            folder,
+            _TRANSACTION_TIMEOUT_MS,
+            ProducerStateManagerConfig(),
+            SYSTEM_CLOCK,
+            disk=disk,
+        )
+        offsets = BrokerLoader(
+            folder,
+            partition,
+            LOADED,
+            later,
+            SYSTEM_CLOCK,
+            channel,
+            clean,
+            segments,
+            max(log.checkpoints.log_start_offset(source) or 0, 0),
+            max(log.checkpoints.recovery_point(source) or 0, 0),
+            epochs,
+            producers,
+            disk=disk,
+        ).load()
+        later.run()
+        segments.close()
+    except OSError:
+        raise
+    except EXPECTED as error:
+        failure = failure_of(error)
+        raise RebuildFailedError(
+            f"{log.name}: a broker ends with {failure.java or 'an error'}: {failure.reason};"
+            " --mode salvage keeps what is good"
+        ) from error
+    finally:
+        for segment in segments:
+            segment.close_handlers()
+    for name in disk.list(folder):
+        if name.endswith(FileState.DELETED.value):
+            disk.remove(os.path.join(folder, name))
+    return offsets.log_start_offset, offsets.next_offset_metadata.offset

@@ -1,0 +1,193 @@
+"""Cutting a log to offsets, or to the records of a period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import kernel
+from engine.errors import KafkaStorageError
+from engine.log.scan import BatchRun
+from engine.rebuild.pieces import Dropped, Piece, rows_to_pieces
+from engine.record.attributes import COMPRESSION_MASK, TimestampType
+from engine.record.batch_builder import BatchBuilder
+from engine.record.default_records import increment_sequence
+from engine.record.record import Record
+from engine.record.record_batch import RecordBatch, make_batch
+from engine.record.simple_record import SimpleRecord
+from engine.units import NO_SEQUENCE, Offset, Timestamp
+
+
+class CutLog(NamedTuple):
+    """A part of a log: the pieces of it, and what was left out."""
+
+    pieces: list[Piece]
+    dropped: list[Dropped]
+
+
+def cut(
+    pieces: Sequence[Piece], start: Offset, stop: Offset, *, whole_batches: bool, kind: str
+) -> CutLog:
+    """The records of [start, stop).
+
+    Args:
+        pieces: by offset, not overlapping.
+        start, stop: offsets.
+        whole_batches: keep a batch that holds records on both sides as it is; else it is made anew.
+        kind: of what is dropped.
+    """
+    kept: list[Piece] = []
+    dropped: list[Dropped] = []
+    for piece in pieces:
+        if piece.next_offset <= start or (piece.base_offset >= stop and not piece.is_legacy):
+            dropped.append(_outside(piece, kind))
+        elif start <= piece.base_offset and piece.next_offset <= stop and not piece.is_legacy:
+            kept.append(piece)
+        else:
+            for part in _parts(piece, start, stop):
+                _take(part, start, stop, whole_batches, kind, kept, dropped)
+    return CutLog(kept, dropped)
+
+
+def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset | None:
+    """The first record, in offset order, whose timestamp is at or after a time; None if there is none."""
+    for piece in pieces:
+        for run in piece.runs():
+            for row in np.flatnonzero(run.table["max_timestamp"] >= timestamp).tolist():
+                columns = kernel.decode(
+                    run.buffer, run.table, row, row + 1, start_position=run.start_position
+                )
+                late = np.flatnonzero(columns.timestamp >= timestamp)
+                if len(late):
+                    return int(columns.offset[late[0]])
+    return None
+
+
+def _parts(piece: Piece, start: Offset, stop: Offset) -> list[Piece]:
+    """The piece in parts: below, each batch that may hold records on both sides, between, above."""
+    if piece.origin is None:
+        return [piece]
+    parts: list[Piece] = []
+    for run in piece.runs():
+        base, last = run.table["base_offset"], run.table["last_offset"]
+        is_edge = ((base < start) & (last >= start)) | ((base < stop) & (last >= stop))
+        wrapper = (run.table["magic"] < 2) & (run.table["attributes"] & COMPRESSION_MASK != 0)
+        is_edge |= wrapper & (last >= start)
+        side = np.where(last < start, 0, np.where(base >= stop, 2, 1))
+        breaks = is_edge[1:] | is_edge[:-1] | (side[1:] != side[:-1])
+        edges = np.concatenate(([0], np.flatnonzero(breaks) + 1, [len(base)]))
+        for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            part = BatchRun(run.buffer, run.start_position, run.table[first:end])
+            parts += rows_to_pieces(piece.origin, part, at_gaps=False)
+    return parts
+
+
+def _take(
+    part: Piece,
+    start: Offset,
+    stop: Offset,
+    whole_batches: bool,
+    kind: str,
+    kept: list[Piece],
+    dropped: list[Dropped],
+) -> None:
+    """Keep a part that lies inside, or what is inside of its one batch."""
+    if part.next_offset <= start:
+        dropped.append(_outside(part, kind))
+        return
+    is_inside = start <= part.base_offset and part.next_offset <= stop
+    if (is_inside and not part.is_legacy) or part.batches != 1:
+        kept.append(part)
+        return
+    try:
+        made = cut_batch(part.read(0, part.size), start, stop)
+    except (KafkaStorageError, ValueError) as error:
+        dropped.append(
+            _outside(part, "cannot_be_cut")._replace(reason=f"it cannot be cut: {error}")
+        )
+        return
+    if made is None:
+        dropped.append(_outside(part, kind))
+    elif whole_batches or not made.data:
+        kept.append(part)
+    else:
+        kept.append(made._replace(epoch=part.epoch, is_legacy=part.is_legacy))
+
+
+def cut_batch(data: bytes, start: Offset, stop: Offset) -> Piece | None:
+    """A batch again with its records of [start, stop), everything else about them as it was.
+
+    Returns:
+        None when there are none; a piece without data when there are no others.
+
+    Raises:
+        KafkaStorageError: its records cannot be read.
+        ValueError: they are not what a batch can be made of.
+    """
+    batch = make_batch(data, file_position=0, path=None)
+    records = list(batch.records())
+    inside = [record for record in records if start <= record.offset < stop]
+    if not inside:
+        return None
+    if len(inside) == len(records):
+        return Piece(None, 0, 0, 0, 0, -1, 1, 0)
+    made = _built(batch, inside, max(batch.base_offset, start) if batch.magic >= 2 else start)
+    again = list(make_batch(made, file_position=0, path=None).records())
+    if [_facts(record) for record in again] != [_facts(record) for record in inside]:
+        raise ValueError("its records would not be the same")
+    base = inside[-1].offset if batch.magic < 2 else max(batch.base_offset, start)
+    end = inside[-1].offset + 1
+    return Piece(None, 0, len(made), base, end, -1, 1, len(inside), batch.magic < 2, made)
+
+
+def _built(batch: RecordBatch, records: list[Record], base_offset: Offset) -> bytes:
+    sequence = batch.base_sequence
+    if sequence != NO_SEQUENCE:
+        sequence = increment_sequence(sequence, base_offset - batch.base_offset)
+    kind = batch.timestamp_type
+    builder = BatchBuilder(
+        magic=batch.magic,
+        compression=batch.compression,
+        timestamp_type=kind,
+        base_offset=base_offset if batch.magic >= 2 else records[0].offset,
+        log_append_time=batch.max_timestamp if kind is TimestampType.LOG_APPEND_TIME else -1,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=sequence,
+        is_transactional=batch.is_transactional,
+        is_control_batch=batch.is_control,
+        partition_leader_epoch=batch.leader_epoch,
+        delete_horizon_ms=batch.delete_horizon_ms,
+    )
+    with builder:
+        for record in records:
+            simple = SimpleRecord(record.key, record.value, record.timestamp, record.headers)
+            builder.append_unchecked_with_offset(record.offset, simple)
+        return bytes(builder.build().buffer)
+
+
+def _facts(record: Record) -> tuple[object, ...]:
+    return (
+        *(record.offset, record.timestamp, record.timestamp_type, record.key, record.value),
+        *(record.headers, record.sequence, record.leader_epoch),
+    )
+
+
+def _outside(piece: Piece, kind: str) -> Dropped:
+    return Dropped(
+        "" if piece.origin is None else piece.origin.path,
+        piece.position,
+        piece.size,
+        kind,
+        _REASONS.get(kind, kind),
+        piece.base_offset,
+        piece.next_offset - 1,
+    )
+
+
+_REASONS = {
+    "below_log_start": "records below the log start",
+    "outside": "records outside of what was asked for",
+}

@@ -1,0 +1,124 @@
+"""Putting batches into the holes of a log."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.log.scan import BatchRun
+from engine.rebuild.pieces import Piece, rows_to_pieces
+from engine.units import MAX_INT64, Offset
+
+
+class Filled(NamedTuple):
+    """A log with fewer holes.
+
+    Attributes:
+        pieces: all of them, by offset.
+        added: those that were not there before.
+        refused: batches that overlap what is there, or do not belong there.
+    """
+
+    pieces: list[Piece]
+    added: list[Piece]
+    refused: list[Piece]
+
+
+def fill(
+    pieces: Sequence[Piece],
+    candidates: Iterable[Piece],
+    *,
+    must_touch: bool = False,
+    lowest: Offset = 0,
+    fits: Callable[[Piece], bool] | None = None,
+) -> Filled:
+    """Put what fits between, before and behind the pieces.
+
+    Args:
+        pieces: by offset, not overlapping.
+        candidates: further pieces; a part of one may fit.
+        must_touch: before the first and behind the last piece, take only what goes on without a gap.
+        lowest: take nothing below this offset.
+        fits: a last question about each batch.
+    """
+    result = list(pieces)
+    added: list[Piece] = []
+    refused: list[Piece] = []
+    for candidate in sorted(candidates, key=lambda piece: piece.base_offset):
+        for part in _parts(result, candidate):
+            at = bisect_right(result, part.base_offset, key=_base_of)
+            if (
+                part.base_offset >= lowest
+                and _has_room(result, at, part, must_touch)
+                and (fits is None or fits(part))
+            ):
+                result.insert(at, part)
+                added.append(part)
+            else:
+                refused.append(part)
+    return Filled(result, added, refused)
+
+
+def _parts(pieces: Sequence[Piece], candidate: Piece) -> list[Piece]:
+    """The candidate whole, where it lies in one hole or in none; else cut at the borders of the holes."""
+    holes = _holes(pieces, candidate.base_offset, candidate.next_offset)
+    whole = any(a <= candidate.base_offset and candidate.next_offset <= b for a, b in holes)
+    if whole or not holes or candidate.origin is None or candidate.batches == 1:
+        return [candidate]
+    parts: list[Piece] = []
+    for run in candidate.runs():
+        base, last = run.table["base_offset"], run.table["last_offset"]
+        room = np.zeros(len(base), np.int64)
+        for number, (low, high) in enumerate(holes):
+            room[(base >= low) & (last < high)] = number + 1
+        edges = np.concatenate(([0], np.flatnonzero(np.diff(room)) + 1, [len(room)]))
+        for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            table = run.table[first:stop]
+            parts += rows_to_pieces(
+                candidate.origin, BatchRun(run.buffer, run.start_position, table), at_gaps=False
+            )
+    return parts
+
+
+def _holes(pieces: Sequence[Piece], low: Offset, high: Offset) -> list[tuple[Offset, Offset]]:
+    """Where no piece is, of the stretches that meet [low, high)."""
+    at = max(bisect_right(pieces, low, key=_base_of) - 1, 0)
+    start = pieces[at - 1].next_offset if at else 0
+    holes = []
+    for piece in pieces[at:]:
+        if piece.base_offset > start and piece.base_offset > low and start < high:
+            holes.append((start, piece.base_offset))
+        start = piece.next_offset
+        if start >= high:
+            return holes
+    holes.append((start, MAX_INT64))
+    return holes
+
+
+def _has_room(pieces: Sequence[Piece], at: int, piece: Piece, must_touch: bool) -> bool:
+    """Whether a piece fits before that in a place: by its offsets, and by its leader epoch."""
+    before = pieces[at - 1] if at else None
+    after = pieces[at] if at < len(pieces) else None
+    if before is not None:
+        if before.next_offset > piece.base_offset or not _ascend(before.epoch, piece.epoch):
+            return False
+        if after is None and must_touch and before.next_offset != piece.base_offset:
+            return False
+    if after is not None:
+        if piece.next_offset > after.base_offset or not _ascend(piece.epoch, after.epoch):
+            return False
+        if before is None and must_touch and piece.next_offset != after.base_offset:
+            return False
+    return True
+
+
+def _ascend(first: int, second: int) -> bool:
+    """Whether a leader epoch may follow another; batches before magic 2 have none."""
+    return min(first, second) < 0 or first <= second
+
+
+def _base_of(piece: Piece) -> Offset:
+    return piece.base_offset

@@ -1,0 +1,78 @@
+"""How the pieces of a log are laid out in segments, so that a broker finds the same log start and log end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.rebuild.pieces import Piece
+from engine.units import MAX_INT32, Offset
+
+
+class NewSegment(NamedTuple):
+    """A segment to write; one without pieces is empty, and only tells where the log goes on."""
+
+    base_offset: Offset
+    pieces: list[Piece]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its records file."""
+        return sum(piece.size for piece in self.pieces)
+
+
+def lay_out(
+    pieces: Sequence[Piece],
+    log_start: Offset,
+    log_end: Offset,
+    *,
+    segment_bytes: int = 1024**3,
+) -> list[NewSegment]:
+    """The segments of a log; they begin where the source's did, as far as that is possible.
+
+    Args:
+        pieces: by offset, not overlapping; none is larger than `segment_bytes`.
+        log_start: where the log begins.
+        log_end: the offset that comes next.
+        segment_bytes: size of a segment at which the next one begins.
+    """
+    segments: list[NewSegment] = []
+    size = 0
+    before: Piece | None = None
+    for piece in pieces:
+        if not segments or _begins_segment(segments[-1], size, before, piece, segment_bytes):
+            end = log_start if before is None else before.next_offset
+            segments.append(NewSegment(_base_of(piece, before is None, log_start, end), []))
+            size = 0
+        segments[-1].pieces.append(piece)
+        size += piece.size
+        before = piece
+    end = log_start if before is None else before.next_offset
+    if not segments or log_end > end:
+        segments.append(NewSegment(max(end, log_end), []))
+    return segments
+
+
+def _begins_segment(
+    segment: NewSegment, size: int, before: Piece | None, piece: Piece, segment_bytes: int
+) -> bool:
+    if size + piece.size > segment_bytes or piece.next_offset - segment.base_offset > MAX_INT32:
+        return True
+    if before is None or before.origin is None or piece.origin is None:
+        return False
+    changes = piece.origin.base_offset != before.origin.base_offset
+    return changes and before.next_offset <= piece.origin.base_offset <= piece.base_offset
+
+
+def _base_of(piece: Piece, is_first: bool, log_start: Offset, end: Offset) -> Offset:
+    """The name of the segment that begins with a piece; `end` is where what comes before ends."""
+    name = -1 if piece.origin is None else piece.origin.base_offset
+    if is_first:
+        if piece.base_offset < log_start and not piece.is_legacy:
+            return piece.base_offset
+        low = min(log_start, piece.base_offset)
+        is_far = piece.next_offset - low > MAX_INT32
+        return piece.base_offset if is_far and not piece.is_legacy else low
+    if end <= name <= piece.base_offset and piece.next_offset - name <= MAX_INT32:
+        return name
+    return end if piece.is_legacy else piece.base_offset

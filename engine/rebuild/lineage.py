@@ -1,0 +1,81 @@
+"""Which leader epoch wrote what, and which of several copies of a partition the cluster would believe.
+
+A leader epoch lies outside of a batch's checksum, but epochs only grow: a batch whose epoch does not fit
+between its neighbours' has a damaged one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from engine.rebuild.pieces import Piece
+from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.units import EpochEntry, Offset
+
+
+def believable(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces, in order, whose epochs never go back, so that they hold the most batches."""
+    tips: list[int] = []  # by epoch, and by weight
+    weights: list[int] = []
+    before: list[int] = []
+    for at, piece in enumerate(pieces):
+        place = bisect_right(tips, piece.epoch, key=lambda tip: pieces[tip].epoch)
+        before.append(tips[place - 1] if place else -1)
+        weight = piece.batches + (weights[place - 1] if place else 0)
+        stop = place
+        while stop < len(tips) and weights[stop] <= weight:
+            stop += 1
+        if place and pieces[tips[place - 1]].epoch == piece.epoch:
+            place -= 1
+        tips[place:stop], weights[place:stop] = [at], [weight]
+    chain = []
+    at = tips[-1] if tips else -1
+    while at >= 0:
+        chain.append(pieces[at])
+        at = before[at]
+    return chain[::-1]
+
+
+def lineage(
+    pieces: Sequence[Piece], known: LeaderEpochCache
+) -> tuple[LeaderEpochCache, list[Piece]]:
+    """The leader epochs of a log, and the pieces whose own epoch is not what it should be.
+
+    Args:
+        pieces: the log's.
+        known: what its checkpoint says; believed when all that is believable agrees with it.
+    """
+    chain = believable([piece for piece in pieces if piece.epoch >= 0])
+    if chain and all(known.epoch_for(piece.base_offset) == piece.epoch for piece in chain):
+        right = known
+    else:
+        found: dict[int, Offset] = {}
+        for piece in chain:
+            found.setdefault(piece.epoch, piece.base_offset)
+        right = LeaderEpochCache(EpochEntry(*item) for item in found.items())
+    odd = [
+        piece
+        for piece in pieces
+        if piece.epoch >= 0 and right.epoch_for(piece.base_offset) != piece.epoch
+    ]
+    return right, odd
+
+
+def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
+    """The epoch of the newest batch that is believable; -1 when no batch has one."""
+    chain = believable([piece for piece in pieces if piece.epoch >= 0])
+    latest = known.latest
+    if latest is not None:
+        chain = [piece for piece in chain if piece.epoch <= latest.epoch] or chain
+    return chain[-1].epoch if chain else -1
+
+
+def reference(copies: Sequence[tuple[Sequence[Piece], LeaderEpochCache]]) -> int:
+    """Which copy the others have to agree with: that of the newest epoch, of these the longest."""
+
+    def rank(at: int) -> tuple[int, Offset, int]:
+        pieces, known = copies[at]
+        return latest_epoch(pieces, known), pieces[-1].next_offset if pieces else -1, -at
+
+    return max(range(len(copies)), key=rank)

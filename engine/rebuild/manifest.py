@@ -1,0 +1,135 @@
+"""kafkafs-rebuild.json: what a rebuilt log dir was made of, and the hash of every file in it.
+
+It lies in the log dir itself, where a broker passes over files that it does not know. While a log dir is
+being made it is the mark by which the next run knows what it may remove.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+from engine.disk import DISK, Disk
+from engine.errors import CorruptCheckpointError
+from engine.file_names import LOCK
+
+MANIFEST = "kafkafs-rebuild.json"
+FORMAT = 1
+STAGING, COMPLETE = "staging", "complete"
+_CHUNK = 4 * 1024 * 1024
+_LARGEST = 1024**3
+
+Json: TypeAlias = dict[str, Any]
+
+
+class FileHash(NamedTuple):
+    """A file of a log dir: its path in it, its bytes, their SHA-256 in hex."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class Difference(NamedTuple):
+    """A file that is not as the manifest says, and how it differs."""
+
+    path: str
+    reason: str
+
+
+def render_manifest(manifest: Json) -> bytes:
+    """The file that holds it."""
+    return (json.dumps(manifest, ensure_ascii=True, indent=1) + "\n").encode()
+
+
+def parse_manifest(data: bytes, *, path: str) -> Json:
+    """What a manifest says. Raises CorruptCheckpointError when it is none."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptCheckpointError(f"no manifest: {error}", line=1, path=path) from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise CorruptCheckpointError("no manifest of this format", line=1, path=path)
+    return found
+
+
+def files_below(folder: str) -> list[str]:
+    """The paths of all files below a folder, relative to it, but for the manifest and the lock; sorted.
+
+    What is neither a file nor a folder is named too.
+    """
+    found = []
+    for at, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(at, name))]
+        for name in [*files, *links]:
+            path = os.path.relpath(os.path.join(at, name), folder)
+            if path not in (MANIFEST, LOCK):
+                found.append(path)
+    return sorted(found)
+
+
+def hash_file(
+    path: str,
+    disk: Disk = DISK,
+    advance: Callable[[int], None] | None = None,
+    also: Callable[[memoryview], None] | None = None,
+) -> str:
+    """The SHA-256 of a file's bytes, read from the device as far as the system allows that.
+
+    Args:
+        path: of the file.
+        disk: reads it.
+        advance: told how many bytes were read.
+        also: given the bytes, in order.
+    """
+    digest = hashlib.sha256()
+    buffer = bytearray(_CHUNK)
+    with disk.open(path, writable=False) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        position = 0
+        while got := file.read_into(buffer, position):
+            digest.update(memoryview(buffer)[:got])
+            if also is not None:
+                also(memoryview(buffer)[:got])
+            position += got
+            if advance is not None:
+                advance(got)
+    return digest.hexdigest()
+
+
+def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Difference]:
+    """The files of a log dir that are not as its manifest says: missing, more than there were, or changed.
+
+    Raises:
+        CorruptCheckpointError: the manifest is that of a log dir which was never finished.
+        OSError: a file cannot be read.
+    """
+    if manifest.get("state") != COMPLETE:
+        raise CorruptCheckpointError("the log dir was never finished", line=1, path=MANIFEST)
+    expected = {each["path"]: each for each in manifest["files"]}
+    there = set(files_below(folder))
+    for path in sorted(expected.keys() - there):
+        yield Difference(path, "it is missing")
+    for path in sorted(there - expected.keys()):
+        yield Difference(path, "it was not there when the log dir was made")
+    for path in sorted(expected.keys() & there):
+        full = os.path.join(folder, path)
+        status = os.lstat(full)
+        if not stat.S_ISREG(status.st_mode):
+            yield Difference(path, "it is no regular file")
+        elif status.st_size != expected[path]["size"]:
+            size = expected[path]["size"]
+            yield Difference(path, f"it has {status.st_size} bytes instead of {size}")
+        elif hash_file(full, disk) != expected[path]["sha256"]:
+            yield Difference(path, "its bytes are others")
+
+
+def read_manifest(folder: str, disk: Disk = DISK) -> Json:
+    """The manifest of a log dir. Raises FileNotFoundError, other OSError, CorruptCheckpointError."""
+    path = os.path.join(folder, MANIFEST)
+    with disk.open(path, writable=False) as file:
+        return parse_manifest(file.read_at(0, _LARGEST), path=path)

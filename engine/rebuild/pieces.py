@@ -1,0 +1,257 @@
+"""What a rebuilt log is put together from: stretches of good batches, and what is left out of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.log.resync import ReadableFile
+from engine.log.scan import BatchRun, scan
+from engine.record.framing import LOG_OVERHEAD
+from engine.units import MAX_INT32, Offset, Position
+
+LARGEST_PIECE = 1024**3
+REPAIRABLE = frozenset(
+    {
+        "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets", "zeros",
+        "torn_tail", "zero_tail", "misplaced", "unloadable", "cannot_be_cut",
+    }
+)  # fmt: skip
+"""Kinds of what is left out because of what it is, and not because somebody asked for it."""
+HARMLESS = frozenset({"zero_tail"})
+
+
+class RecordsFile:
+    """A records file of a source.
+
+    Args:
+        path: as shown to people.
+        base_offset: of its name.
+        open_file: gives the open file.
+        copy: which of the copies of the partition it belongs to, from 0.
+    """
+
+    __slots__ = ("_open", "base_offset", "copy", "path")
+
+    def __init__(
+        self, path: str, base_offset: Offset, open_file: Callable[[], ReadableFile], copy: int = 0
+    ) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.copy = copy
+        self._open = open_file
+
+    def __repr__(self) -> str:
+        return f"RecordsFile({self.path!r})"
+
+    @property
+    def file(self) -> ReadableFile:
+        """The open file. Raises OSError when it cannot be opened."""
+        return self._open()
+
+
+class Piece(NamedTuple):
+    """Batches that follow one another in a file, of one leader epoch, offsets ascending.
+
+    Attributes:
+        origin: where they lie; None for a batch that was made anew, whose bytes are `data`.
+        position, size: bytes in that file.
+        base_offset: of the first batch, as its header states it (a wrapper's is its last record's).
+        next_offset: one past the last batch's last offset.
+        epoch: -1 before magic 2.
+        batches, records: how many; a message of magic 0 or 1 counts as one record.
+        is_legacy: whether the first batch is of magic 0 or 1.
+        data: see `origin`.
+    """
+
+    origin: RecordsFile | None
+    position: Position
+    size: int
+    base_offset: Offset
+    next_offset: Offset
+    epoch: int
+    batches: int
+    records: int
+    is_legacy: bool = False
+    data: bytes = b""
+
+    @property
+    def end(self) -> Position:
+        """Where it ends in its file."""
+        return self.position + self.size
+
+    def read(self, start: int, size: int) -> bytes:
+        """Some of its bytes; `start` counts from its beginning."""
+        if self.origin is None:
+            return self.data[start : start + size]
+        size = max(min(size, self.size - start), 0)
+        return self.origin.file.read_at(self.position + start, size)
+
+    def follows(self, other: Piece) -> bool:
+        """Whether it goes on where another one ends, so that both are one."""
+        return (
+            self.origin is not None
+            and self.origin is other.origin
+            and self.position == other.end
+            and self.epoch == other.epoch
+            and self.base_offset >= other.next_offset
+            and self.next_offset - other.base_offset <= MAX_INT32
+            and self.size + other.size <= LARGEST_PIECE
+        )
+
+    def joined_to(self, other: Piece) -> Piece:
+        """The one piece that another one and this make."""
+        return other._replace(
+            size=other.size + self.size,
+            next_offset=self.next_offset,
+            batches=other.batches + self.batches,
+            records=other.records + self.records,
+        )
+
+    def runs(self) -> Iterator[BatchRun]:
+        """Its batches again, positions counted in its file, or from 0 in what was made anew."""
+        if self.origin is None:
+            file: ReadableFile = _Bytes(self.data)
+            start, end = 0, len(self.data)
+        else:
+            file, start, end = self.origin.file, self.position, self.end
+        for item in scan(file, start, end, path="", resync=False):
+            if isinstance(item, BatchRun):
+                yield item
+            elif item.skipped:
+                raise OSError(f"a batch at {item.position} of {self} is another one by now")
+
+
+class Dropped(NamedTuple):
+    """Bytes of a source that are not in the result.
+
+    Attributes:
+        path, position, size: where they are.
+        kind: of `Damage`; or "misplaced", "unloadable", "duplicate", "below_log_start", "outside",
+            "diverged", "cannot_be_cut".
+        reason: one sentence.
+        first_offset, last_offset: which offsets it may have cost, as far as that is known.
+        is_repaired: whether all of these are in the result, from another place.
+    """
+
+    path: str
+    position: Position
+    size: int
+    kind: str
+    reason: str
+    first_offset: Offset | None = None
+    last_offset: Offset | None = None
+    is_repaired: bool = False
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether records may be missing for it that nobody asked to leave out."""
+        is_harmless = self.kind in HARMLESS or self.is_repaired
+        return self.kind in REPAIRABLE and not is_harmless
+
+
+class _Bytes:
+    path = "a batch that was made anew"
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read_at(self, position: Position, size: int) -> bytes:
+        return self._data[position : position + size]
+
+
+def append_piece(pieces: list[Piece], piece: Piece, *, across_gaps: bool) -> None:
+    """Put a piece behind the others, as a part of the last one if it goes on where that ends.
+
+    With `across_gaps` also if offsets are missing between the two.
+    """
+    last = pieces[-1] if pieces else None
+    if last is None or not piece.follows(last):
+        pieces.append(piece)
+    elif across_gaps or piece.is_legacy or piece.base_offset == last.next_offset:
+        pieces[-1] = piece.joined_to(last)
+    else:
+        pieces.append(piece)
+
+
+def coalesced(pieces: Sequence[Piece], *, across_gaps: bool) -> list[Piece]:
+    """Pieces in their order, those made one that follow one another."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        append_piece(joined, piece, across_gaps=across_gaps)
+    return joined
+
+
+def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
+    """Whether the pieces hold a batch of the same offsets and, but for its leader epoch, the same bytes."""
+    at = bisect_right(pieces, batch.base_offset, key=lambda piece: piece.base_offset) - 1
+    if at < 0 or pieces[at].next_offset <= batch.base_offset:
+        return False
+    found = pieces[at]
+    for run in found.runs():
+        rows = np.flatnonzero(run.table["base_offset"] == batch.base_offset)
+        if len(rows):
+            start = int(run.table["position"][rows[0]]) - found.position
+            size = int(run.table["size"][rows[0]])
+            return found.read(start, size)[16:] == batch.read(0, batch.size)[16:]
+        if run.base_offset > batch.base_offset:
+            return False
+    return False
+
+
+def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iterator[Piece]:
+    """The pieces of a run: they end where the leader epoch changes, with `at_gaps` also where offsets are missing."""
+    table = run.table
+    base, last, magic = table["base_offset"], table["last_offset"], table["magic"]
+    epoch = np.where(magic >= 2, table["leader_epoch"], -1)
+    breaks = epoch[1:] != epoch[:-1]
+    breaks |= table["position"][1:] != table["position"][:-1] + table["size"][:-1]
+    if at_gaps:
+        breaks |= (base[1:] != last[:-1] + 1) & (magic[1:] >= 2)
+    starts = np.concatenate(([0], np.flatnonzero(breaks) + 1, [len(table)]))
+    for first, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        position = int(table["position"][first])
+        end = int(table["position"][stop - 1]) + int(table["size"][stop - 1])
+        yield Piece(
+            origin,
+            position,
+            end - position,
+            int(base[first]),
+            int(last[stop - 1]) + 1,
+            int(epoch[first]),
+            stop - first,
+            int(np.maximum(table["record_count"][first:stop], 0).sum())
+            + int(np.count_nonzero(magic[first:stop] < 2)),
+            bool(magic[first] < 2),
+        )
+
+
+def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
+    """Whether the pieces, in order, leave no hole between two offsets, both included."""
+    at = max(bisect_right(pieces, first, key=lambda piece: piece.base_offset) - 1, 0)
+    for piece in pieces[at:]:
+        if piece.next_offset <= first:
+            continue
+        if piece.base_offset > first:
+            return False
+        first = piece.next_offset
+        if first > last:
+            return True
+    return first > last
+
+
+def stated_end(file: ReadableFile, position: Position, expected: Offset | None) -> Offset | None:
+    """The offset behind a damaged batch, where two fields of its header agree on it; else None."""
+    head = file.read_at(position, 61)
+    if len(head) < 61 or head[16] != 2:
+        return None
+    base = int.from_bytes(head[:8], "big", signed=True)
+    delta = int.from_bytes(head[23:27], "big", signed=True)
+    count = int.from_bytes(head[57:61], "big", signed=True)
+    length = int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True)
+    if base != expected or delta < 0 or count != delta + 1 or length <= 0:
+        return None
+    return base + delta + 1

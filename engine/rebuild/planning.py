@@ -1,0 +1,309 @@
+"""What a partition's log will be: which batches, from where, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from engine.file_names import QUORUM_STATE, FileState, kraft_checkpoint_name
+from engine.log.log_view import LogView
+from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.rebuild.cut import cut, first_at_or_after
+from engine.rebuild.filling import fill
+from engine.rebuild.layout import lay_out
+from engine.rebuild.lineage import lineage, reference
+from engine.rebuild.options import Bound, RebuildOptions
+from engine.rebuild.pieces import Dropped, Piece, coalesced, is_covered
+from engine.rebuild.salvage import Advance, Salvaged, salvage, salvage_leftovers
+from engine.rebuild.selection import Chosen
+from engine.rebuild.writing import NewLog
+from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.units import MAX_INT64, Offset
+
+
+class Missing(NamedTuple):
+    """Offsets of [first_offset, next_offset) that no batch of the result has."""
+
+    first_offset: Offset
+    next_offset: Offset
+
+
+class PlannedLog(NamedTuple):
+    """A log to write, and what there is to say about it.
+
+    Attributes:
+        chosen: the partition and its copies.
+        log: what to write.
+        pieces: its batches, by offset.
+        dropped: what of the copies is not in it.
+        missing: offsets that may have held records once; what compaction took is not among them.
+        notes: sentences for people.
+        high_watermark, cleaner_offset: for the checkpoints; None when they are not known.
+    """
+
+    chosen: Chosen
+    log: NewLog
+    pieces: list[Piece]
+    dropped: list[Dropped]
+    missing: list[Missing]
+    notes: list[str]
+    high_watermark: Offset | None
+    cleaner_offset: Offset | None
+
+    @property
+    def lost_something(self) -> bool:
+        """Whether records may be missing that nobody asked to leave out."""
+        return bool(self.missing) or any(each.is_loss for each in self.dropped)
+
+
+class _Planner:
+    """Makes the plan for one partition."""
+
+    def __init__(self, chosen: Chosen, options: RebuildOptions, advance: Advance) -> None:
+        self.chosen = chosen
+        self.options = options
+        self.advance = advance
+        self.views = [log.view() for log in chosen.copies]
+        self.salvaged = [salvage(view, at, advance) for at, view in enumerate(self.views)]
+        self.known = [view.leader_epochs for view in self.views]
+        self.notes: list[str] = []
+        self.dropped: list[Dropped] = []
+        for each in self.salvaged:
+            self.dropped += each.dropped
+        copies = [
+            (each.pieces, known) for each, known in zip(self.salvaged, self.known, strict=True)
+        ]
+        self.leading = reference(copies)
+        self.pieces = list(self.salvaged[self.leading].pieces)
+        self.is_compacted = any(each.is_compacted for each in self.salvaged)
+
+    @property
+    def view(self) -> LogView:
+        """The copy that the others have to agree with."""
+        return self.views[self.leading]
+
+    def plan(self) -> PlannedLog:
+        """All of it."""
+        self._merge()
+        log_start = self._log_start()
+        log_start = self._add_leftovers(log_start)
+        log_end = (
+            max(
+                self.salvaged[self.leading].log_end_offset,
+                *(piece.next_offset for piece in self.pieces[-1:]),
+                log_start,
+            )
+            if self.pieces
+            else max(self.salvaged[self.leading].log_end_offset, log_start)
+        )
+        if self.chosen.partition.topic == CLUSTER_METADATA_TOPIC:
+            log_end = max([log_end, *(each.end_offset for each in self.view.kraft_snapshots[-1:])])
+        self._cut_below(log_start)
+        log_start, log_end = self._cut_to_bounds(log_start, log_end)
+        epochs, odd = lineage(self.pieces, self._known_epochs())
+        self.notes += [
+            f"the batches of offsets {piece.base_offset} to {piece.next_offset - 1} state the"
+            f" leader epoch {piece.epoch}, which is not between its neighbours'"
+            for piece in odd
+        ]
+        new = NewLog(
+            self.chosen.partition,
+            lay_out(self.pieces, log_start, log_end),
+            log_start,
+            log_end,
+            epochs.entries_between(log_start, log_end),
+            self._topic_id(),
+            self._kraft_files(),
+        )
+        return self._described(new)
+
+    # Several copies
+
+    def _merge(self) -> None:
+        known = self._known_epochs()
+        for at, each in enumerate(self.salvaged):
+            if at == self.leading:
+                continue
+            filled = fill(self.pieces, each.pieces, fits=partial(_is_of_lineage, known))
+            self.pieces = filled.pieces
+            self.dropped += [
+                _dropped(
+                    piece, "diverged", "records of a leader that the newest one did not follow"
+                )
+                for piece in coalesced(filled.refused, across_gaps=True)
+                if not _is_of_lineage(known, piece)
+            ]
+
+    def _known_epochs(self) -> LeaderEpochCache:
+        return self.known[self.leading]
+
+    def _add_leftovers(self, log_start: Offset) -> Offset:
+        """Put what .swap files, and on request .deleted files, hold into the holes; the log start after that."""
+        states = {FileState.SWAP} | ({FileState.DELETED} if self.options.deleted else set())
+        for at, view in enumerate(self.views):
+            for found in salvage_leftovers(view, at, frozenset(states), self.advance):
+                log_start = min(log_start, self._add(found, log_start))
+        return log_start
+
+    def _add(self, found: Salvaged, log_start: Offset) -> Offset:
+        """The first offset that was brought back."""
+        lowest = 0 if self.options.deleted else log_start
+        filled = fill(self.pieces, [*found.pieces, *found.spare], lowest=lowest)
+        self.pieces = filled.pieces
+        self.dropped += found.dropped
+        refused = coalesced(filled.refused, across_gaps=True)
+        self.dropped += [
+            _dropped(piece, "diverged", "its offsets, or its leader epoch, do not fit in any more")
+            for piece in refused
+            if not is_covered(self.pieces, piece.base_offset, piece.next_offset - 1)
+        ]
+        return min((piece.base_offset for piece in filled.added), default=MAX_INT64)
+
+    # Bounds
+
+    def _log_start(self) -> Offset:
+        first = min((view.base_offsets[0] for view in self.views if view.base_offsets), default=0)
+        end = max([each.log_end_offset for each in self.salvaged])
+        if self.options.below_log_start and self.pieces:
+            return min(first, self.pieces[0].base_offset)
+        known = [view.log.checkpoints.log_start_offset(view.partition) or 0 for view in self.views]
+        right = [offset for offset in known if offset <= end]
+        if len(right) < len(known):
+            self.notes.append(
+                f"the log start {max(known)} of the checkpoint lies past the log end {end}, and is not"
+                " believed: records were saved that it says are deleted"
+            )
+        if not self.pieces and not self.view.base_offsets:
+            return max([*right, self.view.log_start_offset, first])
+        return max([*right, first])
+
+    def _cut_below(self, log_start: Offset) -> None:
+        made = cut(self.pieces, log_start, MAX_INT64, whole_batches=True, kind="below_log_start")
+        self.pieces = made.pieces
+        self.dropped += made.dropped
+
+    def _cut_to_bounds(self, log_start: Offset, log_end: Offset) -> tuple[Offset, Offset]:
+        options = self.options
+        if options.start is None and options.stop is None:
+            return log_start, log_end
+        start = max(self._offset_of(options.start, log_start, log_end), log_start)
+        stop = min(self._offset_of(options.stop, log_end, log_end), log_end)
+        start = min(start, log_end)
+        stop = max(start, stop)
+        made = cut(self.pieces, start, stop, whole_batches=options.whole_batches, kind="outside")
+        self.pieces = made.pieces
+        self.dropped += made.dropped
+        if options.whole_batches and self.pieces:
+            start = max(log_start, min(start, self.pieces[0].base_offset))
+            stop = max(stop, self.pieces[-1].next_offset)
+        return start, stop
+
+    def _offset_of(self, bound: Bound | None, default: Offset, log_end: Offset) -> Offset:
+        if bound is None:
+            return default
+        if bound.timestamp is not None:
+            found = first_at_or_after(self.pieces, bound.timestamp)
+            return log_end if found is None else found
+        return default if bound.offset is None else bound.offset
+
+    # Beside the records
+
+    def _topic_id(self) -> str | None:
+        asked = self.options.topic_ids.get(self.chosen.partition.topic)
+        if asked is not None:
+            return asked
+        ids = {view.topic_id for view in self.views} - {None}
+        if len(ids) > 1:
+            self.notes.append("the copies have different topic ids: they are not of one topic")
+        found = self.view.topic_id or next(iter(ids), None)
+        if found is None:
+            self.notes.append(
+                "no topic id is known: a broker takes the log for a stray one without partition.metadata"
+            )
+        return found
+
+    def _kraft_files(self) -> dict[str, bytes]:
+        if self.chosen.partition.topic != CLUSTER_METADATA_TOPIC:
+            return {}
+        names = [kraft_checkpoint_name(*each) for each in self.view.kraft_snapshots]
+        files = {name: self.view.read_side_file(name) for name in names}
+        if QUORUM_STATE in self.view.listing.files:
+            files[QUORUM_STATE] = self.view.read_side_file(QUORUM_STATE)
+        return files
+
+    def _described(self, new: NewLog) -> PlannedLog:
+        dropped = [self._judged(each) for each in self.dropped]
+        checkpoints = self.view.log.checkpoints
+        start, end = new.log_start_offset, new.log_end_offset
+        high = checkpoints.high_watermark(self.view.partition)
+        cleaned = checkpoints.cleaner_offset(self.view.partition)
+        if any(view.live for view in self.views):
+            self.notes.append(f"a broker writes to the source: consistent up to offset {end}")
+        return PlannedLog(
+            self.chosen,
+            new,
+            self.pieces,
+            dropped,
+            list(self._missing(dropped, start, end)),
+            self.notes,
+            None if high is None else min(max(high, start), end),
+            cleaned if cleaned is not None and start <= cleaned <= end else None,
+        )
+
+    def _judged(self, dropped: Dropped) -> Dropped:
+        """Whether other bytes stand in for what was dropped."""
+        if dropped.kind == "misplaced" or dropped.first_offset is None:
+            return dropped
+        first = dropped.first_offset
+        last = first if dropped.last_offset is None else dropped.last_offset
+        return dropped._replace(is_repaired=last < first or is_covered(self.pieces, first, last))
+
+    def _missing(self, dropped: Sequence[Dropped], start: Offset, end: Offset) -> Iterable[Missing]:
+        """The gaps; where compaction leaves some, only those that damage lies in."""
+        at = start
+        for piece in self.pieces:
+            if piece.base_offset > at and (
+                not (self.is_compacted or piece.is_legacy)
+                or _touches(dropped, at, piece.base_offset)
+            ):
+                yield Missing(at, piece.base_offset)
+            at = max(at, piece.next_offset)
+        if end > at and (not self.is_compacted or _touches(dropped, at, end)):
+            yield Missing(at, end)
+
+
+def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> PlannedLog:
+    """Read a partition's copies and say what its log will be; nothing is written.
+
+    Raises:
+        OSError: a copy cannot be read.
+    """
+    return _Planner(chosen, options, advance).plan()
+
+
+def _is_of_lineage(known: LeaderEpochCache, piece: Piece) -> bool:
+    epoch = known.epoch_for(piece.base_offset)
+    return piece.epoch < 0 or epoch is None or epoch == piece.epoch
+
+
+def _touches(dropped: Iterable[Dropped], start: Offset, stop: Offset) -> bool:
+    for each in dropped:
+        if each.is_loss and each.first_offset is not None:
+            last = each.first_offset if each.last_offset is None else each.last_offset
+            if each.first_offset < stop and last >= start:
+                return True
+    return False
+
+
+def _dropped(piece: Piece, kind: str, reason: str) -> Dropped:
+    path = "" if piece.origin is None else piece.origin.path
+    return Dropped(
+        path,
+        piece.position,
+        piece.size,
+        kind,
+        reason,
+        piece.base_offset,
+        piece.next_offset - 1,
+    )

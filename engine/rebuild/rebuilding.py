@@ -1,0 +1,354 @@
+"""Making a new log dir out of others: same offsets, and a broker loads it.
+
+Nothing has the target's name before everything is written, synced, loaded once as a broker does, and read
+again; when anything fails, nothing is left.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from engine.checkpoint.meta_properties import parse_meta_properties
+from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
+from engine.coding.checksums import crc32c
+from engine.disk import DISK, Disk
+from engine.errors import DamagedFileError
+from engine.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+)
+from engine.log.log_directory import LogSource, open_source
+from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.rebuild.broker_mode import load_as_broker
+from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
+from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash, files_below, hash_file
+from engine.rebuild.options import Mode, RebuildOptions
+from engine.rebuild.planning import PlannedLog, plan_log
+from engine.rebuild.report import Json, broker_report, describe_options, log_report
+from engine.rebuild.selection import Chosen, LeftOut, select
+from engine.rebuild.staging import Staging, refuse_target, sync_tree
+from engine.rebuild.writing import write_file, write_log
+from engine.source_files import SourceRoot
+from engine.units import Offset, TopicPartition
+
+Advance = Callable[[str, int], None]
+"""Told what is done ("read", "written", "verified") and to how many bytes."""
+
+_CHECKPOINT_LIMIT = 64 << 20
+
+
+@dataclass
+class Rebuilt:
+    """What came of a rebuild.
+
+    Attributes:
+        target: the log dir; None when nothing was written.
+        partitions: one report each, as the manifest has it.
+        left_out: what of the sources is not in it.
+        manifest: all of it.
+        lost_something: whether records may be missing that nobody asked to leave out.
+        removed: what interrupted runs had left, and this one removed.
+    """
+
+    target: str | None
+    partitions: list[Json]
+    left_out: list[LeftOut]
+    manifest: Json
+    lost_something: bool
+    removed: list[str] = field(default_factory=list)
+
+
+def rebuild(
+    source: str | Sequence[str],
+    target: str | None,
+    options: RebuildOptions | None = None,
+    *,
+    merge: Sequence[str] = (),
+    disk: Disk = DISK,
+    advance: Advance | None = None,
+) -> Rebuilt:
+    """Make a log dir.
+
+    Args:
+        source: log dirs, a partition's folder, or a .log file.
+        target: where it is to be; None to write nothing and only say what it would be.
+        options: what is asked for.
+        merge: further copies of the same partitions: replicas.
+        disk: does the writing.
+        advance: told of progress.
+
+    Raises:
+        RebuildRefusedError: it is not done, and why.
+        RebuildFailedError: what was made is not what it should be, or a broker would not start.
+        SourceError: a source cannot be read.
+        OSError: a source cannot be read or the disk fails. The target is not there then.
+    """
+    asked = options or RebuildOptions()
+    _refuse_options(asked, merge, target)
+    named = [source] if isinstance(source, str) else list(source)
+    if target is not None:
+        refuse_target(target, [*named, *merge])
+    sources: list[LogSource] = []
+    try:
+        sources.append(_open(named))
+        sources += [_open([each]) for each in merge]
+        return _Rebuild(sources, target, asked, disk, advance or _nothing).run()
+    finally:
+        for each in sources:
+            each.close()
+
+
+def _open(paths: list[str]) -> LogSource:
+    """A source; if a broker writes to it, as it is at this moment."""
+    source = open_source(paths)
+    if source.broker_pid is None:
+        return source
+    source.close()
+    return open_source(paths, snapshot=True)
+
+
+def _nothing(_: str, __: int) -> None:
+    return None
+
+
+def _refuse_options(options: RebuildOptions, merge: Sequence[str], target: str | None) -> None:
+    if options.mode is not Mode.BROKER:
+        return
+    asked = [*options.salvages_only, *(["merge"] if merge else [])]
+    if asked:
+        raise RebuildRefusedError(
+            f"a broker does not know --{asked[0]}", "leave it out, or use --mode salvage"
+        )
+    if target is None:
+        raise RebuildRefusedError(
+            "--mode broker has to write a copy to see what comes of it", "see kafkafs plan"
+        )
+
+
+class _Rebuild:
+    """One rebuild."""
+
+    def __init__(
+        self,
+        sources: list[LogSource],
+        target: str | None,
+        options: RebuildOptions,
+        disk: Disk,
+        advance: Advance,
+    ) -> None:
+        self.sources = sources
+        self.target = target
+        self.options = options
+        self.disk = disk
+        self.advance = advance
+        self.selection = select(sources, options)
+        self.reports: list[Json] = []
+        self.lost_something = False
+        self.checksums: dict[str, int] = {}
+        self.checkpoints: dict[str, dict[TopicPartition, Offset]] = {
+            name: {}
+            for name in (
+                RECOVERY_POINT_CHECKPOINT,
+                LOG_START_OFFSET_CHECKPOINT,
+                REPLICATION_OFFSET_CHECKPOINT,
+                CLEANER_OFFSET_CHECKPOINT,
+            )
+        }
+
+    def run(self) -> Rebuilt:
+        """Plan only, or write, verify and publish."""
+        if self.options.mode is Mode.BROKER and self.sources[0].broker_pid is not None:
+            raise RebuildRefusedError(
+                "a broker has the source open, and a copy of its files would be torn",
+                "stop it, take a snapshot of the volume, or use --mode salvage",
+            )
+        if self.target is None:
+            for chosen in self.selection.chosen:
+                self._note(self._plan(chosen))
+            return self._rebuilt(None, self._manifest([]), [])
+        staging = Staging(self.target, self.disk)
+        try:
+            self._write(staging)
+            manifest = self._manifest(self._verified(staging.path))
+            staging.write_manifest(manifest)
+            sync_tree(staging.path, self.disk, self.options.owner)
+            staging.publish()
+        except BaseException:
+            staging.discard()
+            raise
+        return self._rebuilt(staging.target, manifest, staging.removed)
+
+    def _rebuilt(self, target: str | None, manifest: Json, removed: list[str]) -> Rebuilt:
+        return Rebuilt(
+            target,
+            self.reports,
+            self.selection.left_out,
+            manifest,
+            self.lost_something,
+            removed,
+        )
+
+    # Partitions
+
+    def _plan(self, chosen: Chosen) -> PlannedLog:
+        return plan_log(chosen, self.options, lambda count: self.advance("read", count))
+
+    def _note(self, planned: PlannedLog, report: Json | None = None) -> None:
+        self.reports.append(report or log_report(planned))
+        self.lost_something |= planned.lost_something
+
+    def _write(self, staging: Staging) -> None:
+        for chosen in self.selection.chosen:
+            if self.options.mode is Mode.BROKER:
+                self._write_as_broker(chosen, staging)
+            else:
+                self._write_salvaged(chosen, staging)
+        self._write_root_files(staging)
+        sync_tree(staging.path, self.disk, self.options.owner)
+
+    def _write_salvaged(self, chosen: Chosen, staging: Staging) -> None:
+        planned = self._plan(chosen)
+        loaded, checksums = write_log(
+            staging.path, planned.log, self.disk, lambda count: self.advance("written", count)
+        )
+        folder = str(planned.log.partition)
+        self.checksums |= {os.path.join(folder, name): crc for name, crc in checksums.items()}
+        self._note(planned, log_report(planned, loaded))
+        first = planned.log.segments[0].base_offset
+        self._checkpoint(
+            planned.log.partition,
+            loaded.log_start_offset,
+            loaded.log_end_offset,
+            first,
+            planned.high_watermark,
+            planned.cleaner_offset,
+        )
+
+    def _write_as_broker(self, chosen: Chosen, staging: Staging) -> None:
+        clean = self.options.clean
+        log = chosen.copies[0]
+        if clean is None:
+            clean = _was_clean(self.sources[0].log_dirs[0])
+        loaded = load_as_broker(
+            chosen, staging.path, clean, self.disk, lambda count: self.advance("written", count)
+        )
+        self.reports.append(broker_report(chosen, loaded, clean))
+        self.lost_something |= loaded.log_end_offset < loaded.batches_end
+        names = self.disk.list(os.path.join(staging.path, str(chosen.partition)))
+        first = min((int(name[:20]) for name in names if name.endswith(".log")), default=0)
+        high = log.checkpoints.high_watermark(log.topic_partition)
+        start, end = loaded.log_start_offset, loaded.log_end_offset
+        cleaned = log.checkpoints.cleaner_offset(log.topic_partition)
+        if cleaned is not None and not start <= cleaned <= end:
+            cleaned = None
+        bounded = None if high is None else min(max(high, start), end)
+        self._checkpoint(chosen.partition, start, end, first, bounded, cleaned)
+
+    def _checkpoint(
+        self,
+        partition: TopicPartition,
+        start: Offset,
+        end: Offset,
+        first: Offset,
+        high_watermark: Offset | None,
+        cleaned: Offset | None,
+    ) -> None:
+        """Note what the log dir's checkpoints say of a partition: nothing that is not true."""
+        if partition.topic == CLUSTER_METADATA_TOPIC:
+            return  # a broker keeps these of its own partitions only
+        self.checkpoints[RECOVERY_POINT_CHECKPOINT][partition] = end
+        if start > first:
+            self.checkpoints[LOG_START_OFFSET_CHECKPOINT][partition] = start
+        if high_watermark is not None:
+            self.checkpoints[REPLICATION_OFFSET_CHECKPOINT][partition] = high_watermark
+        if cleaned is not None:
+            self.checkpoints[CLEANER_OFFSET_CHECKPOINT][partition] = cleaned
+
+    # The log dir
+
+    def _write_root_files(self, staging: Staging) -> None:
+        """The checkpoints and meta.properties; never .kafka_cleanshutdown: a recovery is cheap, and sure."""
+        files = {
+            name: render_offset_checkpoint(offsets)
+            for name, offsets in self.checkpoints.items()
+            if offsets or name != CLEANER_OFFSET_CHECKPOINT
+        }
+        log_dir = self.sources[0].log_dirs[0]
+        names = [META_PROPERTIES] if self.options.meta_properties else []
+        if any(each.partition.topic == CLUSTER_METADATA_TOPIC for each in self.selection.chosen):
+            names.append(BOOTSTRAP_CHECKPOINT)
+        for name in names if log_dir is not None else []:
+            assert log_dir is not None
+            try:
+                data = log_dir.read(name, limit=_CHECKPOINT_LIMIT)
+                if name == META_PROPERTIES:
+                    parse_meta_properties(data, path=name)
+                files[name] = data
+            except FileNotFoundError:
+                continue
+            except DamagedFileError as error:
+                reason = f"it is damaged: {error}"
+                self.selection.left_out.append(LeftOut(log_dir.display(name), reason))
+        for name, data in files.items():
+            write_file(os.path.join(staging.path, name), data, self.disk)
+
+    def _verified(self, folder: str) -> list[FileHash]:
+        """Read all files again; the hashes. Raises RebuildFailedError for bytes that are not what was written."""
+        paths = files_below(folder)
+        with ThreadPoolExecutor(2, thread_name_prefix="verify") as pool:
+            checked = pool.map(lambda path: self._verify_one(folder, path), paths)
+            return list(checked)
+
+    def _verify_one(self, folder: str, path: str) -> FileHash:
+        full = os.path.join(folder, path)
+        checksum = _Checksum() if path in self.checksums else None
+        digest = hash_file(
+            full,
+            self.disk,
+            lambda count: self.advance("verified", count),
+            None if checksum is None else checksum.update,
+        )
+        if checksum is not None and checksum.value != self.checksums[path]:
+            raise RebuildFailedError(f"{full}: the disk gives other bytes than were written")
+        return FileHash(path, self.disk.size(full), digest)
+
+    def _manifest(self, files: list[FileHash]) -> Json:
+        now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+        return {
+            "format": FORMAT,
+            "state": COMPLETE,
+            "target": self.target,
+            "created": now.isoformat().replace("+00:00", "Z"),
+            "sources": [root.path for source in self.sources for root in source.roots],
+            "options": describe_options(self.options),
+            "partitions": self.reports,
+            "leftOut": [each._asdict() for each in self.selection.left_out],
+            "files": [each._asdict() for each in files],
+        }
+
+
+class _Checksum:
+    def __init__(self) -> None:
+        self.value = 0
+
+    def update(self, data: memoryview) -> None:
+        self.value = crc32c(data, self.value)
+
+
+def _was_clean(log_dir: SourceRoot | None) -> bool:
+    try:
+        if log_dir is None:
+            return False
+        log_dir.stat(CLEAN_SHUTDOWN)
+    except OSError:
+        return False
+    return True

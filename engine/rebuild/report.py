@@ -1,0 +1,125 @@
+"""What a rebuild has to say of each partition, as JSON: for the manifest and for people's tables."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from engine.rebuild.broker_mode import BrokerLoaded
+from engine.rebuild.options import Bound, RebuildOptions
+from engine.rebuild.pieces import Dropped, Piece, coalesced
+from engine.rebuild.planning import PlannedLog
+from engine.rebuild.selection import Chosen
+from engine.rebuild.writing import Loaded
+
+Json: TypeAlias = dict[str, Any]
+
+MOST_LISTED = 10_000
+"""Entries of one list in a report; how many there are in all stands beside it."""
+
+
+def log_report(planned: PlannedLog, loaded: Loaded | None = None) -> Json:
+    """A partition that was salvaged, or would be."""
+    log, pieces = planned.log, coalesced(planned.pieces, across_gaps=True)
+    report: Json = {
+        "partition": str(log.partition),
+        "sources": [each.root.display(each.folder) for each in planned.chosen.copies],
+        "topicId": log.topic_id,
+        "logStartOffset": log.log_start_offset,
+        "logEndOffset": log.log_end_offset,
+        "bytes": sum(piece.size for piece in pieces),
+        "batches": sum(piece.batches for piece in pieces),
+        "records": sum(piece.records for piece in pieces),
+        "lostSomething": planned.lost_something,
+        "kept": [_kept(piece) for piece in pieces[:MOST_LISTED]],
+        "keptCount": len(pieces),
+        "dropped": [_left(each) for each in planned.dropped[:MOST_LISTED]],
+        "droppedCount": len(planned.dropped),
+        "missing": [each._asdict() for each in planned.missing[:MOST_LISTED]],
+        "missingCount": len(planned.missing),
+        "notes": planned.notes,
+    }
+    if loaded is not None:
+        report["lastStableOffset"] = loaded.last_stable_offset
+        report["openTransactions"] = [
+            {
+                "producerId": each.producer_id,
+                "producerEpoch": each.producer_epoch,
+                "firstOffset": each.first_offset,
+            }
+            for each in loaded.open_transactions
+        ]
+        if loaded.open_transactions:
+            note = (
+                "transactions without an end hold up read_committed readers at offset"
+                f" {loaded.last_stable_offset}: end them with kafka-transactions.sh abort"
+            )
+            report["notes"] = [*planned.notes, note]
+    return report
+
+
+def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
+    """A partition that was loaded as a broker does it."""
+    log = chosen.copies[0]
+    return {
+        "partition": str(chosen.partition),
+        "sources": [log.root.display(log.folder)],
+        "clean": clean,
+        "logStartOffset": loaded.log_start_offset,
+        "logEndOffset": loaded.log_end_offset,
+        "logEndOffsetBefore": loaded.batches_end,
+        "lostSomething": loaded.log_end_offset < loaded.batches_end,
+        "removed": loaded.removed,
+        "changed": [
+            {"file": name, "size": before, "sizeAfter": after}
+            for name, before, after in loaded.changed
+        ],
+        "notes": [],
+    }
+
+
+def describe_options(options: RebuildOptions) -> Json:
+    """What was asked for."""
+    return {
+        "mode": options.mode.value,
+        "topics": list(options.topics),
+        "renames": dict(options.renames),
+        "topicIds": dict(options.topic_ids),
+        "from": _bound(options.start),
+        "to": _bound(options.stop),
+        "wholeBatches": options.whole_batches,
+        "deleted": options.deleted,
+        "belowLogStart": options.below_log_start,
+        "metaProperties": options.meta_properties,
+    }
+
+
+def _bound(bound: Bound | None) -> Json | None:
+    if bound is None:
+        return None
+    return {name: value for name, value in bound._asdict().items() if value is not None}
+
+
+def _kept(piece: Piece) -> Json:
+    kept: Json = {
+        "firstOffset": piece.base_offset,
+        "nextOffset": piece.next_offset,
+        "file": None if piece.origin is None else piece.origin.path,
+        "position": piece.position,
+        "size": piece.size,
+    }
+    if piece.origin is None:
+        kept["madeAnew"] = True
+    return kept
+
+
+def _left(dropped: Dropped) -> Json:
+    return {
+        "file": dropped.path,
+        "position": dropped.position,
+        "size": dropped.size,
+        "kind": dropped.kind,
+        "reason": dropped.reason,
+        "firstOffset": dropped.first_offset,
+        "lastOffset": dropped.last_offset,
+        "isLoss": dropped.is_loss,
+    }

@@ -1,0 +1,329 @@
+"""Every good batch of one copy of a partition, in the order of the offsets.
+
+A base offset lies outside of the checksum, so a batch may state offsets that are not its own. Within a
+segment the chain of ascending offsets that holds the most records is believed; a batch outside of it is put
+where it fits, between what is there, and left out where it does not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import KafkaStorageError
+from engine.file_names import FileKind, FileState, parse_file_name
+from engine.log.log_segment import LogSegment
+from engine.log.log_view import LogView
+from engine.log.scan import BatchRun, Damage, scan
+from engine.rebuild.filling import fill
+from engine.rebuild.pieces import (
+    Dropped,
+    Piece,
+    RecordsFile,
+    append_piece,
+    coalesced,
+    rows_to_pieces,
+    same_batch,
+    stated_end,
+)
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.control_records import (
+    ControlRecordType,
+    parse_control_key,
+    parse_end_marker,
+)
+from engine.record.record_batch import make_batch
+from engine.units import MAX_INT64, NO_PRODUCER_ID, Offset
+
+Table: TypeAlias = npt.NDArray[Any]
+
+_MOST_GAPS = 10_000
+
+
+class Salvaged(NamedTuple):
+    """What one copy of a partition holds.
+
+    Attributes:
+        pieces: by offset, not overlapping.
+        spare: good batches that have no place among them, one piece each.
+        dropped: what is damaged.
+        log_end_offset: no offset from here on was ever given, as far as this copy tells.
+        is_compacted: whether compaction took records: then a missing offset says nothing.
+    """
+
+    pieces: list[Piece]
+    spare: list[Piece]
+    dropped: list[Dropped]
+    log_end_offset: Offset
+    is_compacted: bool = False
+
+
+Advance: TypeAlias = Callable[[int], None]
+
+
+def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
+    """Read all segments of a log.
+
+    Args:
+        view: the log.
+        copy: which of the partition's copies it is.
+        advance: told how many bytes were read.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    reader = _Reader(advance)
+    reader.is_compacted = bool(view.log.checkpoints.cleaner_offset(view.partition))
+    bases = view.base_offsets
+    for place in range(len(bases)):
+        upper = bases[place + 1] if place + 1 < len(bases) else MAX_INT64
+        segment = view.segment_at(place)
+        reader.read(_records_file(segment, copy), segment, upper)
+    end = max([reader.stated_end, *(piece.next_offset for piece in reader.pieces[-1:])])
+    if bases:
+        end = max(end, bases[-1])
+    else:
+        end = view.log_end_offset
+    filled = fill(reader.pieces, reader.spare, must_touch=True)
+    pieces = coalesced(filled.pieces, across_gaps=reader.is_compacted)
+    dropped = reader.dropped + [_misplaced(pieces, piece) for piece in filled.refused]
+    return Salvaged(pieces, filled.refused, dropped, end, reader.is_compacted)
+
+
+def salvage_leftovers(
+    view: LogView, copy: int, states: frozenset[FileState], advance: Advance
+) -> Iterator[Salvaged]:
+    """What the records files hold that are not part of the log, such as .deleted and .swap, each by itself."""
+    for leftover in view.leftovers:
+        name = parse_file_name(leftover.name)
+        if name is None or name.kind is not FileKind.LOG or name.state not in states:
+            continue
+        path = f"{view.log.folder}/{leftover.name}" if view.log.folder else leftover.name
+        root = view.log.root
+        records = RecordsFile(
+            root.display(path), name.base_offset or 0, partial(root.open, path), copy
+        )
+        reader = _Reader(advance)
+        reader.read(records, None, MAX_INT64)
+        yield Salvaged(reader.pieces, reader.spare, reader.dropped, 0)
+
+
+def _records_file(segment: LogSegment, copy: int) -> RecordsFile:
+    path = segment.files.root.display(segment.path)
+    return RecordsFile(path, segment.base_offset, lambda: segment.file, copy)
+
+
+def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
+    assert piece.origin is not None
+    kind, reason = "misplaced", "a whole batch whose offsets are taken, or are not its own"
+    if same_batch(pieces, piece):
+        kind, reason = "duplicate", "a batch that is there already"
+    return Dropped(
+        piece.origin.path,
+        piece.position,
+        piece.size,
+        kind,
+        reason,
+        piece.base_offset,
+        piece.next_offset - 1,
+    )
+
+
+class _Reader:
+    """Reads the segments of one log, in order."""
+
+    def __init__(self, advance: Advance) -> None:
+        self.pieces: list[Piece] = []
+        self.spare: list[Piece] = []
+        self.dropped: list[Dropped] = []
+        self.stated_end: Offset = 0
+        self._advance = advance
+        self.is_compacted = False
+        self._gaps_left = _MOST_GAPS
+
+    def read(self, records: RecordsFile, segment: LogSegment | None, upper: Offset) -> None:
+        """Take in one segment, whose offsets lie in [its base offset, upper)."""
+        found: list[Piece] = []
+        dropped: list[Dropped] = []
+        is_disordered = False
+        lower = records.base_offset
+        expected = lower
+        for item in self._items(records, segment):
+            if isinstance(item, Damage):
+                if item.skipped:
+                    dropped.append(_damaged(records, item))
+                is_disordered |= not item.skipped
+                continue
+            for run in self._loadable(records, item, dropped):
+                first, last = run.table["base_offset"][0], run.table["last_offset"]
+                is_disordered |= bool(first < expected or last.max() >= upper)
+                expected = int(last[-1]) + 1
+                at_gaps = self._splits_at_gaps(run)
+                for piece in rows_to_pieces(records, run, at_gaps=at_gaps):
+                    append_piece(found, piece, across_gaps=not at_gaps)
+        if is_disordered:
+            found, spare = self._put_in_order(records, found, lower, upper)
+            self.spare += spare
+        self.pieces += found
+        self.dropped += dropped
+        self._note_stated_end(records, dropped)
+
+    def _items(
+        self, records: RecordsFile, segment: LogSegment | None
+    ) -> Iterator[BatchRun | Damage]:
+        if segment is None:
+            file = records.file
+            size = file.size()  # type: ignore[attr-defined]
+            items = scan(file, 0, size, path=records.path, next_offset=records.base_offset)
+        else:
+            size = max(segment.end, segment.tail_end)
+            items = segment.scan(0, size)
+        done = 0
+        for item in items:
+            end = item.end_position if isinstance(item, BatchRun) else item.position + item.length
+            if end > done:
+                self._advance(end - done)
+                done = end
+            yield item
+
+    def _splits_at_gaps(self, run: BatchRun) -> bool:
+        """Whether a missing offset means a lost batch: in a compacted log it does not, and there are many."""
+        table = run.table
+        span = table["last_offset"] - table["base_offset"] + 1
+        if ((table["magic"] >= 2) & (table["record_count"] < span)).any():
+            self.is_compacted = True
+        if self._gaps_left <= 0 or self.is_compacted:
+            return False
+        gaps = np.count_nonzero(table["base_offset"][1:] != table["last_offset"][:-1] + 1)
+        self._gaps_left -= int(gaps)
+        return True
+
+    def _loadable(
+        self, records: RecordsFile, run: BatchRun, dropped: list[Dropped]
+    ) -> Iterator[BatchRun]:
+        """The run without the control batches that keep a broker from loading the log."""
+        controls = (run.table["attributes"] & CONTROL_MASK != 0) & (run.table["magic"] >= 2)
+        if not controls.any():
+            yield run
+            return
+        start = 0
+        for row in np.flatnonzero(controls).tolist():
+            reason = _why_unloadable(run, row)
+            if reason is None:
+                continue
+            if row > start:
+                yield run._replace(table=run.table[start:row])
+            start = row + 1
+            each = run.table[row]
+            dropped.append(
+                Dropped(
+                    records.path,
+                    int(each["position"]),
+                    int(each["size"]),
+                    "unloadable",
+                    reason,
+                    int(each["base_offset"]),
+                    int(each["last_offset"]),
+                )
+            )
+        if start < len(run.table):
+            yield run._replace(table=run.table[start:])
+
+    def _put_in_order(
+        self, records: RecordsFile, found: list[Piece], lower: Offset, upper: Offset
+    ) -> tuple[list[Piece], list[Piece]]:
+        """The chain that holds the most records, and what is not in it."""
+        tables = [run.table for piece in found for run in piece.runs()]
+        table = np.concatenate(tables)
+        inside = (table["base_offset"] >= lower) & (table["last_offset"] < upper)
+        chosen = np.zeros(len(table), np.bool_)
+        rows = np.flatnonzero(inside)
+        chosen[rows[heaviest_chain(table[rows])]] = True
+        ordered: list[Piece] = []
+        spare: list[Piece] = []
+        for row in range(len(table)):
+            run = BatchRun(b"", 0, table[row : row + 1])
+            piece = next(rows_to_pieces(records, run, at_gaps=False))
+            if not chosen[row]:
+                spare.append(piece)
+            else:
+                append_piece(ordered, piece, across_gaps=self.is_compacted)
+        return ordered, spare
+
+    def _note_stated_end(self, records: RecordsFile, dropped: list[Dropped]) -> None:
+        """Where the last batch of the log is damaged, but says where it ended."""
+        last = dropped[-1] if dropped else None
+        if last is None or last.kind != "crc_mismatch":
+            return
+        if self.pieces and self.pieces[-1].next_offset > (last.first_offset or 0):
+            return
+        end = stated_end(records.file, last.position, last.first_offset)
+        self.stated_end = max(self.stated_end, end or 0)
+
+
+def _damaged(records: RecordsFile, damage: Damage) -> Dropped:
+    return Dropped(
+        records.path,
+        damage.position,
+        damage.length,
+        damage.kind,
+        damage.reason,
+        damage.first_offset,
+        damage.last_offset,
+    )
+
+
+def _why_unloadable(run: BatchRun, row: int) -> str | None:
+    """Why a broker does not load a log with this control batch; None when it does."""
+    each = run.table[row]
+    if each["producer_id"] == NO_PRODUCER_ID or not each["attributes"] & TRANSACTIONAL_MASK:
+        return None
+    start = int(each["position"]) - run.start_position
+    data = memoryview(run.buffer)[start : start + int(each["size"])]
+    try:
+        batch = make_batch(data, file_position=int(each["position"]), path=None)
+        record = next(iter(batch.records()), None)
+        if record is None:
+            return None
+        key = parse_control_key(record.key)
+        if key.type not in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+            return "a transaction's control record of a type that no broker knows"
+        parse_end_marker(key.type, record.value)
+    except KafkaStorageError as error:
+        return f"a control record that no broker can read: {error}"
+    return None
+
+
+def heaviest_chain(table: Table) -> list[int]:
+    """The rows, in order, with ascending offsets that do not overlap and the most records in all."""
+    ends: list[Offset] = []  # ascending, and so are the weights
+    weights: list[int] = []
+    tips: list[int] = []
+    before = [-1] * len(table)
+    columns = (table[name].tolist() for name in ("base_offset", "last_offset", "record_count"))
+    for row, (base, last, count) in enumerate(zip(*columns, strict=True)):
+        at = bisect_left(ends, base) - 1
+        weight = max(count, 1) + (weights[at] if at >= 0 else 0)
+        before[row] = tips[at] if at >= 0 else -1
+        place = bisect_right(ends, last)
+        if place and weights[place - 1] >= weight:
+            continue
+        stop = place
+        while stop < len(ends) and weights[stop] <= weight:
+            stop += 1
+        if place and ends[place - 1] == last:
+            place -= 1
+        ends[place:stop] = [last]
+        weights[place:stop] = [weight]
+        tips[place:stop] = [row]
+    chain: list[int] = []
+    row = tips[-1] if tips else -1
+    while row >= 0:
+        chain.append(row)
+        row = before[row]
+    return chain[::-1]

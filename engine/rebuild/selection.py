@@ -1,0 +1,123 @@
+"""Which partitions of the sources go into a rebuilt log dir, and under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from engine.errors import InvalidNameError
+from engine.file_names import FolderState, parse_folder_name, validate_topic
+from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
+from engine.rebuild.errors import RebuildRefusedError
+from engine.rebuild.options import RebuildOptions
+from engine.units import TopicPartition
+
+
+class LeftOut(NamedTuple):
+    """Something of a source that is not in the result, and why."""
+
+    path: str
+    reason: str
+
+
+class Chosen(NamedTuple):
+    """A partition of the result: its name there, and its copies, that of the source first."""
+
+    partition: TopicPartition
+    copies: list[PartitionLog]
+
+
+class Selection(NamedTuple):
+    """What goes into the result, and what does not."""
+
+    chosen: list[Chosen]
+    left_out: list[LeftOut]
+
+
+def select(sources: Sequence[LogSource], options: RebuildOptions) -> Selection:
+    """Choose the partitions; the first source says which there are, the others have further copies.
+
+    Raises:
+        RebuildRefusedError: a name that no topic can have, or two partitions of one name, or none at all.
+    """
+    for name in options.renames.values():
+        try:
+            validate_topic(name)
+        except InvalidNameError as error:
+            raise RebuildRefusedError(str(error), "rename the topic to another name") from None
+    chosen: dict[TopicPartition, Chosen] = {}
+    left_out: list[LeftOut] = []
+    for number, source in enumerate(sources):
+        for log in source.partitions().values():
+            reason = _take(log, number, chosen, options)
+            if reason is not None:
+                left_out.append(LeftOut(log.root.display(log.folder), reason))
+        left_out += [
+            LeftOut(other.root.display(other.name), other.reason) for other in source.others
+        ]
+    if not chosen:
+        raise RebuildRefusedError(
+            "no partition is left to put into the target",
+            "see kafkafs ls for what there is, and name topics with --topic",
+        )
+    _refuse_unused(options, chosen)
+    return Selection([chosen[name] for name in sorted(chosen)], left_out)
+
+
+def _take(
+    log: PartitionLog,
+    number: int,
+    chosen: dict[TopicPartition, Chosen],
+    options: RebuildOptions,
+) -> str | None:
+    """Put a partition's log where it belongs; else why it is left out."""
+    folder = log.name.partition("@")[0]
+    try:
+        state = parse_folder_name(folder).state
+    except InvalidNameError:
+        state = FolderState.LOG
+    topic, partition = log.topic_partition
+    if partition < 0:
+        return "the folder's name does not tell which partition it is"
+    names = [folder] if state is not FolderState.LOG else [topic, folder]
+    is_named = any(fnmatchcase(name, each) for name in names for each in options.topics)
+    if state is not FolderState.LOG and not (
+        is_named and any(each.endswith(state.value) for each in options.topics)
+    ):
+        return f"a {state.value} folder, which is not the log; name it with --topic to take it"
+    if options.topics and not is_named:
+        return "its topic was not asked for"
+    new = TopicPartition(options.renames.get(topic, topic), partition)
+    try:
+        validate_topic(new.topic)
+    except InvalidNameError as error:
+        return f"{error}; --rename gives it another name"
+    known = chosen.get(new)
+    if number and (known is not None or is_named):
+        chosen.setdefault(new, Chosen(new, [])).copies.append(log)
+        return None
+    if number:
+        return "the source does not have this partition; name it with --topic to take it"
+    if known is not None and "@" in log.name:
+        return "a second copy of a partition, in a later log dir; merge it with --merge"
+    if known is not None:
+        raise RebuildRefusedError(
+            f"{log.name} and {known.copies[0].name} would both be {new}", "rename one of them"
+        )
+    chosen[new] = Chosen(new, [log])
+    return None
+
+
+def _refuse_unused(options: RebuildOptions, chosen: dict[TopicPartition, Chosen]) -> None:
+    topics = {log.topic_partition.topic for each in chosen.values() for log in each.copies}
+    unknown = [name for name in options.renames if name not in topics]
+    if unknown:
+        raise RebuildRefusedError(f"there is no topic {unknown[0]!a} to rename", "see kafkafs ls")
+    new = {partition.topic for partition in chosen}
+    unknown = [name for name in options.topic_ids if name not in new]
+    if unknown:
+        raise RebuildRefusedError(
+            f"there is no topic {unknown[0]!a} in the result to give an id", "use its new name"
+        )

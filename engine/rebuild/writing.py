@@ -1,0 +1,225 @@
+"""Writing a partition's folder: its records files, and, by loading it as a broker does, everything beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from engine.checkpoint.leader_epoch_checkpoint import render
+from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
+from engine.coding.checksums import crc32c
+from engine.disk import Disk
+from engine.errors import KafkaStorageError
+from engine.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
+from engine.rebuild.errors import RebuildFailedError
+from engine.rebuild.layout import NewSegment
+from engine.rebuild.pieces import Piece
+from engine.scheduler import NEVER_AGAIN
+from engine.storage.log_config import LogConfig
+from engine.storage.unified_log import UnifiedLog
+from engine.units import EpochEntry, Offset, TopicPartition
+
+CHUNK = 4 * 1024 * 1024
+# As a compacted log's an empty last segment stays, whatever lies between it and the one before.
+LOADED = LogConfig(compact=True)
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has no end in the log."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: Offset
+
+
+class Loaded(NamedTuple):
+    """A log as its loading found it."""
+
+    log_start_offset: Offset
+    log_end_offset: Offset
+    last_stable_offset: Offset
+    open_transactions: list[OpenTransaction]
+
+
+class NewLog(NamedTuple):
+    """A partition's log to write.
+
+    Attributes:
+        partition: whose it is.
+        segments: by base offset.
+        log_start_offset, log_end_offset: what readers are to see.
+        epochs: its leader epochs.
+        topic_id: in base64; None to leave partition.metadata out.
+        files: further files by name.
+    """
+
+    partition: TopicPartition
+    segments: Sequence[NewSegment]
+    log_start_offset: Offset
+    log_end_offset: Offset
+    epochs: Sequence[EpochEntry]
+    topic_id: str | None
+    files: dict[str, bytes]
+
+
+class LaterTasks:
+    """A scheduler that keeps what is to be done later until it is asked to."""
+
+    def __init__(self) -> None:
+        self._tasks: list[_Task] = []
+
+    def schedule(
+        self,
+        name: str,
+        task: Callable[[], object],
+        delay_ms: int = 0,
+        period_ms: int = NEVER_AGAIN,
+    ) -> _Task:
+        """Keep a task; one that would run again and again is left."""
+        kept = _Task(task if period_ms < 0 else None)
+        self._tasks.append(kept)
+        return kept
+
+    def run(self) -> None:
+        """Do all that is left to do."""
+        while self._tasks:
+            self._tasks.pop(0).run()
+
+
+class _Task:
+    def __init__(self, task: Callable[[], object] | None) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task = None
+
+    def run(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task()
+
+
+def write_log(
+    log_dir: str, new: NewLog, disk: Disk, advance: Callable[[int], None]
+) -> tuple[Loaded, dict[str, int]]:
+    """Write a partition's folder into a log dir, and load it once, which makes its indexes and snapshots.
+
+    Returns:
+        what the loading found, and the CRC-32C of each records file by its name.
+
+    Raises:
+        OSError: a source cannot be read or the disk fails.
+        RebuildFailedError: the log that was loaded is not the one that was written.
+    """
+    folder = os.path.join(log_dir, str(new.partition))
+    disk.make_folder(folder)
+    checksums = {}
+    for segment in new.segments:
+        name = log_file_name(segment.base_offset)
+        checksums[name] = write_records(os.path.join(folder, name), segment.pieces, disk, advance)
+    files = dict(new.files)
+    if new.topic_id is not None:
+        files[PARTITION_METADATA] = render_partition_metadata(PartitionMetadata(0, new.topic_id))
+    if new.epochs:
+        files[LEADER_EPOCH_CHECKPOINT] = render(new.epochs)
+    for name, data in files.items():
+        write_file(os.path.join(folder, name), data, disk)
+    loaded = load_log(folder, disk, log_start_offset=new.log_start_offset)
+    _check(folder, new, loaded, disk)
+    return loaded, checksums
+
+
+def write_records(
+    path: str, pieces: Iterable[Piece], disk: Disk, advance: Callable[[int], None]
+) -> int:
+    """Copy pieces into a new file, which is on the device then; the CRC-32C of its bytes."""
+    checksum, position = 0, 0
+    with disk.open(path, exclusive=True) as file:
+        for piece in pieces:
+            done = 0
+            while done < piece.size:
+                data = piece.read(done, min(CHUNK, piece.size - done))
+                if not data:
+                    raise OSError(f"{piece.origin} ends before {piece.position + piece.size}")
+                checksum = crc32c(data, checksum)
+                file.write_at(position, data)
+                position += len(data)
+                done += len(data)
+                advance(len(data))
+        file.sync()
+    return checksum
+
+
+def write_file(path: str, data: bytes, disk: Disk) -> None:
+    """Write a small new file."""
+    with disk.open(path, exclusive=True) as file:
+        if data:
+            file.write_at(0, data)
+        file.sync()
+
+
+def load_log(
+    folder: str,
+    disk: Disk,
+    *,
+    log_start_offset: Offset = 0,
+    recovery_point: Offset = 0,
+    clean: bool = False,
+) -> Loaded:
+    """Load a log as a broker does when it starts, and close it properly.
+
+    Raises:
+        OSError: the disk fails.
+        RebuildFailedError: it cannot be loaded.
+    """
+    later = LaterTasks()
+    try:
+        with UnifiedLog.create(
+            folder,
+            LOADED,
+            later,
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+            last_shutdown_clean=clean,
+            disk=disk,
+        ) as log:
+            log.flush(force_active_segment=True)
+            later.run()
+            log.update_high_watermark(log.log_end_offset)
+            entries = log.producer_state.active_producers.values()
+            ongoing = [
+                OpenTransaction(
+                    entry.producer_id, entry.producer_epoch, entry.current_txn_first_offset
+                )
+                for entry in entries
+                if entry.current_txn_first_offset is not None
+            ]
+            stable = min((each.first_offset for each in ongoing), default=log.log_end_offset)
+            return Loaded(log.log_start_offset, log.log_end_offset, stable, ongoing)
+    except OSError:
+        raise
+    except (KafkaStorageError, ValueError, LookupError, OverflowError) as error:
+        raise RebuildFailedError(
+            f"a broker does not load {os.path.basename(folder)}: {error}"
+        ) from error
+
+
+def _check(folder: str, new: NewLog, loaded: Loaded, disk: Disk) -> None:
+    """Nothing may have been cut off, and nothing added."""
+    wanted = {log_file_name(segment.base_offset): segment.size for segment in new.segments}
+    found = {
+        name: disk.size(os.path.join(folder, name))
+        for name in disk.list(folder)
+        if name.endswith(".log")
+    }
+    if wanted != found or loaded.log_end_offset != new.log_end_offset:
+        raise RebuildFailedError(
+            f"{folder}: a broker would change the log: it would end at {loaded.log_end_offset}"
+            f" instead of {new.log_end_offset}"
+        )
+    if loaded.log_start_offset != new.log_start_offset:
+        raise RebuildFailedError(
+            f"{folder}: the log would start at {loaded.log_start_offset}"
+            f" instead of {new.log_start_offset}"
+        )
