@@ -87,7 +87,7 @@ def replayed_records(
     for segment, item in view.runs(start, stop):
         if isinstance(item, Damage):
             if item.kind not in QUIET:
-                yield _damaged(view.name, item)
+                yield damaged(view.name, item)
             continue
         for each in records_of_run(item, view.log.budgets, view.name, segment.path):
             if isinstance(each, Unreadable) or (
@@ -138,7 +138,8 @@ def _control_type(key: bytes | None) -> ControlRecordType | None:
         return None
 
 
-def _damaged(name: str, damage: Damage) -> Unreadable:
+def damaged(name: str, damage: Damage) -> Unreadable:
+    """What a scan of a partition's file found damaged."""
     return Unreadable(
         name, damage.path, damage.position, damage.length, damage.reason,
         damage.first_offset, damage.last_offset,

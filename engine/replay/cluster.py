@@ -1,0 +1,348 @@
+"""The cluster as its controllers know it: the newest snapshot of `__cluster_metadata`, and the log after it.
+
+A broker applies records once a majority of the controllers has them. A log dir does not say how far that
+is, so everything that the log holds counts here; on a quorum of one there is no difference. Records between
+the beginning of a metadata transaction and its end count when that comes, and not after an abort.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from threading import Lock
+from typing import Any, NamedTuple
+
+from engine.errors import InvalidRecordError, KafkaStorageError, OffsetOutOfRangeError
+from engine.file_names import kraft_checkpoint_name
+from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
+from engine.log.folder_listing import KRaftSnapshot
+from engine.log.log_directory import LogSource
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.log.scan import Damage, scan
+from engine.record.control_records import ControlRecordType, parse_quorum_record
+from engine.replay.cluster_tables import Item, Table, Tables
+from engine.replay.keyed_state import MOST_INSTANTS, MOST_UNREADABLE
+from engine.replay.partition_records import (
+    Replayed,
+    ReplayedControl,
+    Unreadable,
+    damaged,
+    records_of_run,
+    replayed_records,
+)
+from engine.replay.topic_replay import logs_of
+from engine.units import Offset, Timestamp
+
+_QUORUM = (
+    ControlRecordType.LEADER_CHANGE,
+    ControlRecordType.KRAFT_VERSION,
+    ControlRecordType.KRAFT_VOTERS,
+)
+_NO_ITEMS: Table = {}
+_NO_PARTITIONS: Mapping[int, Item] = {}
+
+
+class Change(NamedTuple):
+    """A record that can be read, by Kafka's name of its type."""
+
+    kind: str
+    facts: dict[str, Any]
+    offset: Offset
+    timestamp: Timestamp
+
+
+class ClusterImage:
+    """The cluster after the records below `next_offset`. Never changed: what follows makes another.
+
+    Attributes:
+        snapshot: the snapshot that it began with; None: the log's beginning.
+        next_offset: the first offset that is not in it.
+        timestamp: of the newest record in it, -1 when there is none.
+        tables: what there is, see engine.replay.cluster_tables.TABLES.
+        partitions: by topic id and number.
+        waiting: the records of a metadata transaction that has not ended; None: there is none.
+        notes: records that did not fit or could not be read.
+        unreadable: bytes that gave no records.
+        missing: the first offset that is known, when the records before it are in no readable snapshot.
+    """
+
+    def __init__(
+        self,
+        *,
+        snapshot: KRaftSnapshot | None,
+        next_offset: Offset,
+        timestamp: Timestamp,
+        tables: Mapping[str, Table],
+        partitions: Mapping[str, Mapping[int, Item]],
+        waiting: tuple[Change, ...] | None,
+        notes: tuple[str, ...],
+        unreadable: tuple[Unreadable, ...],
+        missing: Offset | None,
+    ) -> None:
+        self.snapshot = snapshot
+        self.next_offset = next_offset
+        self.timestamp = timestamp
+        self.tables = tables
+        self.partitions = partitions
+        self.waiting = waiting
+        self.notes = notes
+        self.unreadable = unreadable
+        self.missing = missing
+
+    def table(self, name: str) -> Table:
+        """One of the tables; empty when nothing of it was ever told."""
+        return self.tables.get(name, _NO_ITEMS)
+
+    @cached_property
+    def topics(self) -> Mapping[str, Item]:
+        """Topics by name, sorted."""
+        found = {item.facts["name"]: item for item in self.table("topics").values()}
+        return {name: found[name] for name in sorted(found)}
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """The name of a topic's id; None when there is no such topic."""
+        item = self.table("topics").get(topic_id)
+        return None if item is None else str(item.facts["name"])
+
+    def partitions_of(self, topic_id: str) -> Mapping[int, Item]:
+        """A topic's partitions by number, in no order."""
+        return self.partitions.get(topic_id, _NO_PARTITIONS)
+
+    def topic_facts(self, name: str) -> dict[str, Any] | None:
+        """A topic with its partitions and its own configuration, as JSON; None when there is none."""
+        item = self.topics.get(name)
+        if item is None:
+            return None
+        rows = self.partitions_of(item.facts["topicId"])
+        configs = self.table("configs").get(("topic", name))
+        return {
+            **item.facts,
+            "partitions": [rows[number].facts for number in sorted(rows)],
+            "configs": {} if configs is None else configs.facts["configs"],
+        }
+
+    def topic_timestamp(self, name: str) -> Timestamp:
+        """Of the newest record about a topic; -1 when there is none."""
+        item = self.topics[name]
+        rows = self.partitions_of(item.facts["topicId"])
+        configs = self.table("configs").get(("topic", name))
+        stamps = [item.timestamp, *(row.timestamp for row in rows.values())]
+        return max(stamps if configs is None else [*stamps, configs.timestamp])
+
+
+class ClusterReplay:
+    """The cluster of a source, followed while its log grows; safe from several threads."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+        self._lock = Lock()
+        self._log: PartitionLog | None = None
+        self._known: OrderedDict[Timestamp | None, tuple[int, ClusterImage]] = OrderedDict()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the source holds the metadata log."""
+        return bool(logs_of(self._source, CLUSTER_METADATA))
+
+    def image(self, until: Timestamp | None = None) -> ClusterImage:
+        """The cluster now, or by the records with timestamps up to a time.
+
+        Raises:
+            FileNotFoundError: the source has no metadata log.
+            OffsetOutOfRangeError: snapshots and log begin after that time.
+            OSError
+        """
+        logs = logs_of(self._source, CLUSTER_METADATA)
+        if not logs:
+            raise FileNotFoundError(f"there is no {CLUSTER_METADATA}")
+        with self._lock:
+            if logs[0] is not self._log:
+                self._log = logs[0]
+                self._known.clear()
+            view = logs[0].view()
+            known = self._known.get(until)
+            if known is not None and known[0] == view.rewrites:
+                image = known[1]
+                if image.next_offset == view.log_end_offset:
+                    return image
+                if view.log_start_offset <= image.next_offset < view.log_end_offset:
+                    return self._keep(until, view, _Replay(view, until).go_on(image))
+            return self._keep(until, view, _Replay(view, until).begin())
+
+    def _keep(self, until: Timestamp | None, view: LogView, image: ClusterImage) -> ClusterImage:
+        self._known[until] = view.rewrites, image
+        for instant in [each for each in self._known if each is not None][:-MOST_INSTANTS]:
+            del self._known[instant]
+        return image
+
+
+class _Snapshot(NamedTuple):
+    """A snapshot that was read; `is_whole`: nothing of it is missing."""
+
+    id: KRaftSnapshot
+    timestamp: Timestamp
+    changes: list[Change]
+    unreadable: list[Unreadable]
+    notes: list[str]
+    is_whole: bool
+
+
+class _Replay:
+    """One pass over a metadata log."""
+
+    def __init__(self, view: LogView, until: Timestamp | None) -> None:
+        self._view = view
+        self._until = until
+        self._unreadable: list[Unreadable] = []
+        self._timestamp: Timestamp = -1
+        self._waiting: list[Change] | None = None
+        self._snapshot: KRaftSnapshot | None = None
+        self._missing: Offset | None = None
+        self._tables = Tables({}, {})
+
+    def begin(self) -> ClusterImage:
+        """From the newest snapshot that counts."""
+        snapshot = self._newest_snapshot()
+        start = self._view.log_start_offset
+        if snapshot is not None:
+            self._snapshot = snapshot.id
+            self._timestamp = snapshot.timestamp
+            self._unreadable += snapshot.unreadable
+            for change in snapshot.changes:
+                self._tables.apply(*change)
+            self._tables.notes += snapshot.notes
+            start = snapshot.id.end_offset
+        elif start > 0:
+            if self._until is not None:
+                raise OffsetOutOfRangeError(
+                    f"the records of {self._view.name} begin with offset {start}, and no snapshot "
+                    "is as old as that time"
+                )
+            self._missing = start
+        return self._run(start)
+
+    def go_on(self, image: ClusterImage) -> ClusterImage:
+        """From an earlier image of the same log."""
+        self._snapshot, self._missing = image.snapshot, image.missing
+        self._timestamp = image.timestamp
+        self._unreadable += image.unreadable
+        self._waiting = None if image.waiting is None else list(image.waiting)
+        self._tables = Tables(image.tables, image.partitions, image.notes)
+        return self._run(image.next_offset)
+
+    def _run(self, start: Offset) -> ClusterImage:
+        view = self._view
+        records = replayed_records(view, start, view.log_end_offset, self._until)
+        for change in self._changes(records, self._unreadable, self._tables.notes):
+            self._timestamp = max(self._timestamp, change.timestamp)
+            self._take(change)
+        return ClusterImage(
+            snapshot=self._snapshot,
+            next_offset=view.log_end_offset,
+            timestamp=self._timestamp,
+            tables=self._tables.tables(),
+            partitions=self._tables.partitions(),
+            waiting=None if self._waiting is None else tuple(self._waiting),
+            notes=tuple(self._tables.notes),
+            unreadable=tuple(self._unreadable[:MOST_UNREADABLE]),
+            missing=self._missing,
+        )
+
+    def _take(self, change: Change) -> None:
+        """Apply a record, or keep it until its transaction ends."""
+        if change.kind == "BEGIN_TRANSACTION_RECORD":
+            self._waiting = []
+        elif change.kind == "ABORT_TRANSACTION_RECORD":
+            self._waiting = None
+        elif change.kind == "END_TRANSACTION_RECORD":
+            for each in self._waiting or ():
+                self._tables.apply(*each)
+            self._waiting = None
+        elif self._waiting is not None and change.kind not in _CONTROL_KINDS:
+            self._waiting.append(change)
+        else:
+            self._tables.apply(*change)
+
+    def _newest_snapshot(self) -> _Snapshot | None:
+        """The newest one that is whole; without any, the newest, unless the log holds everything."""
+        damaged_one = None
+        for snapshot_id in reversed(self._view.kraft_snapshots):
+            found = self._read_snapshot(snapshot_id)
+            if found is None or (self._until is not None and found.timestamp > self._until):
+                continue
+            if found.is_whole:
+                return found
+            self._note_damaged(found)
+            damaged_one = damaged_one or found
+        return damaged_one if self._view.log_start_offset > 0 else None
+
+    def _note_damaged(self, snapshot: _Snapshot) -> None:
+        name = kraft_checkpoint_name(*snapshot.id)
+        self._tables.notes.append(f"{name} is not whole; what is older counts, where there is any")
+
+    def _read_snapshot(self, snapshot_id: KRaftSnapshot) -> _Snapshot | None:
+        log = self._view.log
+        name = kraft_checkpoint_name(*snapshot_id)
+        path = f"{log.folder}/{name}" if log.folder else name
+        try:
+            file = log.root.open(path, fresh=True)
+        except (KafkaStorageError, OSError) as error:
+            self._tables.notes.append(f"{name}: {error}")
+            return None
+        with file:
+            items: list[Replayed] = []
+            for item in scan(file, 0, file.size(), path=path, budgets=log.budgets):
+                if isinstance(item, Damage):
+                    items.append(damaged(log.name, item))
+                else:
+                    items += records_of_run(item, log.budgets, log.name, path)
+        return self._snapshot_of(snapshot_id, items)
+
+    def _snapshot_of(self, snapshot_id: KRaftSnapshot, items: list[Replayed]) -> _Snapshot:
+        unreadable: list[Unreadable] = []
+        notes: list[str] = []
+        changes = list(self._changes(iter(items), unreadable, notes))
+        kinds = [change.kind for change in changes]
+        headers = [change for change in changes if change.kind == "SNAPSHOT_HEADER"]
+        timestamp = headers[0].facts["lastContainedLogTimestamp"] if headers else -1
+        is_whole = bool(headers) and kinds[-1] == "SNAPSHOT_FOOTER" and not unreadable
+        return _Snapshot(snapshot_id, timestamp, changes, unreadable, notes, is_whole)
+
+    def _changes(
+        self, records: Iterator[Replayed], unreadable: list[Unreadable], notes: list[str]
+    ) -> Iterator[Change]:
+        decoder = decoder_for(CLUSTER_METADATA)
+        assert decoder is not None
+        for record in records:
+            if isinstance(record, Unreadable):
+                unreadable.append(record)
+            elif isinstance(record, ReplayedControl):
+                yield from _control_change(record, notes)
+            else:
+                decoded = decoder.decode(record.key, record.value)
+                if decoded.value is None:
+                    note = decoded.value_note or "a record without a value"
+                    notes.append(f"offset {record.offset}: {note}")
+                    continue
+                yield Change(decoded.kind, decoded.value["data"], record.offset, record.timestamp)
+
+
+_CONTROL_KINDS = frozenset(kind.name for kind in _QUORUM)
+
+
+def _control_change(record: ReplayedControl, notes: list[str]) -> Iterator[Change]:
+    """What the quorum says of itself."""
+    kind = record.type
+    if kind not in (*_QUORUM, ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER):
+        return
+    assert kind is not None
+    try:
+        facts = parse_quorum_record(kind, record.value)
+    except InvalidRecordError as error:
+        notes.append(f"offset {record.offset}: {error}")
+        return
+    if kind is ControlRecordType.LEADER_CHANGE:
+        facts["epoch"] = record.epoch
+    yield Change(kind.name, facts, record.offset, record.timestamp)

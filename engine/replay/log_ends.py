@@ -1,0 +1,44 @@
+"""Where logs end, now or at a time, and how far behind that a group is.
+
+A broker tells clients the high watermark, which is the log end once all replicas in sync have it. Offline
+the log end is what is left to know: the checkpoint of high watermarks is up to five seconds old in a log dir
+that was copied from a running broker, and says less than the log itself.
+"""
+
+from __future__ import annotations
+
+from engine.log.log_directory import LogSource
+from engine.log.log_view import LogView
+from engine.units import Offset, Timestamp, TopicPartition
+
+NO_OFFSET = -1
+
+
+def end_offset(view: LogView, until: Timestamp | None = None) -> Offset:
+    """The log end, or the offset of the first record after a time. Raises OSError, UnsupportedCodecError."""
+    if until is None:
+        return view.log_end_offset
+    found = view.offset_for_time(until + 1)
+    return view.log_end_offset if found is None else found.offset
+
+
+class LogEnds:
+    """Log ends of a source's partitions by topic and partition; safe from several threads."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+
+    def end_of(self, topic: str, partition: int, until: Timestamp | None = None) -> Offset | None:
+        """Where a partition's log ends; None when the source does not hold it.
+
+        Raises OSError, UnsupportedCodecError.
+        """
+        log = self._source.partitions().get(str(TopicPartition(topic, partition)))
+        if log is None or log.topic_partition != (topic, partition):
+            return None
+        return end_offset(log.view(), until)
+
+
+def lag(committed: Offset | None, end: Offset | None) -> int | None:
+    """How many offsets lie between; None when one of them is not known. Below zero where the log was cut."""
+    return None if committed in (None, NO_OFFSET) or end is None else end - (committed or 0)

@@ -1,0 +1,329 @@
+"""Transactional ids as the transaction coordinator knows them, and the transactions that are open in the logs.
+
+A transaction is open in a partition until its end marker comes. The coordinator that will write it says so in
+`__transaction_state`: the transaction is Ongoing or about to end, and the partition is one of its own. An
+open transaction that no coordinator knows in this way hangs: nothing will end it, and read_committed
+consumers stay before it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import Any, NamedTuple
+
+from engine.errors import KafkaStorageError
+from engine.internal_topics.topics import TRANSACTION_STATE, decoder_for
+from engine.log import stable_offset
+from engine.log.log_directory import LogSource
+from engine.log.log_view import LogView
+from engine.log.transactions import OngoingTxn
+from engine.replay.groups import text_of
+from engine.replay.keyed_state import Entry, KeyedState, Owned
+from engine.replay.log_ends import end_offset
+from engine.replay.partition_records import Unreadable
+from engine.replay.topic_replay import TopicReplay
+from engine.units import Offset, Timestamp, TopicPartition
+
+STATES = {
+    0: "Empty",
+    1: "Ongoing",
+    2: "PrepareCommit",
+    3: "PrepareAbort",
+    4: "CompleteCommit",
+    5: "CompleteAbort",
+    6: "Dead",
+    7: "PrepareEpochFence",
+}
+"""Kafka's names of the states that records have as numbers."""
+NONE = -1
+MOST_TRANSACTIONS = 16384
+
+
+class Transaction(NamedTuple):
+    """A transactional id.
+
+    Attributes:
+        transactional_id: lone surrogates stand for bytes that are not UTF-8.
+        producer_id, producer_epoch: who holds the id; None when its record cannot be read.
+        previous_producer_id, next_producer_id: who held it, and who will; None: nobody.
+        state: one of STATES, or the number of one that is not known; None when its record cannot be read.
+        timeout_ms: after which the coordinator aborts.
+        partitions: that the transaction writes to and that have no end marker yet.
+        start_timestamp: None when there is no transaction.
+        update_timestamp: of the last change of state.
+        client_version: of the transaction protocol.
+        coordinator, record_offset, record_timestamp: its record in `__transaction_state`.
+        note: why the record cannot be read.
+    """
+
+    transactional_id: str
+    coordinator: int
+    record_offset: Offset
+    record_timestamp: Timestamp
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    previous_producer_id: int | None = None
+    next_producer_id: int | None = None
+    state: str | None = None
+    timeout_ms: int | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+    start_timestamp: Timestamp | None = None
+    update_timestamp: Timestamp | None = None
+    client_version: int | None = None
+    note: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "transactionalId": self.transactional_id,
+            "producerId": self.producer_id,
+            "producerEpoch": self.producer_epoch,
+            "previousProducerId": self.previous_producer_id,
+            "nextProducerId": self.next_producer_id,
+            "state": self.state,
+            "timeoutMs": self.timeout_ms,
+            "partitions": [
+                {"topic": each.topic, "partition": each.partition} for each in self.partitions
+            ],
+            "startTimestamp": self.start_timestamp,
+            "lastUpdateTimestamp": self.update_timestamp,
+            "clientTransactionVersion": self.client_version,
+            "coordinatorPartition": self.coordinator,
+            "recordOffset": self.record_offset,
+            "recordTimestamp": self.record_timestamp,
+            "note": self.note,
+        }
+
+
+class TransactionsImage:
+    """The transactional ids at one moment; safe from several threads.
+
+    Attributes:
+        until: the records with timestamps up to this count; None: all.
+    """
+
+    def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
+        self.until = until
+        self._states = states
+        self._lock = Lock()
+        self._built: OrderedDict[bytes, Transaction] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The transactional ids, sorted; lone surrogates stand for bytes that are not UTF-8."""
+        return tuple(sorted(text_of(owner) for owner in self._places))
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What gave no records."""
+        return tuple(each for state in self._states for each in state.unreadable)
+
+    def transaction(self, name: str) -> Transaction | None:
+        """The transactional id of a name; None when there is none."""
+        owner = name.encode("utf-8", "surrogateescape")
+        place = self._places.get(owner)
+        if place is None:
+            return None
+        with self._lock:
+            found = self._built.get(owner)
+            if found is None:
+                state = self._states[place]
+                entries = state.owners[owner]
+                found = _transaction(owner, entries, state.partition.partition)
+                self._built[owner] = found
+                while len(self._built) > MOST_TRANSACTIONS:
+                    self._built.popitem(last=False)
+            return found
+
+    def holder_of(self, producer_id: int) -> Transaction | None:
+        """The transactional id that a producer id belongs to, as far as the records still tell."""
+        name = self._holders.get(producer_id)
+        return None if name is None else self.transaction(name)
+
+    @cached_property
+    def _holders(self) -> Mapping[int, str]:
+        """Transactional ids by producer id; who holds it now comes before who did."""
+        now: dict[int, str] = {}
+        others: dict[int, str] = {}
+        for name in self.names:
+            found = self.transaction(name)
+            if found is None or found.producer_id is None:
+                continue
+            now[found.producer_id] = name
+            for other in (found.previous_producer_id, found.next_producer_id):
+                if other is not None:
+                    others[other] = name
+        return others | now
+
+    @cached_property
+    def _places(self) -> Mapping[bytes, int]:
+        """Which state an id is in; of several partitions with records of it, the newest one's."""
+        places: dict[bytes, int] = {}
+        for place, state in enumerate(self._states):
+            for owner in state.owners:
+                known = places.get(owner)
+                if known is None or _newest(state.owners[owner]).timestamp > (
+                    _newest(self._states[known].owners[owner]).timestamp
+                ):
+                    places[owner] = place
+        return places
+
+
+def _newest(entries: Owned) -> Entry:
+    return max(entries.values(), key=lambda entry: entry.offset)
+
+
+def _transaction(owner: bytes, entries: Owned, coordinator: int) -> Transaction:
+    """A transactional id from its record."""
+    decoder = decoder_for(TRANSACTION_STATE)
+    assert decoder is not None
+    key, entry = max(entries.items(), key=lambda item: item[1].offset)
+    found = Transaction(text_of(owner), coordinator, entry.offset, entry.timestamp)
+    decoded = decoder.decode(key, entry.value)
+    if decoded.key is None or decoded.value is None:
+        return found._replace(note=decoded.key_note or decoded.value_note or "not readable")
+    value = decoded.value["data"]
+    status = value["transactionStatus"]
+    return found._replace(
+        producer_id=value["producerId"],
+        producer_epoch=value["producerEpoch"],
+        previous_producer_id=_or_none(value.get("previousProducerId", NONE)),
+        next_producer_id=_or_none(value.get("nextProducerId", NONE)),
+        state=STATES.get(status, str(status)),
+        timeout_ms=value["transactionTimeoutMs"],
+        partitions=tuple(_partitions(value.get("transactionPartitions") or ())),
+        start_timestamp=_or_none(value["transactionStartTimestampMs"]),
+        update_timestamp=_or_none(value["transactionLastUpdateTimestampMs"]),
+        client_version=value.get("clientTransactionVersion", 0),
+    )
+
+
+def _partitions(topics: Sequence[dict[str, Any]]) -> Iterator[TopicPartition]:
+    for topic in topics:
+        for partition in topic["partitionIds"]:
+            yield TopicPartition(topic["topic"], partition)
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == NONE else number
+
+
+class TransactionsReplay:
+    """The transactional ids of a source, followed while their logs grow; safe from several threads."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._replay = TopicReplay(source, TRANSACTION_STATE, TransactionsImage)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the source holds a partition of the topic."""
+        return self._replay.exists
+
+    def image(self, until: Timestamp | None = None) -> TransactionsImage:
+        """The ids now, or by the records with timestamps up to a time. Raises LimitExceededError, OSError."""
+        return self._replay.image(until)
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has no end marker in a partition.
+
+    Attributes:
+        partition, producer_id, producer_epoch: whose.
+        first_offset: where it begins.
+        first_timestamp: of its first record; None when that cannot be read.
+        newest_timestamp: the largest of the partition's log.
+        transactional_id: None when `__transaction_state` does not tell.
+        coordinator_state: what the coordinator has for that id.
+        hangs: whether no coordinator will end it; None where the source does not hold the partitions of
+            `__transaction_state`, so that nobody can tell.
+        reason: why it hangs.
+    """
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    first_offset: Offset
+    first_timestamp: Timestamp | None
+    newest_timestamp: Timestamp | None
+    transactional_id: str | None
+    coordinator_state: str | None
+    hangs: bool | None
+    reason: str | None
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "producerId": self.producer_id,
+            "producerEpoch": self.producer_epoch,
+            "firstOffset": self.first_offset,
+            "firstTimestamp": self.first_timestamp,
+            "newestTimestamp": self.newest_timestamp,
+            "transactionalId": self.transactional_id,
+            "coordinatorState": self.coordinator_state,
+            "hangs": self.hangs,
+            "reason": self.reason,
+        }
+
+
+def open_transactions(
+    source: LogSource, image: TransactionsImage | None, until: Timestamp | None = None
+) -> Iterator[OpenTransaction]:
+    """The open transactions of all logs of a source, by topic, partition and offset.
+
+    Args:
+        source: where the logs are.
+        image: what the coordinators know; None when the source does not tell.
+        until: as the logs were before the first record after this time; None: now.
+
+    Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    """
+    logs = [log for name, log in source.partitions().items() if name == str(log.topic_partition)]
+    for log in sorted(logs, key=lambda log: log.topic_partition):
+        view = log.view()
+        for txn in _ongoing(view, until):
+            holder = None if image is None else image.holder_of(txn.producer_id)
+            reason = None if image is None else _why_it_hangs(view.partition, holder)
+            newest = view.max_timestamp
+            yield OpenTransaction(
+                view.partition, txn.producer_id, txn.producer_epoch, txn.first_offset,
+                _timestamp_at(view, txn.first_offset),
+                None if newest is None else newest.timestamp,
+                None if holder is None else holder.transactional_id,
+                None if holder is None else holder.state,
+                None if image is None else reason is not None,
+                reason,
+            )  # fmt: skip
+
+
+def _ongoing(view: LogView, until: Timestamp | None) -> tuple[OngoingTxn, ...]:
+    if until is None:
+        return view.open_transactions
+    return stable_offset.transaction_state(view, end_offset(view, until)).ongoing
+
+
+def _why_it_hangs(partition: TopicPartition, holder: Transaction | None) -> str | None:
+    """As kafka-transactions tells: the coordinator waits for markers of the partitions that it lists."""
+    if holder is None:
+        return "no transactional id of this source has this producer id"
+    if partition in holder.partitions:
+        return None
+    return f"the coordinator's transaction ({holder.state}) does not include this partition"
+
+
+def _timestamp_at(view: LogView, offset: Offset) -> Timestamp | None:
+    try:
+        found = view.record(offset)
+    except KafkaStorageError:
+        return None
+    if found is None:
+        return None
+    columns, place = found
+    return int(columns.timestamp[place])
