@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from engine.check.checkpoint_check import check_partition_checkpoints, check_quorum_state
+from engine.check.epoch_check import check_leader_epochs
 from engine.check.finding import Finding
 from engine.check.index_check import check_offset_index
+from engine.check.log_dir_files_check import check_log_dir_files
 from engine.check.partition_under_check import PartitionCheck, SegmentCheck
+from engine.check.snapshot_check import check_producer_snapshots
 from engine.check.time_index_check import check_time_index
+from engine.check.topic_id_check import check_topic_ids
+from engine.check.transaction_index_check import check_transaction_index
 from engine.log.log_directory import LogSource
 from engine.source_files import SourceRoot
 
 LogDirCheck: TypeAlias = Callable[[LogSource, SourceRoot], Iterator[Finding]]
 
 SEGMENT_CHECKS: tuple[SegmentCheck, ...] = (check_offset_index, check_time_index)
-PARTITION_CHECKS: tuple[PartitionCheck, ...] = ()
-LOG_DIR_CHECKS: tuple[LogDirCheck, ...] = ()
+PARTITION_CHECKS: tuple[PartitionCheck, ...] = (
+    check_transaction_index,
+    check_producer_snapshots,
+    check_leader_epochs,
+    check_partition_checkpoints,
+    check_quorum_state,
+)
+LOG_DIR_CHECKS: tuple[LogDirCheck, ...] = (check_log_dir_files, check_topic_ids)

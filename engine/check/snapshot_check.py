@@ -1,0 +1,311 @@
+"""Producer snapshots held to the batches below their offset, from which they could be made anew.
+
+A producer may be missing from a snapshot, since it expires; and a snapshot may know what compaction and
+retention took. So the two are compared only where the log cannot have lost anything.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.finding import Finding
+from engine.check.index_entries import has_clean_shutdown, is_served
+from engine.check.markers import MarkerReader, is_marker, steps
+from engine.check.partition_under_check import PartitionUnderCheck
+from engine.errors import DamagedFileError, SourceRefusedError
+from engine.file_names import producer_snapshot_name
+from engine.record.attributes import TRANSACTIONAL_MASK
+from engine.state.producer_snapshot import ENTRY, HEADER, ProducerSnapshot
+from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
+from engine.units import MAX_INT32, NO_TIMESTAMP, Offset
+
+Table: TypeAlias = npt.NDArray[Any]
+
+MOST_PRODUCERS = 200_000
+"""Producers that are followed at once: 100 MB."""
+
+
+def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
+    """What is wrong with a partition's producer snapshots."""
+    known: dict[Offset, list[ProducerStateEntry]] = {}
+    for offset in partition.view.listing.producer_snapshots:
+        name = producer_snapshot_name(offset)
+        try:
+            data = partition.read(name)
+            if data is not None:
+                known[offset] = ProducerSnapshot.parse(data, name)
+        except DamagedFileError as error:
+            yield partition.found(
+                "snapshot-unreadable",
+                name,
+                f"{error.reason}: a broker would use an older one",
+                position=error.position or 0,
+                expected=error.expected,
+                found=error.found,
+            )
+        except OSError as error:
+            if not isinstance(error, SourceRefusedError):
+                yield partition.found("file-unreadable", name, f"it cannot be read: {error}")
+    yield from _strays(partition)
+    replay = _Replay(partition)
+    for offset, now in replay.states(sorted(known)):
+        if now:
+            yield from _Comparison(partition, replay, offset).run(known[offset])
+        else:
+            name = producer_snapshot_name(offset)
+            yield partition.found("snapshot-not-compared", name, "the log has too many producers")
+    yield from _missing(partition, replay)
+
+
+def _strays(partition: PartitionUnderCheck) -> Iterator[Finding]:
+    """Snapshots that a broker deletes, as LogLoader does: those of no segment, but for one above all of them."""
+    if partition.is_live or not is_served(partition) or partition.view.log.only is not None:
+        return
+    bases = partition.view.base_offsets
+    snapshots = partition.view.listing.producer_snapshots
+    last_base = bases[-1] if bases else -1
+    strays = [
+        offset
+        for offset in snapshots
+        if offset > partition.log_end_offset
+        or (offset not in bases and (offset != snapshots[-1] or offset < last_base))
+    ]
+    if strays:
+        others = f", and {len(strays) - 1} more" if len(strays) > 1 else ""
+        yield partition.found(
+            "snapshot-stray",
+            producer_snapshot_name(strays[0]),
+            f"no segment begins at offset {strays[0]}, nor does the log end there{others}",
+            offsets=strays[:1000],
+        )
+
+
+def _missing(partition: PartitionUnderCheck, replay: _Replay) -> Iterator[Finding]:
+    """After a clean stop a broker takes a log without any snapshot for one without producers."""
+    if partition.view.listing.producer_snapshots or not replay.producers or not partition.segments:
+        return
+    active = partition.segments[-1]
+    if partition.is_live or not is_served(partition) or not has_clean_shutdown(active):
+        return
+    yield partition.found(
+        "snapshot-missing",
+        "",
+        f"{len(replay.producers)} producers wrote to the log, and no snapshot tells of them",
+        producers=len(replay.producers),
+    )
+
+
+class _Replay:
+    """What the log's batches tell of its producers, up to an offset.
+
+    Attributes:
+        producers: by id.
+        last_offsets: of the newest batch or marker of each.
+        gap_end: one past the largest offset so far that is not there, or below which nothing is known.
+    """
+
+    def __init__(self, partition: PartitionUnderCheck) -> None:
+        self.partition = partition
+        self.producers: dict[int, ProducerStateEntry] = {}
+        self.last_offsets: dict[int, Offset] = {}
+        self.shrunk: set[int] = set()
+        """Producers whose newest batch lost records, and with them perhaps its largest timestamp."""
+        self.gap_end: Offset = partition.segments[0].base_offset if partition.segments else 0
+        self._next: Offset = self.gap_end
+        self._is_full = False
+
+    def states(self, offsets: list[Offset]) -> Iterator[tuple[Offset, bool]]:
+        """Stop where the log has come up to each offset; False: there are too many producers by now."""
+        waiting = list(offsets)
+        for segment in self.partition.segments:
+            reader = MarkerReader(segment)
+            for rows in segment.chunks():
+                first = 0
+                while waiting and waiting[0] <= rows["base_offset"][-1]:
+                    stop = bisect_left(rows["base_offset"], waiting[0], first)
+                    self._take(rows[first:stop], reader)
+                    first = stop
+                    yield self._reached(waiting.pop(0))
+                self._take(rows[first:], reader)
+        while waiting:
+            yield self._reached(waiting.pop(0))
+
+    def _reached(self, offset: Offset) -> tuple[Offset, bool]:
+        if offset > self._next:
+            self.gap_end = offset
+        return offset, not self._is_full
+
+    def _take(self, rows: Table, reader: MarkerReader) -> None:
+        if not len(rows) or self._is_full:
+            return
+        self._note_gaps(rows)
+        ends = is_marker(rows)
+        for number in steps(rows, transactional=False):
+            row = rows[number]
+            producer = int(row["producer_id"])
+            entry = self.producers.get(producer)
+            if entry is None:
+                entry = self.producers[producer] = ProducerStateEntry(producer)
+            if ends[number]:
+                marker = reader.read(row)
+                if marker is None:
+                    continue
+                epoch = int(row["producer_epoch"])
+                entry.end_transaction(epoch, marker.coordinator_epoch, marker.timestamp)
+            else:
+                self._take_data(entry, row)
+            self.last_offsets[producer] = int(row["last_offset"])
+        if len(self.producers) > MOST_PRODUCERS:
+            self._is_full = True
+            self.producers.clear()
+            self.last_offsets.clear()
+
+    def _take_data(self, entry: ProducerStateEntry, row: np.void) -> None:
+        base, last = int(row["base_offset"]), int(row["last_offset"])
+        sequence = (int(row["base_sequence"]) + last - base) & MAX_INT32
+        batch = BatchMetadata(sequence, last, last - base, int(row["max_timestamp"]))
+        entry.add_batch(int(row["producer_epoch"]), batch)
+        if row["record_count"] <= last - base:
+            self.shrunk.add(entry.producer_id)
+        else:
+            self.shrunk.discard(entry.producer_id)
+            if row["attributes"] & TRANSACTIONAL_MASK and entry.current_txn_first_offset is None:
+                entry.current_txn_first_offset = base
+
+    def _note_gaps(self, rows: Table) -> None:
+        before = np.concatenate(([self._next], rows["last_offset"][:-1] + 1))
+        gaps = (rows["base_offset"] > before).nonzero()[0]
+        if len(gaps):
+            self.gap_end = max(self.gap_end, int(rows["base_offset"][gaps[-1]]))
+        self._next = max(self._next, int(rows["last_offset"].max()) + 1)
+
+
+class _Comparison:
+    """One snapshot against the replay up to its offset."""
+
+    def __init__(self, partition: PartitionUnderCheck, replay: _Replay, offset: Offset) -> None:
+        self.partition = partition
+        self.replay = replay
+        self.offset = offset
+        self.name = producer_snapshot_name(offset)
+
+    def run(self, entries: list[ProducerStateEntry]) -> Iterator[Finding]:
+        seen = set()
+        for slot, entry in enumerate(entries):
+            if entry.producer_id in seen:
+                yield self._found("snapshot-producer", slot, entry, "the producer is there twice")
+            seen.add(entry.producer_id)
+            transaction = self._transaction(entry)
+            if transaction:
+                yield self._found("snapshot-transactions", slot, entry, *transaction)
+            batch = self._batch(entry)
+            if batch:
+                yield self._found("snapshot-producer", slot, entry, *batch)
+        for producer, known in self.replay.producers.items():
+            first = known.current_txn_first_offset
+            if first is not None and producer not in seen and self._is_certain(producer):
+                yield self.partition.found(
+                    "snapshot-transactions",
+                    self.name,
+                    f"producer {producer} has a transaction open from offset {first} on, which the"
+                    " snapshot does not know",
+                    first_offset=first,
+                    next_offset=self.offset,
+                    producer=producer,
+                )
+
+    def _is_certain(self, producer: int) -> bool:
+        """Whether the log cannot have lost anything of the producer's since what is known of it."""
+        return self.replay.last_offsets.get(producer, -1) >= self.replay.gap_end
+
+    def _transaction(self, entry: ProducerStateEntry) -> tuple[str, object] | None:
+        """What contradicts the open transaction of an entry, and what the log says."""
+        first = entry.current_txn_first_offset
+        known = self.replay.producers.get(entry.producer_id)
+        actual = None if known is None else known.current_txn_first_offset
+        if first == actual:
+            return None
+        if first is not None and first >= self.offset:
+            return f"its transaction begins at {first}, not below the snapshot's offset", actual
+        if known is not None and self._is_certain(entry.producer_id):
+            if actual is None:
+                return f"its transaction of offset {first} has ended", None
+            if first is None:
+                return f"its transaction of offset {actual} has not ended", actual
+        if first is not None and self._is_there(first):
+            begins = "none is open" if actual is None else f"one begins at {actual}"
+            return f"no transaction of it begins at {first}; {begins}", actual
+        return None
+
+    def _batch(self, entry: ProducerStateEntry) -> tuple[str, object] | None:
+        """What contradicts the last batch of an entry, and what the log says."""
+        known = self.replay.producers.get(entry.producer_id)
+        last = entry.last_batch
+        if last is not None and last.last_offset >= self.offset:
+            return (
+                f"its last batch ends at {last.last_offset}, not below the snapshot's offset",
+                None,
+            )
+        if known is None:
+            if last is not None and self._is_there(last.last_offset):
+                return f"the batch with offset {last.last_offset} is another producer's", None
+            return None
+        if not self._is_certain(entry.producer_id):
+            same = known.last_batch is not None and last is not None
+            if same and last is not None and last.last_offset == known.last_data_offset:
+                return self._differs(entry, known)
+            if last is not None and self._is_there(last.last_offset):
+                return f"no batch of it ends at {last.last_offset}", known.last_data_offset
+            return None
+        return self._differs(entry, known)
+
+    def _differs(
+        self, entry: ProducerStateEntry, known: ProducerStateEntry
+    ) -> tuple[str, object] | None:
+        pairs = {
+            "producer epoch": (entry.producer_epoch, known.producer_epoch),
+            "last sequence": (entry.last_sequence, known.last_sequence),
+            "last offset": (entry.last_data_offset, known.last_data_offset),
+            "offset delta": (entry.last_offset_delta, known.last_offset_delta),
+        }
+        if entry.producer_id not in self.replay.shrunk and known.last_timestamp != NO_TIMESTAMP:
+            pairs["timestamp"] = (entry.last_timestamp, known.last_timestamp)
+        if min(entry.coordinator_epoch, known.coordinator_epoch) >= 0:
+            pairs["coordinator epoch"] = (entry.coordinator_epoch, known.coordinator_epoch)
+        for what, (stated, actual) in pairs.items():
+            if stated != actual:
+                return f"the {what} is {actual}, not {stated}", actual
+        return None
+
+    def _is_there(self, offset: Offset) -> bool:
+        """Whether a good batch of the log holds an offset."""
+        segment = self.partition.view.segment_for(offset)
+        if segment is None:
+            return False
+        try:
+            return segment.batch(offset) is not None
+        except (DamagedFileError, OSError):
+            return False
+
+    def _found(
+        self,
+        rule: str,
+        slot: int,
+        entry: ProducerStateEntry,
+        reason: str,
+        expected: object = None,
+    ) -> Finding:
+        return self.partition.found(
+            rule,
+            self.name,
+            f"producer {entry.producer_id}: {reason}",
+            position=HEADER.size + slot * ENTRY.size,
+            length=ENTRY.size,
+            expected=expected,
+            producer=entry.producer_id,
+        )
