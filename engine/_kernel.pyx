@@ -21,8 +21,8 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.record.batch_table import BATCH_DTYPE, BatchProblem
 from engine.record.columns import RECORD_DTYPE, Columns, describe
 from engine.kernel_python import lines as lines_in_python, read_record as read_record_in_python
+from engine.record.decoded_lines import decoded_lines
 from engine.record.framing import frame_error
-from engine.record.line_writer import KernelRows, LineWriter
 from engine.record.lines_result import NO_BOUND, LinesResult
 from engine.record.payload import inflate
 
@@ -593,9 +593,8 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     found = None
     state.open(buffer, table, first_row, last_row, start_position, budgets)
     if options.decoder is not None:
-        ahead = KernelRows(decode, buffer, table, last_row, start_position, budgets, enough)
-        return LineWriter(ahead, options, enough).lines(
-            first_row, last_row, fates, measure=measure, first_record=first_record)
+        return decoded_lines(decode, buffer, table, first_row, last_row, start_position=start_position, options=options,
+                             fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record)
     out.open(state, options, fates, measure, enough)
     if first_record < 0:
         first_record = 0

@@ -20,7 +20,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def object_json(decoded: JsonObject) -> bytes:
     """The text of a decoded key or value, safe to print."""
-    return hide(_encode(decoded)).encode()
+    text = _encode(decoded)
+    return text.encode() if text.isascii() and "\x7f" not in text else hide(text).encode()
 
 
 def internal_fields(

@@ -1,110 +1,31 @@
-"""Record lines of rows of a batch table, in Python.
-
-The reference for the compiled kernel, and what it leaves to Python: control records, and the topics whose
-records are decoded. The latter come from whichever kernel is in use, many batches at a time.
-"""
+"""Record lines of rows of a batch table, in Python: what the compiled kernel does, and its reference."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.budgets import Budgets
-from engine.coding.layout import Buffer
 from engine.record.attributes import (
     CONTROL_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
     timestamp_type_of,
 )
-from engine.record.batch_table import BatchProblem
-from engine.record.columns import Columns, read_headers
-from engine.record.decoding import Decoder, Row, Table
+from engine.record.columns import read_headers
+from engine.record.decoding import Decoder, Row
 from engine.record.lines_result import LinesResult
 from engine.record.record import Record
 from engine.record.record_line import Fate, LineOptions, record_line
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
 
-_LEAST_AHEAD = 64 * 1024
-_MOST_AHEAD = 1024 * 1024
-"""Bytes of records that are decoded together."""
-_TEXT_RATIO = 4
-"""A line takes some times the bytes of its record."""
-
-
-class Decode(Protocol):
-    """A kernel's `decode`."""
-
-    def __call__(
-        self,
-        buffer: Buffer,
-        table: Table,
-        first_row: int,
-        last_row: int,
-        *,
-        start_position: int,
-        budgets: Budgets,
-        enough: int,
-    ) -> Columns:
-        """Rows of a batch table to columns."""
-        ...
-
-
-class KernelRows:
-    """What Decoder is for LineWriter, with rows that a kernel has decoded ahead.
-
-    Attributes:
-        table: the batch table.
-        records, problems: of the row that was decoded last.
-    """
-
-    def __init__(
-        self, decode: Decode, buffer: Buffer, table: Table, last_row: int, start_position: int,
-        budgets: Budgets, enough: int,
-    ) -> None:  # fmt: skip
-        self.table = table
-        self.records: list[Row] = []
-        self.problems: list[BatchProblem] = []
-        self._decode = decode
-        self._buffer = buffer
-        self._last_row = last_row
-        self._start_position = start_position
-        self._budgets = budgets
-        self._ahead = min(max(enough // _TEXT_RATIO, _LEAST_AHEAD), _MOST_AHEAD)
-        self._columns: Columns | None = None
-        self._rows: list[Row] = []
-        self._ends: list[int] = []
-        self._first = 0
-
-    def decode(self, row: int) -> None:
-        """Make `records` and `problems` those of a row."""
-        columns = self._columns
-        if columns is None or not self._first <= row < columns.next_row:
-            columns = self._columns = self._decode(
-                self._buffer, self.table, row, self._last_row,
-                start_position=self._start_position, budgets=self._budgets, enough=self._ahead,
-            )  # fmt: skip
-            self._first = row
-            self._rows = columns.table.tolist()
-            counts = np.bincount(columns.row - row, minlength=columns.next_row - row)
-            self._ends = [0, *np.cumsum(counts).tolist()]
-        place = row - self._first
-        self.records = self._rows[self._ends[place] : self._ends[place + 1]]
-        self.problems = [problem for problem in columns.problems if problem.row == row]
-
-    def arena_of(self, row: int) -> memoryview:
-        """The bytes that the records of the row that was decoded last lie in."""
-        assert self._columns is not None
-        return self._columns.arena
-
 
 class LineWriter:
     """Record lines of rows, one row after the other."""
 
-    def __init__(self, decoder: Decoder | KernelRows, options: LineOptions, enough: int) -> None:
+    def __init__(self, decoder: Decoder, options: LineOptions, enough: int) -> None:
         self.decoder = decoder
         self.options = options
         self.enough = enough
@@ -137,9 +58,8 @@ class LineWriter:
         if self.size >= self.enough:
             self.next_record = first_record
             return False
-        if isinstance(self.decoder, Decoder):
-            self.decoder.records.clear()
-            self.decoder.arena.clear()
+        self.decoder.records.clear()
+        self.decoder.arena.clear()
         self.decoder.decode(row)
         arena = self.decoder.arena_of(row)
         for index in range(first_record, len(self.decoder.records)):

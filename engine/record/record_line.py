@@ -126,12 +126,17 @@ def record_line(
         if producer_id >= 0 and record.sequence >= 0:
             parts.append(b',"sequence":%d' % record.sequence)
         if is_transactional:
-            facts = (producer_id, producer_epoch, _FATE_JSON[Fate(fate)])
-            parts.append(b',"transaction":{"producerId":%d,"producerEpoch":%d%s}' % facts)
+            parts.append(transaction_json(producer_id, producer_epoch, fate))
     if record.offset < options.log_start_offset:
         parts.append(b',"belowLogStart":true')
     parts.append(b"}\n")
     return b"".join(parts)
+
+
+def transaction_json(producer_id: int, producer_epoch: int, fate: int) -> bytes:
+    """The transaction of a record, after a comma."""
+    facts = (producer_id, producer_epoch, _FATE_JSON[Fate(fate)])
+    return b',"transaction":{"producerId":%d,"producerEpoch":%d%s}' % facts
 
 
 def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes:
