@@ -15,7 +15,6 @@ from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:
     from engine.check.finding import Finding
-    from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import Event
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
