@@ -25,9 +25,11 @@ from engine.units import Offset, Position, TopicPartition
 Table: TypeAlias = npt.NDArray[Any]
 
 ROWS_PER_CHUNK = 65_536
-ROWS_KEPT = 500_000
-"""Rows of one partition that stay in memory: 40 MB."""
+ROWS_KEPT = 1_000_000
+"""Rows of one partition that stay in memory: 80 MB."""
 _READ = 1 << 20
+_OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
+"""A row as bytes: numpy copies a structure field by field, 20 times slower."""
 
 
 class SegmentUnderCheck:
@@ -89,18 +91,19 @@ class SegmentUnderCheck:
     def _walk(self, position: Position, end: Position) -> Iterator[Table]:
         file, size = self.segment.file, _READ
         largest = self.partition.view.log.budgets.batch_bytes
+        scratch = np.empty(ROWS_PER_CHUNK, BATCH_DTYPE)
         while position < end:
             buffer = file.read_at(position, min(size, end - position))
-            table = np.empty(ROWS_PER_CHUNK, BATCH_DTYPE)
-            rows, consumed, _ = kernel.walk(buffer, table, 0, position, False, largest=largest)
+            rows, consumed, _ = kernel.walk(buffer, scratch, 0, position, False, largest=largest)
             if not rows:
                 if len(buffer) >= min(largest, end - position):
                     return  # the file is another one by now
                 size *= 4
                 continue
             size = _READ
+            table = scratch.view(_OPAQUE)[:rows].copy().view(BATCH_DTYPE)
             table["crc_ok"] = 1
-            yield table[:rows]
+            yield table
             position += consumed
 
     def keep(self, tables: Sequence[Table]) -> None:
