@@ -46,6 +46,16 @@ def _rows(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row]:
             return
 
 
+def _is_padding(opened: SourceFile) -> bool:
+    """Whether there is nothing but zeros: a broker made the file and has put no entry into it yet."""
+    position = 0
+    while data := opened.read_at(position, _CHUNK_ENTRIES):
+        if any(data):
+            return False
+        position += len(data)
+    return True
+
+
 def _log_of(file: DumpFile) -> SourceFile | Fault:
     """The records that an index is of, or why they cannot be looked at."""
     try:
@@ -90,13 +100,15 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
     if isinstance(log, Fault):
         yield log
     end = 0 if isinstance(log, Fault) else log.size()
+    is_compared = not (isinstance(log, Fault) or _is_padding(opened))
     for row in _rows(opened, _OFFSETS):
         offset, position = base + row.fields[0], row.fields[1]
         if offset == base and row.slot:
             return  # what a crash, or a preallocated file, leaves behind the last entry
         if not _is_wanted(file, offset):
             continue
-        if not isinstance(log, Fault):
+        if is_compared:
+            assert not isinstance(log, Fault)
             found = _last_offset_at(log, position, end, options.max_message_size)
             if isinstance(found, str):
                 yield Fault("index_position", found, row.position, offset, position)
@@ -184,7 +196,9 @@ def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> It
         index = _index_of(file, base)
         if isinstance(index, Fault):
             yield index
-    cursor = None if isinstance(log, Fault) else BatchCursor(log, options.budgets)
+    cursor = None
+    if not (isinstance(log, Fault) or _is_padding(opened)):
+        cursor = BatchCursor(log, options.budgets)
     previous = NO_TIMESTAMP
     for row in _rows(opened, _TIMES):
         timestamp, offset = row.fields[0], base + row.fields[1]

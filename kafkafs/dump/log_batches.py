@@ -43,7 +43,9 @@ class Batches(NamedTuple):
 
     @property
     def end_position(self) -> Position:
-        """Where the last batch ends."""
+        """Where to go on: a length that leads behind the next good batch is wrong."""
+        if self.damage is not None:
+            return self.damage.position + self.damage.length
         return int(self.table["position"][-1]) + int(self.table["size"][-1])
 
 
@@ -74,8 +76,7 @@ def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets
     _, length, _, magic = HEAD.unpack_from(head)
     size = length + LOG_OVERHEAD
     whole = LOG_OVERHEAD < size <= min(budgets.batch_bytes, end - damage.position)
-    # A length that leads behind the next good batch is wrong: what it takes for its own is shown there.
-    if magic < 0 or not whole or size > damage.length:
+    if magic < 0 or not whole:
         return None
     data = file.read_at(damage.position, size)
     readable = np.zeros(1, BATCH_DTYPE)

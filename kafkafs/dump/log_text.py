@@ -104,6 +104,18 @@ class LogText:
         sentence = stop_sentence(damage, self.file.shown, end)
         self.report.complain(sentence, is_finding=is_finding)
 
+    def _note_bad(self, damage: Damage, size: int) -> None:
+        """A wrong checksum alone is said by the batch's own line."""
+        where = f"in {self.file.shown} at byte {damage.position}"
+        if damage.kind != "crc_mismatch":
+            self.report.complain(f"{damage.reason} {where}")
+        elif size > damage.length:
+            self.report.complain(
+                f"the batch states {size} bytes, the next one begins after {damage.length} {where}"
+            )
+        else:
+            self.report.findings += 1
+
     def _say_lost(self, position: int) -> None:
         """Between batches: DumpLogSegments takes all of the rest for invalid."""
         if self.lost:
@@ -124,11 +136,8 @@ class LogText:
             if not mask.all():
                 table, readable = batches.table[mask], batches.readable[mask]
                 batches = batches._replace(table=table, readable=readable)
-        if batches.damage is not None and batches.damage.kind != "crc_mismatch":
-            damage = batches.damage
-            self.report.complain(f"{damage.reason} in {self.file.shown} at byte {damage.position}")
-        elif batches.damage is not None:
-            self.report.findings += 1
+        if batches.damage is not None:
+            self._note_bad(batches.damage, int(batches.table["size"][0]))
         if not self.options.is_deep:
             text, _ = kernel.dump_rows(
                 batches.table, 0, len(batches.table), None, shape=DumpShape.BATCHES
