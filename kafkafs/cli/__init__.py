@@ -19,6 +19,7 @@ from kafkafs.cli.dumping import dump
 from kafkafs.cli.listing import ls, printable
 from kafkafs.cli.mounting import mount, mount_as_helper, umount
 from kafkafs.cli.offsets import offsets
+from kafkafs.cli.rebuilding import rebuild
 from kafkafs.cli.searching import grep
 
 EXIT_FINDINGS = 1
@@ -46,7 +47,7 @@ def cli() -> None:
     """
 
 
-for command in (mount, umount, ls, cat, cp, grep, offsets, dump, check):
+for command in (mount, umount, ls, cat, cp, grep, offsets, dump, check, rebuild):
     cli.add_command(command)
 
 

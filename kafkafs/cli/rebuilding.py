@@ -1,0 +1,278 @@
+"""`kafkafs rebuild`: a new log dir with the same offsets that a broker loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import click
+
+from kafkafs.cli.arguments import source_paths
+from kafkafs.cli.listing import printable
+
+if TYPE_CHECKING:
+    from engine.rebuild.options import Bound, RebuildOptions
+    from engine.rebuild.rebuilding import Rebuilt
+
+EXIT_FINDINGS = 1
+_MOST_SHOWN = 5
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE", required=False)
+@click.argument("target", metavar="TARGET", required=False)
+@click.option("--mode", type=click.Choice(["salvage", "broker"]), default="salvage",
+              show_default=True,
+              help="salvage: every good batch. broker: what a broker does when it starts.")  # fmt: skip
+@click.option("--from", "start", metavar="WHEN",
+              help="Only records from here on: an offset, an instant, or @MILLISECONDS.")  # fmt: skip
+@click.option("--to", "stop", metavar="WHEN", help="Only records before this: likewise.")
+@click.option("--whole-batches", is_flag=True,
+              help="With --from and --to: keep batches at the edges whole.")  # fmt: skip
+@click.option("--topic", "topics", multiple=True, metavar="PATTERN",
+              help="Only these topics, or folders; * and ? as in a shell. Repeatable.")  # fmt: skip
+@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
+@click.option("--topic-id", "topic_ids", multiple=True, metavar="TOPIC=ID",
+              help="Give a topic (by its new name) another id.")  # fmt: skip
+@click.option("--merge", multiple=True, metavar="OTHER",
+              help="Another replica's log dir: the best copy of each batch is taken. Repeatable.")  # fmt: skip
+@click.option("--deleted", is_flag=True, help="Bring back what .deleted files hold.")
+@click.option("--below-log-start", is_flag=True, help="Bring back records below the log start.")
+@click.option("--no-meta-properties", is_flag=True, help="Leave meta.properties out.")
+@click.option("--clean/--unclean", "clean", default=None,
+              help="With --mode broker: whether the last stop was a clean one.")  # fmt: skip
+@click.option(
+    "--owner", metavar="USER", help="Whose files they are; by default the source's, for root."
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing, say what would be.")
+@click.option("--verify", metavar="LOG-DIR", help="Hold a rebuilt log dir to its manifest instead.")
+@click.option("--json", "as_json", is_flag=True, help="The manifest, as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # noqa: ANN401
+    """Make a new log dir TARGET out of SOURCE, with the same offsets, that a broker loads.
+
+    \b
+    kafkafs rebuild /var/lib/kafka/data /var/lib/kafka/rebuilt --dry-run
+    kafkafs rebuild /var/lib/kafka/data /var/lib/kafka/rebuilt
+    kafkafs rebuild broker1/data rebuilt --merge broker2/data --merge broker3/data
+    kafkafs rebuild /var/lib/kafka/data cut --topic orders --from 2024-01-01T00:00:00Z --to 120000
+    kafkafs rebuild --verify /var/lib/kafka/rebuilt
+
+    SOURCE is never changed. TARGET is whole or not there: it is made beside its place, synced, read again,
+    then renamed. It must not exist, or be empty. kafkafs-rebuild.json in it says what it was made of.
+
+    Exit status: 0 all is there, 1 something is missing or was cut off (the table says what), 2 not done,
+    3 cannot read or write.
+    """
+    if given["verify"] is not None:
+        if source is not None:
+            raise click.UsageError("--verify takes no SOURCE and TARGET")
+        _verify(given["verify"], as_json=given["as_json"])
+        return
+    if source is None or (target is None and not given["dry_run"]):
+        raise click.UsageError("name a SOURCE and a TARGET (or --dry-run)")
+    _rebuild(source, None if given["dry_run"] else target, given)
+
+
+def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
+    from engine.rebuild.errors import RebuildRefusedError
+    from engine.rebuild.rebuilding import rebuild as run
+
+    options = _options(source, given)
+    try:
+        with _stoppable(), _Shown(quiet=given["quiet"]) as shown:
+            result = run(
+                source_paths((source,)),
+                target,
+                options,
+                merge=given["merge"],
+                advance=shown.advance,
+            )
+    except RebuildRefusedError as error:
+        raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
+    if given["as_json"]:
+        click.echo(json.dumps(result.manifest, indent=1))
+    else:
+        _print(result)
+    if result.lost_something:
+        raise click.exceptions.Exit(EXIT_FINDINGS)
+
+
+def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
+    from engine.checkpoint.base64_uuid import canonical_uuid
+    from engine.rebuild.options import Mode, RebuildOptions
+
+    topic_ids = _pairs("--topic-id", given["topic_ids"])
+    for name, value in topic_ids.items():
+        try:
+            topic_ids[name] = canonical_uuid(value)
+        except ValueError as error:
+            raise click.UsageError(f"--topic-id {name}: {error}") from None
+    return RebuildOptions(
+        mode=Mode(given["mode"]),
+        topics=given["topics"],
+        renames=_pairs("--rename", given["renames"]),
+        topic_ids=topic_ids,
+        start=_bound("--from", given["start"]),
+        stop=_bound("--to", given["stop"]),
+        whole_batches=given["whole_batches"],
+        deleted=given["deleted"],
+        below_log_start=given["below_log_start"],
+        meta_properties=not given["no_meta_properties"],
+        clean=given["clean"],
+        owner=_owner(given["owner"], source),
+    )
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new) or old in pairs:
+            raise click.UsageError(f"{option} {text!r}: write NAME=VALUE, each name once")
+        pairs[old] = new
+    return pairs
+
+
+def _bound(option: str, text: str | None) -> Bound | None:
+    from engine.rebuild.options import Bound
+    from kafkafs.tree.path_names import parse_instant, parse_offset
+
+    if text is None:
+        return None
+    offset = parse_offset(text)
+    if offset is not None:
+        return Bound(offset=offset)
+    digits = text.removeprefix("@")
+    is_number = digits != text and digits.isascii() and digits.isdigit() and len(digits) < 19
+    instant = int(digits) if is_number else parse_instant(text)
+    if instant is None:
+        raise click.UsageError(
+            f"{option} {text!r}: write an offset, an instant like 2024-01-01T10:30:00Z,"
+            " or @MILLISECONDS"
+        )
+    return Bound(timestamp=instant)
+
+
+def _owner(name: str | None, source: str) -> tuple[int, int] | None:
+    """Who is to own the files: whom the operator named, or, for root, whoever owns the source."""
+    if name is not None:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            raise click.UsageError(f"--owner {name}: there is no such user") from None
+        return entry.pw_uid, entry.pw_gid
+    if os.geteuid() != 0:
+        return None
+    try:
+        status = os.stat(source_paths((source,))[0])
+    except OSError:
+        return None
+    return status.st_uid, status.st_gid
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Clean up on SIGTERM and SIGHUP as on an interrupt."""
+
+    def stop(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+class _Shown:
+    """A progress line for each thing that is done, one after the other."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._what = ""
+        self._line: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def advance(self, what: str, count: int) -> None:
+        """Count bytes that were read, written or verified."""
+        from kafkafs.cli.progress import Progress
+
+        if what != self._what:
+            self.__exit__()
+            self._what, self._line = what, Progress(what, quiet=self._quiet)
+        self._line.advance(count)
+
+    def __exit__(self, *_: object) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.__exit__(None, None, None)
+
+
+def _print(result: Rebuilt) -> None:
+    """A line for each partition, what it lacks, and what is left out."""
+    done = "would be" if result.target is None else "is"
+    for report in result.partitions:
+        start, end = report["logStartOffset"], report["logEndOffset"]
+        line = f"{report['partition']}: offsets {start} to {end}"
+        if "records" in report:
+            line += (
+                f", {report['records']} records in {report['batches']} batches,"
+                f" {report['bytes']} bytes"
+            )
+        else:
+            line += f", before {report['logEndOffsetBefore']}"
+        click.echo(printable(line))
+        for sentence in _losses(report):
+            click.echo(printable(f"  {sentence}"))
+    for each in result.left_out[:_MOST_SHOWN]:
+        click.echo(printable(f"left out: {each.path}: {each.reason}"))
+    if len(result.left_out) > _MOST_SHOWN:
+        click.echo(f"left out: {len(result.left_out) - _MOST_SHOWN} more, see --json")
+    if result.target is not None:
+        click.echo(f"{printable(result.target)} {done} whole, synced and verified")
+
+
+def _losses(report: dict[str, Any]) -> Iterator[str]:
+    missing = report.get("missing", [])
+    for gap in missing[:_MOST_SHOWN]:
+        yield f"missing: offsets {gap['first_offset']} to {gap['next_offset'] - 1}"
+    if report.get("missingCount", 0) > _MOST_SHOWN:
+        yield f"missing: {report['missingCount'] - _MOST_SHOWN} more ranges, see --json"
+    dropped = [each for each in report.get("dropped", []) if each["isLoss"]]
+    for each in dropped[:_MOST_SHOWN]:
+        yield (
+            f"dropped: {each['file']} at byte {each['position']}, {each['size']} bytes:"
+            f" {each['kind']}, {each['reason']}"
+        )
+    if len(dropped) > _MOST_SHOWN:
+        yield f"dropped: {len(dropped) - _MOST_SHOWN} more places, see --json"
+    for name in report.get("removed", [])[:_MOST_SHOWN]:
+        yield f"removed: {name}"
+    for each in report.get("changed", [])[:_MOST_SHOWN]:
+        yield f"cut: {each['file']} from {each['size']} to {each['sizeAfter']} bytes"
+    yield from report["notes"]
+
+
+def _verify(log_dir: str, *, as_json: bool) -> None:
+    from engine.rebuild.manifest import compare, read_manifest
+
+    found = list(compare(log_dir, read_manifest(log_dir)))
+    for each in found:
+        if as_json:
+            click.echo(json.dumps(each._asdict()))
+        else:
+            click.echo(printable(f"{each.path}: {each.reason}"))
+    if found:
+        raise click.exceptions.Exit(EXIT_FINDINGS)
+    if not as_json:
+        click.echo(printable(f"{log_dir} is as it was made"))
