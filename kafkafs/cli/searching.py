@@ -73,7 +73,8 @@ def grep(
 
     PATH is a partition, or in it records, committed, one of their files, offset/RANGE or
     time/PERIOD; or time/PERIOD for all partitions. PATTERN is a Python regular expression on the
-    stored bytes. Damaged places are reported on standard error and skipped.
+    stored bytes; in Kafka's internal topics, such as __consumer_offsets, on the JSON that keys and
+    values decode to (--values base64 keeps to the bytes). Damaged places are reported on standard error and skipped.
     """
     try:
         query = Query.compile(

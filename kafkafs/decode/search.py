@@ -2,6 +2,7 @@
 
 A pattern with a literal part is looked for in the raw bytes of whole batches first (memmem, without the
 interpreter), and only batches that hold it are taken apart. A pattern without one is tried on every record.
+In an internal topic whose keys and values are decoded it is tried on their text as the record line has it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import MiB
+from engine.internal_topics.decoded_record import TopicDecoder
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
+from engine.record.attributes import CONTROL_MASK
+from engine.record.internal_fields import internal_texts
 from kafkafs.decode.error_line import QUIET_KINDS, damage_facts, problem_facts
 
 DamageFacts: TypeAlias = dict[str, Any]
@@ -73,6 +77,14 @@ def required_literal(pattern: bytes) -> bytes:
     return best
 
 
+class Decoding(NamedTuple):
+    """How the records of an internal topic are searched: by what a decoder makes of them, but for the
+    control records in the rows `controls` of their batch table."""
+
+    decoder: TopicDecoder
+    controls: frozenset[int]
+
+
 class Match(NamedTuple):
     """Records of a batch that match: their lines, and how many they are."""
 
@@ -100,7 +112,8 @@ def search(
                 on_damage(damage_facts(item))
             continue
         on_bytes(int(item.table["size"].sum()))
-        hits = hits_of(item, query)
+        decoding = None if options.decoder is None else Decoding(options.decoder, controls(item))
+        hits = hits_of(item, query, is_decoded=decoding is not None)
         if not hits.any():
             continue
         fates = view.fates(segment, item)
@@ -110,7 +123,7 @@ def search(
                 for problem in columns.problems:
                     row = item.table[problem.row]
                     on_damage(problem_facts(problem, row, segment.path))
-                for row, offsets in matching_rows(columns, query):
+                for row, offsets in matching_rows(columns, query, decoding):
                     yield from lines_at(item, row, offsets, options, fates)
                 first = columns.next_row
 
@@ -122,9 +135,16 @@ def decoded(run: BatchRun, first: int, last: int) -> kernel.Columns:
     )
 
 
-def hits_of(run: BatchRun, query: Query) -> npt.NDArray[np.uint8]:
-    """Not zero for the batches of a run that may hold a match."""
-    if not query.needle:
+def controls(run: BatchRun) -> frozenset[int]:
+    """The rows of a run that hold control records."""
+    table = run.table
+    marked = (table["magic"] == 2) & (table["attributes"] & CONTROL_MASK != 0)
+    return frozenset(np.flatnonzero(marked).tolist())
+
+
+def hits_of(run: BatchRun, query: Query, *, is_decoded: bool = False) -> npt.NDArray[np.uint8]:
+    """Not zero for the batches of a run that may hold a match; what is decoded may hold any."""
+    if not query.needle or is_decoded:
         return np.ones(len(run.table), dtype=np.uint8)
     return kernel.contains(
         run.buffer, run.table, 0, len(run.table), query.needle, start_position=run.start_position
@@ -137,9 +157,14 @@ def spans(hits: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def matching_rows(columns: kernel.Columns, query: Query) -> Iterator[tuple[int, set[int]]]:
+def matching_rows(
+    columns: kernel.Columns, query: Query, decoding: Decoding | None = None
+) -> Iterator[tuple[int, set[int]]]:
     """Batches with matching records: the row, and the offsets of the records."""
-    matching = matching_records(columns, query)
+    if decoding is None:
+        matching = matching_records(columns, query)
+    else:
+        matching = matching_decoded(columns, query, decoding)
     rows, offsets = columns.row[matching].tolist(), columns.offset[matching].tolist()
     for row, group in groupby(zip(rows, offsets, strict=True), key=itemgetter(0)):
         yield row, {offset for _row, offset in group}
@@ -203,5 +228,21 @@ def matching_records(columns: kernel.Columns, query: Query) -> list[int]:
                 for header in columns.headers(i)
             )
         if hit:
+            found.append(i)
+    return found
+
+
+def matching_decoded(columns: kernel.Columns, query: Query, decoding: Decoding) -> list[int]:
+    """As `matching_records`, in what keys and values say; of control records in their bytes."""
+    search_in = query.pattern.search
+    found = []
+    for i, row in enumerate(columns.row.tolist()):
+        key, value = columns.key(i), columns.value(i)
+        if row not in decoding.controls:
+            key, value = internal_texts(decoding.decoder, key, value)
+        texts = [value if "value" in query.fields else None, key if "key" in query.fields else None]
+        if "headers" in query.fields:
+            texts += [text for header in columns.headers(i) for text in (header.key, header.value)]
+        if any(text is not None and search_in(text) for text in texts):
             found.append(i)
     return found
