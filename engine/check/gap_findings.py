@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from engine.check.batch_order import Gap, Gaps
 from engine.check.finding import Finding
 from engine.check.gaps import Evidence, Verdict, classify, without
+from engine.check.key_evidence import first_repeated_key
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules import Severity
 from engine.units import Offset
@@ -22,6 +23,7 @@ def gap_findings(
     evidence: Evidence,
 ) -> Iterator[Finding]:
     """What the gaps of each segment are; `gaps` by the segment's place in the log."""
+    _look_at_keys(under, gaps, evidence)
     for place, found in gaps.items():
         segment = under.segments[place]
         normal: dict[Verdict, list[Gap]] = defaultdict(list)
@@ -38,6 +40,18 @@ def gap_findings(
             more = 0
         if more > 0:
             yield _more(segment, found, more)
+
+
+def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence: Evidence) -> None:
+    """Where only the topic's policy says that compaction took something, ask the keys."""
+    unsure = [
+        gap.first_offset
+        for found in gaps.values()
+        for gap in found.kept
+        if classify(gap, evidence)[:2] == ("gap-compaction", False)
+    ]
+    if unsure:
+        evidence.repeated = first_repeated_key(under.view, max(unsure))
 
 
 def _lost(segment: SegmentUnderCheck, gap: Gap, verdict: Verdict) -> Finding:

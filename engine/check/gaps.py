@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.check.batch_order import Gap
+from engine.check.key_evidence import Repeated
 from engine.check.producer_check import SequenceBreak
 from engine.units import Offset
 
@@ -31,6 +32,7 @@ class Evidence:
             records than offsets, or with a delete horizon; -1 for none.
         keyless: offset of the first data record without a key, which compaction removes.
         breaks: where producers' sequences do not follow.
+        repeated: the first key that stands twice, which compaction would not have left below a gap.
     """
 
     topic: str
@@ -40,6 +42,7 @@ class Evidence:
     marked_to: Offset = -1
     keyless: Offset | None = None
     breaks: Sequence[SequenceBreak] = field(default_factory=tuple)
+    repeated: Repeated | None = None
 
     @property
     def is_compacted(self) -> bool:
@@ -83,7 +86,7 @@ def classify(gap: Gap, evidence: Evidence) -> Verdict:
         )
         return Verdict("gap-loss", True, why)
     if evidence.policy is not None:
-        return Verdict("gap-loss", True, "the topic is not compacted")
+        return Verdict("gap-loss", False, "the topic is not compacted")
     if keyless is not None:
         why = f"a topic with records without keys, as at offset {keyless}, is not compacted"
         return Verdict("gap-loss", False, why)
@@ -96,6 +99,13 @@ def _compaction(gap: Gap, evidence: Evidence) -> Verdict:
         return Verdict("gap-compaction", True, why)
     if evidence.marked_to > gap.first_offset:
         return Verdict("gap-compaction", True, "batches behind it were compacted too")
+    repeated = evidence.repeated
+    if repeated is not None and repeated.again < gap.first_offset:
+        why = (
+            f"the key at offset {repeated.first} comes again at offset {repeated.again},"
+            " so compaction did not come this far"
+        )
+        return Verdict("gap-unexplained", False, why)
     return Verdict("gap-compaction", False, "the topic is compacted")
 
 
