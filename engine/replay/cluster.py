@@ -17,7 +17,6 @@ from engine.errors import InvalidRecordError, KafkaStorageError, OffsetOutOfRang
 from engine.file_names import kraft_checkpoint_name
 from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
 from engine.log.folder_listing import KRaftSnapshot
-from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.scan import Damage, scan
@@ -32,7 +31,7 @@ from engine.replay.partition_records import (
     records_of_run,
     replayed_records,
 )
-from engine.replay.topic_replay import logs_of
+from engine.replay.topic_replay import InternalLogs
 from engine.units import Offset, Timestamp
 
 _QUORUM = (
@@ -54,11 +53,12 @@ class Change(NamedTuple):
 
 
 class ClusterImage:
-    """The cluster after the records below `next_offset`. Never changed: what follows makes another.
+    """The cluster after the records below `next_offset` that count. Never changed: what follows makes another.
 
     Attributes:
         snapshot: the snapshot that it began with; None: the log's beginning.
-        next_offset: the first offset that is not in it.
+        next_offset: where the log ended.
+        newest_offset: of the newest record that is in it, -1 when there is none.
         timestamp: of the newest record in it, -1 when there is none.
         tables: what there is, see engine.replay.cluster_tables.TABLES.
         partitions: by topic id and number.
@@ -73,6 +73,7 @@ class ClusterImage:
         *,
         snapshot: KRaftSnapshot | None,
         next_offset: Offset,
+        newest_offset: Offset,
         timestamp: Timestamp,
         tables: Mapping[str, Table],
         partitions: Mapping[str, Mapping[int, Item]],
@@ -83,6 +84,7 @@ class ClusterImage:
     ) -> None:
         self.snapshot = snapshot
         self.next_offset = next_offset
+        self.newest_offset = newest_offset
         self.timestamp = timestamp
         self.tables = tables
         self.partitions = partitions
@@ -135,8 +137,8 @@ class ClusterImage:
 class ClusterReplay:
     """The cluster of a source, followed while its log grows; safe from several threads."""
 
-    def __init__(self, source: LogSource) -> None:
-        self._source = source
+    def __init__(self, logs: InternalLogs) -> None:
+        self._logs = logs
         self._lock = Lock()
         self._log: PartitionLog | None = None
         self._known: OrderedDict[Timestamp | None, tuple[int, ClusterImage]] = OrderedDict()
@@ -144,7 +146,7 @@ class ClusterReplay:
     @property
     def exists(self) -> bool:
         """Whether the source holds the metadata log."""
-        return bool(logs_of(self._source, CLUSTER_METADATA))
+        return bool(self._logs.of(CLUSTER_METADATA))
 
     def image(self, until: Timestamp | None = None) -> ClusterImage:
         """The cluster now, or by the records with timestamps up to a time.
@@ -154,7 +156,7 @@ class ClusterReplay:
             OffsetOutOfRangeError: snapshots and log begin after that time.
             OSError
         """
-        logs = logs_of(self._source, CLUSTER_METADATA)
+        logs = self._logs.of(CLUSTER_METADATA)
         if not logs:
             raise FileNotFoundError(f"there is no {CLUSTER_METADATA}")
         with self._lock:
@@ -197,6 +199,7 @@ class _Replay:
         self._until = until
         self._unreadable: list[Unreadable] = []
         self._timestamp: Timestamp = -1
+        self._newest_offset: Offset = -1
         self._waiting: list[Change] | None = None
         self._snapshot: KRaftSnapshot | None = None
         self._missing: Offset | None = None
@@ -209,6 +212,7 @@ class _Replay:
         if snapshot is not None:
             self._snapshot = snapshot.id
             self._timestamp = snapshot.timestamp
+            self._newest_offset = snapshot.id.end_offset - 1
             self._unreadable += snapshot.unreadable
             for change in snapshot.changes:
                 self._tables.apply(*change)
@@ -227,6 +231,7 @@ class _Replay:
         """From an earlier image of the same log."""
         self._snapshot, self._missing = image.snapshot, image.missing
         self._timestamp = image.timestamp
+        self._newest_offset = image.newest_offset
         self._unreadable += image.unreadable
         self._waiting = None if image.waiting is None else list(image.waiting)
         self._tables = Tables(image.tables, image.partitions, image.notes)
@@ -237,10 +242,12 @@ class _Replay:
         records = replayed_records(view, start, view.log_end_offset, self._until)
         for change in self._changes(records, self._unreadable, self._tables.notes):
             self._timestamp = max(self._timestamp, change.timestamp)
+            self._newest_offset = change.offset
             self._take(change)
         return ClusterImage(
             snapshot=self._snapshot,
             next_offset=view.log_end_offset,
+            newest_offset=self._newest_offset,
             timestamp=self._timestamp,
             tables=self._tables.tables(),
             partitions=self._tables.partitions(),

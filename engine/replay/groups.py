@@ -8,11 +8,10 @@ from functools import cached_property
 from threading import Lock
 
 from engine.internal_topics.topics import CONSUMER_OFFSETS, decoder_for
-from engine.log.log_directory import LogSource
 from engine.replay.group import Group, build_group
 from engine.replay.keyed_state import KeyedState, Owned, owner_of
 from engine.replay.partition_records import Unreadable
-from engine.replay.topic_replay import TopicReplay
+from engine.replay.topic_replay import InternalLogs, TopicReplay
 from engine.units import Timestamp
 
 MOST_GROUPS = 4096
@@ -118,8 +117,8 @@ class GroupsImage:
 class GroupsReplay:
     """The groups of a source, followed while their logs grow; safe from several threads."""
 
-    def __init__(self, source: LogSource) -> None:
-        self._replay = TopicReplay(source, CONSUMER_OFFSETS, GroupsImage)
+    def __init__(self, logs: InternalLogs) -> None:
+        self._replay = TopicReplay(logs, CONSUMER_OFFSETS, GroupsImage)
 
     @property
     def exists(self) -> bool:

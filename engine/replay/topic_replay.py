@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
+from engine.internal_topics.topics import decoder_for
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.keyed_state import MOST_INSTANTS, KeyedReplay, KeyedState
@@ -19,18 +20,18 @@ class TopicReplay(Generic[Image]):
     """A topic of a source; safe from several threads.
 
     Args:
-        source: where its partitions are looked for, again whenever somebody asks.
+        logs: where its partitions are looked for, again whenever somebody asks.
         topic: which.
         make: an image of the partitions' states, and the time up to which records count.
     """
 
     def __init__(
         self,
-        source: LogSource,
+        logs: InternalLogs,
         topic: str,
         make: Callable[[Sequence[KeyedState], Timestamp | None], Image],
     ) -> None:
-        self._source = source
+        self._logs = logs
         self._topic = topic
         self._make = make
         self._lock = Lock()
@@ -40,7 +41,7 @@ class TopicReplay(Generic[Image]):
     @property
     def exists(self) -> bool:
         """Whether the source holds a partition of the topic."""
-        return bool(logs_of(self._source, self._topic))
+        return bool(self._logs.of(self._topic))
 
     def image(self, until: Timestamp | None = None) -> Image:
         """The image now, or by the records with timestamps up to a time; the same while nothing changes.
@@ -60,20 +61,39 @@ class TopicReplay(Generic[Image]):
 
     def _followed(self) -> list[KeyedReplay]:
         """The partitions that are there now."""
-        logs = logs_of(self._source, self._topic)
+        logs = self._logs.of(self._topic)
         with self._lock:
             self._replays = {log: self._replays.get(log) or KeyedReplay(log) for log in logs}
             return list(self._replays.values())
 
 
-def logs_of(source: LogSource, topic: str) -> list[PartitionLog]:
-    """The partitions of a topic in a source, by number: logs proper, no second copies."""
-    found = [
-        log
-        for name, log in source.partitions().items()
-        if log.topic_partition.topic == topic and name == str(log.topic_partition)
-    ]
-    return sorted(found, key=lambda log: log.topic_partition.partition)
+class InternalLogs:
+    """The partitions of a source's internal topics; safe from several threads."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+        self._known: tuple[object, Mapping[str, Sequence[PartitionLog]]] = None, {}
+
+    def of(self, topic: str) -> Sequence[PartitionLog]:
+        """Those of a topic, by number: logs proper, no second copies."""
+        logs = self._source.partitions()
+        seen, found = self._known
+        if seen is not logs:
+            found = sorted_out(logs)
+            self._known = logs, found
+        return found.get(topic, ())
+
+
+def sorted_out(logs: Mapping[str, PartitionLog]) -> Mapping[str, Sequence[PartitionLog]]:
+    """The partitions of topics that have a decoder, by topic and number."""
+    found: dict[str, list[PartitionLog]] = {}
+    for name, log in logs.items():
+        topic = log.topic_partition.topic
+        if decoder_for(topic) is not None and name == str(log.topic_partition):
+            found.setdefault(topic, []).append(log)
+    for partitions in found.values():
+        partitions.sort(key=lambda log: log.topic_partition.partition)
+    return found
 
 
 def _is_same(known: Sequence[KeyedState], states: Sequence[KeyedState]) -> bool:

@@ -24,7 +24,7 @@ from engine.replay.groups import text_of
 from engine.replay.keyed_state import Entry, KeyedState, Owned
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Unreadable
-from engine.replay.topic_replay import TopicReplay
+from engine.replay.topic_replay import InternalLogs, TopicReplay
 from engine.units import Offset, Timestamp, TopicPartition
 
 STATES = {
@@ -217,8 +217,8 @@ def _or_none(number: int) -> int | None:
 class TransactionsReplay:
     """The transactional ids of a source, followed while their logs grow; safe from several threads."""
 
-    def __init__(self, source: LogSource) -> None:
-        self._replay = TopicReplay(source, TRANSACTION_STATE, TransactionsImage)
+    def __init__(self, logs: InternalLogs) -> None:
+        self._replay = TopicReplay(logs, TRANSACTION_STATE, TransactionsImage)
 
     @property
     def exists(self) -> bool:

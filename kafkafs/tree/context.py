@@ -8,8 +8,10 @@ from typing import Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.log_directory import LogSource
+from engine.replay.source_state import SourceState
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
+from kafkafs.tree.documents import Slots
 from kafkafs.tree.owner import Owner
 from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
@@ -64,6 +66,8 @@ class Context:
         self.chunks = ChunkCache(budgets.cached_bytes - share)
         self.streams = Streams(self.chunks, budgets)
         self.memo = Memo(_MADE_SHARE)
+        self.state = SourceState(source)
+        self.slots = Slots()
 
     @property
     def budgets(self) -> Budgets:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
+from kafkafs.tree.internal_state import NAMES, has_state, state_folder
 from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, Numbered, entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
 from kafkafs.tree.partition import Partition
@@ -23,6 +24,7 @@ _OWN = (
     (STATUS, Kind.DIRECTORY),
     ("state", Kind.DIRECTORY),
     ("time", Kind.DIRECTORY),
+    *((name, Kind.DIRECTORY) for name in NAMES),
 )
 
 
@@ -120,11 +122,16 @@ class RootFolder(Directory):
                 return RootStateFolder(name, context)
             case "time":
                 return RootTimeFolder(name, context, self.partitions)
+        folder = state_folder(name, context, name)
+        if folder is not None:
+            return folder
         raise NotFound(name)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
         for index, (name, kind) in enumerate(_OWN):
+            if name in NAMES and not has_state(self._context, name):
+                continue
             if FIRST_COOKIE + index > after:
                 yield entry(self, name, kind, FIRST_COOKIE + index)
         for slot, name in self.partitions.behind(max(after - len(_OWN), 0)):

@@ -2,7 +2,8 @@
 
 Nothing is listed in `/time/`: a tool that walks the whole mount would else read everything twice. In a
 period there is a folder for each partition that has records in it; the metadata log of a KRaft cluster is
-left out, because a broker cannot begin in the middle of it.
+left out, because a broker cannot begin in the middle of it. Groups, transactions and the cluster as of the
+period's end are there by look-up, and not listed: what is listed is copied as a log dir.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol
 from engine.errors import KafkaStorageError
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
+from kafkafs.tree.internal_state import as_of, state_folder
 from kafkafs.tree.listing import entry
 from kafkafs.tree.log_slices import SliceFolder
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
@@ -86,6 +88,9 @@ class RootPeriodFolder(Directory):
         """See Directory."""
         folder = self._folder(name)
         if folder is None:
+            state = state_folder(self.child(name), self._context, name, as_of(self._period))
+            if state is not None:
+                return state
             raise NotFound(self.child(name), "no records in this period")
         return folder
 

@@ -1,0 +1,135 @@
+"""What a source's internal topics say of groups, transactions and the cluster, joined with its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any, NamedTuple
+
+from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
+from engine.replay.cluster import ClusterReplay
+from engine.replay.group import CommittedOffset, Group, Member
+from engine.replay.groups import GroupsReplay
+from engine.replay.log_ends import LogEnds, lag
+from engine.replay.topic_replay import InternalLogs
+from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
+from engine.units import Offset, Timestamp
+
+
+class GroupRow(NamedTuple):
+    """A partition that a group has to do with, as kafka-consumer-groups describes it.
+
+    Attributes:
+        topic: its name, or its id where no name is known for that.
+        committed: None when the group has not committed an offset for it.
+        log_end: None when the source does not hold the partition.
+        member: who has the partition; None: nobody.
+    """
+
+    topic: str
+    partition: int
+    committed: CommittedOffset | None
+    log_end: Offset | None
+    member: Member | None
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets between; None when one of the two is not known."""
+        return lag(None if self.committed is None else self.committed.offset, self.log_end)
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        offset, member = self.committed, self.member
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "currentOffset": None if offset is None else offset.offset,
+            "logEndOffset": self.log_end,
+            "lag": self.lag,
+            "leaderEpoch": None if offset is None else offset.leader_epoch,
+            "metadata": None if offset is None else offset.metadata,
+            "commitTimestamp": None if offset is None else offset.commit_timestamp,
+            "memberId": None if member is None else member.member_id,
+            "clientHost": None if member is None else member.client_host,
+            "clientId": None if member is None else member.client_id,
+        }
+
+
+class SourceState:
+    """Groups, transactions and the cluster of a source; safe from several threads.
+
+    Attributes:
+        logs: the partitions of the internal topics.
+        groups, transactions, cluster: each followed while its logs grow.
+        ends: where the logs end.
+    """
+
+    def __init__(self, source: LogSource) -> None:
+        self.logs = InternalLogs(source)
+        self.groups = GroupsReplay(self.logs)
+        self.transactions = TransactionsReplay(self.logs)
+        self.cluster = ClusterReplay(self.logs)
+        self.ends = LogEnds(source)
+        self._source = source
+        self._lock = Lock()
+        self._seen: object = None
+        self._ids: dict[PartitionLog, str | None] = {}
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """The topic of an id: by the cluster's metadata, else by the folders' partition.metadata."""
+        name = None
+        if self.cluster.exists:
+            name = self.cluster.image().topic_name(topic_id)
+        return self._name_by_folder(topic_id) if name is None else name
+
+    def rows(self, group: Group, until: Timestamp | None = None) -> list[GroupRow]:
+        """The partitions that members have, by member, and then those with nothing but an offset.
+
+        Members with the most partitions come first. Raises OSError, UnsupportedCodecError.
+        """
+        taken: set[tuple[str, int]] = set()
+        rows: list[GroupRow] = []
+        members = [(member, sorted(self._assigned(member))) for member in group.members]
+        for member, assigned in sorted(members, key=lambda item: -len(item[1])):
+            for topic, partition in assigned:
+                taken.add((topic, partition))
+                rows.append(self._row(group, topic, partition, member, until))
+        for topic, partition in group.offsets:
+            if (topic, partition) not in taken:
+                rows.append(self._row(group, topic, partition, None, until))
+        return rows
+
+    def open_transactions(self, until: Timestamp | None = None) -> Iterator[OpenTransaction]:
+        """The open transactions of all logs, and which of them hang. Raises OSError, LimitExceededError."""
+        image = self.transactions.image(until) if self.transactions.exists else None
+        return open_transactions(self._source, image, until)
+
+    def _assigned(self, member: Member) -> Iterator[tuple[str, int]]:
+        for each in member.assignment:
+            topic = each.topic
+            if topic is None:
+                assert each.topic_id is not None
+                topic = self.topic_name(each.topic_id) or each.topic_id
+            for partition in each.partitions:
+                yield topic, partition
+
+    def _row(
+        self, group: Group, topic: str, partition: int, member: Member | None,
+        until: Timestamp | None,
+    ) -> GroupRow:  # fmt: skip
+        end = self.ends.end_of(topic, partition, until)
+        return GroupRow(topic, partition, group.offsets.get((topic, partition)), end, member)
+
+    def _name_by_folder(self, topic_id: str) -> str | None:
+        """The topic whose folders have the id; each folder is asked once."""
+        with self._lock:
+            logs = self._source.partitions()
+            if logs is not self._seen:
+                self._ids = {
+                    log: self._ids[log] if log in self._ids else log.view().topic_id
+                    for log in logs.values()
+                }
+                self._seen = logs
+            found = [log for log, known in self._ids.items() if known == topic_id]
+        return found[0].topic_partition.topic if found else None

@@ -1,0 +1,173 @@
+"""Folders of small JSON files whose names come out of records."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.units import Timestamp
+from kafkafs.decode.error_line import plain_json
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.escaped_names import escaped, name_of
+from kafkafs.tree.json_text import cleaned, pretty_json
+from kafkafs.tree.listing import NameSlots, entry
+from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node, mtime_of
+from kafkafs.tree.path_names import instant_name
+from kafkafs.tree.plain_files import BytesFile
+
+if TYPE_CHECKING:
+    from kafkafs.tree.context import Context
+
+MOST_FOLDERS = 4096
+
+
+class Document(NamedTuple):
+    """A file: what it says, and when that was so; -1: not known."""
+
+    facts: Any
+    timestamp: Timestamp
+
+
+class Slots:
+    """The cookies of folders' listings, by path; those asked for longest ago are forgotten."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slots: OrderedDict[str, NameSlots] = OrderedDict()
+
+    def of(self, path: str) -> NameSlots:
+        """Those of a folder."""
+        with self._lock:
+            found = self._slots.get(path)
+            if found is None:
+                found = self._slots[path] = NameSlots()
+                if len(self._slots) > MOST_FOLDERS:
+                    self._slots.popitem(last=False)
+            self._slots.move_to_end(path)
+            return found
+
+
+class StateDirectory(Directory):
+    """A folder of what was replayed; anything in it may need the replay first."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, path: str, context: Context) -> None:
+        super().__init__(path)
+        self.context = context
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
+    def attrs(self) -> Attrs:
+        """See Node."""
+        context = self.context
+        return context.root_owner().directory(self.path, context.ttl(context.is_live))
+
+    def file(self, name: str, document: Document) -> BytesFile:
+        """A file of this folder."""
+        context = self.context
+        owner = context.root_owner()
+        known = document.timestamp >= 0
+        mtime_ns = mtime_of(document.timestamp) if known else owner.mtime_ns
+        return BytesFile(
+            self.child(name), pretty_json(document.facts), owner,
+            mtime_ns=mtime_ns, ttl=context.ttl(context.is_live),
+        )  # fmt: skip
+
+
+class Documents(StateDirectory):
+    """A folder of files with names out of records.
+
+    Args:
+        names: all there are now, in the order of the listing.
+        find: the file of a name; None when there is none.
+        error: what is damaged in all this, for the folder's extended attribute; empty: nothing.
+    """
+
+    __slots__ = ("_error", "_find", "_names")
+
+    def __init__(
+        self,
+        path: str,
+        context: Context,
+        names: Callable[[], Sequence[str]],
+        find: Callable[[str], Document | None],
+        error: Callable[[], Sequence[object]] = tuple,
+    ) -> None:
+        super().__init__(path, context)
+        self._names = names
+        self._find = find
+        self._error = error
+
+    def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
+        return damage_xattrs(self._error())
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        plain = name_of(name, self._names())
+        document = None if plain is None else self._find(plain)
+        if document is None:
+            raise NotFound(self.child(name))
+        return self.file(name, document)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        names = [escaped(name) for name in self._names()]
+        for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
+            yield entry(self, name, Kind.FILE, cookie)
+
+
+class Folders(StateDirectory):
+    """A folder of folders with names that are always the same, and perhaps files beside them."""
+
+    __slots__ = ("_files", "_folders")
+
+    def __init__(
+        self,
+        path: str,
+        context: Context,
+        folders: Mapping[str, Callable[[str], Directory]],
+        files: Mapping[str, Callable[[], Document]],
+    ) -> None:
+        super().__init__(path, context)
+        self._folders = folders
+        self._files = files
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        if name in self._folders:
+            return self._folders[name](self.child(name))
+        if name in self._files:
+            return self.file(name, self._files[name]())
+        raise NotFound(self.child(name))
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        names = [(name, Kind.FILE) for name in self._files]
+        names += [(name, Kind.DIRECTORY) for name in self._folders]
+        yield from self.context.slots.of(self.path).entries(self, names, after)
+
+
+def damage_xattrs(damage: Sequence[object]) -> dict[str, bytes]:
+    """The extended attribute that tells what is damaged."""
+    if not damage:
+        return {}
+    facts = {"damagedPlaces": len(damage), "first": cleaned(damage[0])}
+    return {"user.kafka.error": plain_json(facts)}
+
+
+def with_times(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same facts, each timestamp in milliseconds followed by the time that it is."""
+    found: dict[str, Any] = {}
+    for name, value in facts.items():
+        found[name] = value
+        if name.endswith("imestamp") and isinstance(value, int):
+            shown = name[: -len("timestamp")] + ("Time" if name[-9] == "T" else "time")
+            found[shown] = instant_name(value) if value >= 0 else None
+    return found

@@ -1,0 +1,118 @@
+"""`/groups/<group>/`: a group, and a file for each partition that it committed an offset for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.replay.group import CommittedOffset, Group
+from engine.replay.groups import GroupsImage
+from engine.replay.log_ends import lag
+from engine.units import Timestamp
+from kafkafs.tree.documents import Document, StateDirectory, damage_xattrs, with_times
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.escaped_names import escaped, name_of
+from kafkafs.tree.listing import entry
+from kafkafs.tree.node import Directory, Entry, Kind, Node
+
+if TYPE_CHECKING:
+    from kafkafs.tree.context import Context
+
+GROUP = "group.json"
+MOST_SHOWN = 100
+
+
+class GroupsFolder(StateDirectory):
+    """`/groups/`: now, or by the records with timestamps up to a time."""
+
+    __slots__ = ("_until",)
+
+    def __init__(self, path: str, context: Context, until: Timestamp | None) -> None:
+        super().__init__(path, context)
+        self._until = until
+
+    def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
+        return damage_xattrs([each.facts() for each in self._image().unreadable])
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        image = self._image()
+        plain = name_of(name, image.names)
+        group = None if plain is None else image.group(plain)
+        if group is None:
+            raise NotFound(self.child(name), "no such group")
+        return GroupFolder(self.child(name), self.context, group, image, self._until)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        names = [escaped(name) for name in self._image().names]
+        for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
+            yield entry(self, name, Kind.DIRECTORY, cookie)
+
+    def _image(self) -> GroupsImage:
+        return self.context.state.groups.image(self._until)
+
+
+class GroupFolder(StateDirectory):
+    """`/groups/<group>/`."""
+
+    __slots__ = ("_group", "_image", "_until")
+
+    def __init__(
+        self, path: str, context: Context, group: Group, image: GroupsImage,
+        until: Timestamp | None,
+    ) -> None:  # fmt: skip
+        super().__init__(path, context)
+        self._group = group
+        self._image = image
+        self._until = until
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        if name == GROUP:
+            return self.file(name, self._about())
+        plain = name_of(name, self._offsets())
+        offset = None if plain is None else self._offsets().get(plain)
+        if offset is None:
+            raise NotFound(self.child(name), "no offset was committed for it")
+        return self.file(name, self._document(offset))
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        names = [GROUP, *map(escaped, self._offsets())]
+        for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
+            yield entry(self, name, Kind.FILE, cookie)
+
+    def _offsets(self) -> Mapping[str, CommittedOffset]:
+        return {
+            f"{topic}-{partition}": offset
+            for (topic, partition), offset in self._group.offsets.items()
+        }
+
+    def _about(self) -> Document:
+        group = self._group
+        place = f"__consumer_offsets-{group.coordinator}"
+        facts = with_times(group.facts())
+        damage = [each.facts() for each in self._image.unreadable if each.partition == place]
+        return Document(facts | damaged(damage), group.timestamp)
+
+    def _document(self, offset: CommittedOffset) -> Document:
+        end = self.context.state.ends.end_of(offset.topic, offset.partition, self._until)
+        facts: dict[str, Any] = {
+            "group": self._group.group_id,
+            **with_times(offset.facts()),
+            "logEndOffset": end,
+            "lag": lag(offset.offset, end),
+        }
+        return Document(facts, offset.record_timestamp)
+
+
+def damaged(damage: Sequence[Any]) -> dict[str, Any]:
+    """Places that gave no records, as a fact of the file whose records may have been there."""
+    return {"damage": list(damage[:MOST_SHOWN])} if damage else {}
+
+
+def groups_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
+    """`/groups/`, now or as of a time."""
+    return GroupsFolder(path, context, until)
