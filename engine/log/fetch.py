@@ -61,7 +61,7 @@ def read_up_to(
     if start_offset == bound.offset:
         return FetchedRecords(bound, NO_RECORDS)
     if start_offset > bound.offset:
-        return FetchedRecords(view.offset_metadata(start_offset), NO_RECORDS)
+        return FetchedRecords(offset_metadata(view, start_offset), NO_RECORDS)
     for segment in view.segments_from(start_offset):
         fetched = segment.read(
             start_offset,
@@ -71,7 +71,23 @@ def read_up_to(
         )
         if fetched is not None:
             return fetched
-    return FetchedRecords(view.offset_metadata(view.log_end_offset), NO_RECORDS)
+    return FetchedRecords(offset_metadata(view, view.log_end_offset), NO_RECORDS)
+
+
+def offset_metadata(view: LogView, offset: Offset) -> LogOffsetMetadata:
+    """An offset with its segment and position; at the log end, where the next batch will be.
+
+    In a gap it is where the batch after the gap starts.
+    """
+    if offset < view.log_end_offset:
+        for segment in view.segments_from(offset):
+            found = segment.locate(offset)
+            if found is not None:
+                return LogOffsetMetadata(offset, segment.base_offset, found.position)
+    active = view.active_segment
+    if active is None:
+        return LogOffsetMetadata(offset)
+    return LogOffsetMetadata(offset, active.base_offset, active.end)
 
 
 def _max_position(segment: LogSegment, bound: LogOffsetMetadata) -> Position | None:

@@ -24,7 +24,7 @@ from engine.folder_entries import SourceEntry
 from engine.log import stable_offset
 from engine.log.batch_search import check_gap
 from engine.log.decode_errors import decode_error
-from engine.log.fetch import FetchIsolation, read_up_to, upper_bound
+from engine.log.fetch import FetchIsolation, offset_metadata, read_up_to, upper_bound
 from engine.log.fetched_records import FetchedRecords
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
 from engine.log.log_segment import LogSegment
@@ -40,7 +40,6 @@ from engine.units import (
     MAX_INT64,
     NO_TIMESTAMP,
     FoundTimestamp,
-    LogOffsetMetadata,
     Offset,
     Position,
     Timestamp,
@@ -365,23 +364,31 @@ class LogView:
             start_offset: by default the log start; may lie below it, since records there can still be on disk.
             stop_offset: by default the log end.
         """
-        start = self.log_start_offset if start_offset is None else start_offset
-        stop = self.log_end_offset if stop_offset is None else stop_offset
         expected: Offset | None = None
-        for segment in self.segments_from(start):
-            if segment.base_offset >= stop > start:
-                return
-            if start >= stop:
-                return
-            part = self._extent(segment, start, stop)
-            last = part.stop
-            if stop >= self.log_end_offset and segment is self._active:
-                last = max(last, segment.tail_end)
+        for segment, part in self.extents(start_offset, stop_offset):
             smallest = max(part.next_offset, expected or 0)
-            for item in segment.scan(part.start, last, next_offset=smallest):
+            for item in segment.scan(part.start, part.stop, next_offset=smallest):
                 if isinstance(item, BatchRun):
                     expected = item.next_offset
                 yield segment, item
+
+    def extents(
+        self, start_offset: Offset | None = None, stop_offset: Offset | None = None
+    ) -> Iterator[tuple[LogSegment, Extent]]:
+        """The parts of the segments that `runs` reads for these offsets, in log order.
+
+        Args:
+            start_offset, stop_offset: as for `runs`.
+        """
+        start = self.log_start_offset if start_offset is None else start_offset
+        stop = self.log_end_offset if stop_offset is None else stop_offset
+        for segment in self.segments_from(start):
+            if start >= stop or segment.base_offset >= stop:
+                return
+            part = self._extent(segment, start, stop)
+            if stop >= self.log_end_offset and segment is self._active:
+                part = part._replace(stop=max(part.stop, segment.tail_end))
+            yield segment, part
 
     # Look-ups by time
 
@@ -461,24 +468,8 @@ class LogView:
             raise OffsetOutOfRangeError(
                 f"offset {start_offset} is below the log start {self.log_start_offset} of {self.name}"
             )
-        bound = self.offset_metadata(upper_bound(self, isolation))
+        bound = offset_metadata(self, upper_bound(self, isolation))
         return read_up_to(self, start_offset, max_size, bound, at_least_one=at_least_one)
-
-    def offset_metadata(self, offset: Offset) -> LogOffsetMetadata:
-        """An offset with its segment and position; at the log end, where the next batch will be.
-
-        In a gap it is where the batch after the gap starts.
-        """
-        active = self._active
-        found = None
-        if offset < self.log_end_offset:
-            for segment in self.segments_from(offset):
-                found = segment.locate(offset)
-                if found is not None:
-                    return LogOffsetMetadata(offset, segment.base_offset, found.position)
-        if active is None:
-            return LogOffsetMetadata(offset)
-        return LogOffsetMetadata(offset, active.base_offset, active.end)
 
     def read_side_file(self, name: str) -> bytes:
         """A checkpoint, snapshot or the like of the partition's folder, whole.
