@@ -17,6 +17,7 @@ from engine.errors import InvalidRecordError, KafkaStorageError, OffsetOutOfRang
 from engine.file_names import kraft_checkpoint_name
 from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
 from engine.log.folder_listing import KRaftSnapshot
+from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.scan import Damage, scan
@@ -137,8 +138,8 @@ class ClusterImage:
 class ClusterReplay:
     """The cluster of a source, followed while its log grows; safe from several threads."""
 
-    def __init__(self, logs: InternalLogs) -> None:
-        self._logs = logs
+    def __init__(self, source: LogSource) -> None:
+        self._logs = InternalLogs(source)
         self._lock = Lock()
         self._log: PartitionLog | None = None
         self._known: OrderedDict[Timestamp | None, tuple[int, ClusterImage]] = OrderedDict()

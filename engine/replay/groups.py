@@ -8,6 +8,7 @@ from functools import cached_property
 from threading import Lock
 
 from engine.internal_topics.topics import CONSUMER_OFFSETS, decoder_for
+from engine.log.log_directory import LogSource
 from engine.replay.group import Group, build_group
 from engine.replay.keyed_state import KeyedState, Owned, owner_of
 from engine.replay.partition_records import Unreadable
@@ -117,8 +118,8 @@ class GroupsImage:
 class GroupsReplay:
     """The groups of a source, followed while their logs grow; safe from several threads."""
 
-    def __init__(self, logs: InternalLogs) -> None:
-        self._replay = TopicReplay(logs, CONSUMER_OFFSETS, GroupsImage)
+    def __init__(self, source: LogSource) -> None:
+        self._replay = TopicReplay(InternalLogs(source), CONSUMER_OFFSETS, GroupsImage)
 
     @property
     def exists(self) -> bool:

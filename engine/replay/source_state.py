@@ -67,9 +67,9 @@ class SourceState:
 
     def __init__(self, source: LogSource) -> None:
         self.logs = InternalLogs(source)
-        self.groups = GroupsReplay(self.logs)
-        self.transactions = TransactionsReplay(self.logs)
-        self.cluster = ClusterReplay(self.logs)
+        self.groups = GroupsReplay(source)
+        self.transactions = TransactionsReplay(source)
+        self.cluster = ClusterReplay(source)
         self.ends = LogEnds(source)
         self._source = source
         self._lock = Lock()

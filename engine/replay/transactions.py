@@ -217,8 +217,8 @@ def _or_none(number: int) -> int | None:
 class TransactionsReplay:
     """The transactional ids of a source, followed while their logs grow; safe from several threads."""
 
-    def __init__(self, logs: InternalLogs) -> None:
-        self._replay = TopicReplay(logs, TRANSACTION_STATE, TransactionsImage)
+    def __init__(self, source: LogSource) -> None:
+        self._replay = TopicReplay(InternalLogs(source), TRANSACTION_STATE, TransactionsImage)
 
     @property
     def exists(self) -> bool:

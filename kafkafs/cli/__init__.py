@@ -16,11 +16,14 @@ from kafkafs import __version__
 from kafkafs.cli.checking import check
 from kafkafs.cli.copying import cat, cp
 from kafkafs.cli.dumping import dump
+from kafkafs.cli.groups import groups
 from kafkafs.cli.listing import ls, printable
 from kafkafs.cli.mounting import mount, mount_as_helper, umount
 from kafkafs.cli.offsets import offsets
 from kafkafs.cli.rebuilding import rebuild
 from kafkafs.cli.searching import grep
+from kafkafs.cli.topics import topics
+from kafkafs.cli.transactions import transactions
 
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
@@ -47,7 +50,21 @@ def cli() -> None:
     """
 
 
-for command in (mount, umount, ls, cat, cp, grep, offsets, dump, check, rebuild):
+for command in (
+    mount,
+    umount,
+    ls,
+    cat,
+    cp,
+    grep,
+    offsets,
+    dump,
+    check,
+    rebuild,
+    groups,
+    topics,
+    transactions,
+):
     cli.add_command(command)
 
 

@@ -1,0 +1,150 @@
+"""`kafkafs groups`: what kafka-consumer-groups describes, without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.table import instant_option, print_json, print_table, warn
+
+if TYPE_CHECKING:
+    from engine.replay.group import Group, Member
+    from engine.replay.groups import GroupsImage
+    from engine.replay.source_state import SourceState
+
+FINDINGS = 1
+_HINT = "a log dir that holds partitions of the topic is needed"
+_OFFSETS = (
+    "GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST",
+    "CLIENT-ID",
+)  # fmt: skip
+_MEMBERS = (
+    "GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "EPOCH",
+    "ASSIGNMENT",
+)  # fmt: skip
+_STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS", "COORDINATOR")
+
+
+@click.command()
+@one_source_argument
+@click.argument("names", metavar="[GROUP]...", nargs=-1)
+@click.option("--list", "form", flag_value="list", help="Only the groups' names.")
+@click.option("--offsets", "form", flag_value="offsets", default="offsets",
+              help="Committed offsets and lag; this is the default.")  # fmt: skip
+@click.option("--members", "form", flag_value="members", help="The groups' members.")
+@click.option("--state", "form", flag_value="state", help="One line for each group.")
+@click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_json: bool) -> None:
+    """Describe consumer, share and streams groups from __consumer_offsets.
+
+    \b
+    kafkafs groups /var/lib/kafka/data
+    kafkafs groups /var/lib/kafka/data billing --members
+    kafkafs groups /var/lib/kafka/data --state --at 2024-01-01T10:30:00Z
+    kafkafs groups /disk1/kafka,/disk2/kafka billing --json
+
+    The log end is that of the partition's log in the source; - where the source does not hold it. A
+    partition that a member has is told with the member. Exit status 1: damage was found, or a group that
+    was asked for is not there.
+    """
+    from engine.errors import SourceError
+    from engine.replay.source_state import SourceState
+
+    until = instant_option(at)
+    with open_log_source((source,)) as logs:
+        state = SourceState(logs)
+        if not state.groups.exists:
+            raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
+        image = state.groups.image(until)
+        is_missing = _report_missing(image, names)
+        chosen = [group for name in names or image.names if (group := image.group(name))]
+        show = {"list": _list, "offsets": _offsets, "members": _members, "state": _state}[form]
+        show(state, chosen, until, as_json=as_json)
+        notes = [f"{group.group_id}: {note}" for group in chosen for note in group.notes]
+        notes += [f"{name} has records in several partitions" for name in image.doubled]
+        if warn(image.unreadable, notes) or is_missing:
+            click.get_current_context().exit(FINDINGS)
+
+
+def _report_missing(image: GroupsImage, names: Iterable[str]) -> bool:
+    missing = [name for name in names if image.group(name) is None]
+    for name in missing:
+        click.echo(f"kafkafs: there is no group {name!r}", err=True)
+    return bool(missing)
+
+
+def _list(_: SourceState, found: Sequence[Group], __: int | None, *, as_json: bool) -> None:
+    from kafkafs.cli.listing import printable
+
+    for group in found:
+        if as_json:
+            print_json({"group": _text(group.group_id), "type": group.kind, "state": group.state})
+        else:
+            click.echo(printable(group.group_id))
+
+
+def _offsets(
+    state: SourceState, found: Sequence[Group], until: int | None, *, as_json: bool
+) -> None:
+    for group in found:
+        rows = state.rows(group, until)
+        if as_json:
+            for row in rows:
+                print_json({"group": _text(group.group_id), **row.facts()})
+        elif rows:
+            facts = [row.facts() for row in rows]
+            keys = (
+                "topic", "partition", "currentOffset", "logEndOffset", "lag", "memberId",
+                "clientHost", "clientId",
+            )  # fmt: skip
+            print_table(_OFFSETS, ([group.group_id, *(row[key] for key in keys)] for row in facts))
+            click.echo()
+
+
+def _members(state: SourceState, found: Sequence[Group], _: int | None, *, as_json: bool) -> None:
+    for group in found:
+        if as_json:
+            for member in group.members:
+                print_json({"group": _text(group.group_id), **member.facts()})
+        elif group.members:
+            print_table(_MEMBERS, (_member_row(state, group, each) for each in group.members))
+            click.echo()
+
+
+def _member_row(state: SourceState, group: Group, member: Member) -> list[Any]:
+    parts = []
+    for each in member.assignment:
+        topic = each.topic or state.topic_name(each.topic_id or "") or each.topic_id
+        parts.append(f"{topic}({','.join(map(str, sorted(each.partitions)))})")
+    count = sum(len(each.partitions) for each in member.assignment)
+    return [
+        group.group_id, member.member_id, member.instance_id, member.client_host, member.client_id,
+        count, member.epoch, ",".join(sorted(parts)),
+    ]  # fmt: skip
+
+
+def _state(_: SourceState, found: Sequence[Group], __: int | None, *, as_json: bool) -> None:
+    if as_json:
+        for group in found:
+            print_json(group.facts() | {"group": _text(group.group_id)})
+        return
+    print_table(
+        _STATES,
+        (
+            [
+                group.group_id, group.kind, group.state,
+                group.details.get("protocol") or group.protocol_type, group.epoch,
+                len(group.members), len(group.offsets), group.coordinator,
+            ]
+            for group in found
+        ),
+    )  # fmt: skip
+
+
+def _text(name: str) -> str:
+    """A name without lone surrogates."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

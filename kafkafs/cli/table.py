@@ -1,0 +1,92 @@
+"""Rows of text in columns, and what several commands say about damage in internal topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.listing import printable
+
+if TYPE_CHECKING:
+    from engine.replay.partition_records import Unreadable
+
+MISSING = "-"
+MOST_WARNINGS = 20
+_END_OF_CALENDAR = 253_402_300_800_000
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under a header, in columns as wide as they need; None shows as "-"."""
+    shown = [list(header), *([cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[place]) for row in shown) for place in range(len(header))]
+    for row in shown:
+        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        click.echo(line.rstrip())
+
+
+def cell(value: object) -> str:
+    """A value as a person reads it."""
+    return MISSING if value is None or value == "" else printable(str(value))
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """Print one object on one line, in ASCII."""
+    click.echo(json.dumps(facts, default=str))
+
+
+def moment(timestamp: int | None) -> str | None:
+    """A timestamp in milliseconds as RFC 3339; None for none."""
+    if timestamp is None or not 0 <= timestamp < _END_OF_CALENDAR:
+        return None if timestamp is None or timestamp < 0 else str(timestamp)
+    at = datetime.fromtimestamp(timestamp / 1000, tz=UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp % 1000:03}Z"
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in its two largest units: 3d 4h, 5m 10s, 0.250s."""
+    if milliseconds < 1000:
+        return f"{milliseconds / 1000:.3f}s"
+    left = milliseconds // 1000
+    parts: list[str] = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2])
+
+
+def warn(unreadable: Iterable[Unreadable], notes: Iterable[str] = ()) -> bool:
+    """Say on standard error what could not be read; whether there was anything."""
+    sentences = [
+        f"{each.file}, position {each.position}, {each.length} bytes: {each.reason}"
+        for each in unreadable
+    ]
+    sentences += notes
+    for sentence in sentences[:MOST_WARNINGS]:
+        click.echo(f"kafkafs: warning: {printable(sentence)}", err=True)
+    if len(sentences) > MOST_WARNINGS:
+        click.echo(f"kafkafs: warning: and {len(sentences) - MOST_WARNINGS} more", err=True)
+    return bool(sentences)
+
+
+def instant_option(text: str | None) -> int | None:
+    """The value of --at in milliseconds.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    from kafkafs.tree.path_names import parse_instant
+
+    if text is None:
+        return None
+    found = parse_instant(text)
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is not an instant such as 2024-01-01T10:30:00Z or epoch milliseconds",
+            param_hint="--at",
+        )
+    return found

@@ -1,0 +1,157 @@
+"""`kafkafs topics`: what kafka-topics describes, without a broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.listing import printable
+from kafkafs.cli.table import instant_option, print_json, warn
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.replay.cluster import ClusterImage
+    from engine.replay.source_state import SourceState
+
+FINDINGS = 1
+
+
+@click.command()
+@one_source_argument
+@click.argument("names", metavar="[TOPIC]...", nargs=-1)
+@click.option("--list", "only_names", is_flag=True, help="Only the topics' names.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
+@click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def topics(
+    source: str,
+    names: tuple[str, ...],
+    only_names: bool,
+    exclude_internal: bool,
+    at: str | None,
+    as_json: bool,
+) -> None:
+    """Describe topics from __cluster_metadata: ids, partitions, leaders, in-sync replicas, configs.
+
+    \b
+    kafkafs topics /var/lib/kafka/data
+    kafkafs topics /var/lib/kafka/data orders 'audit-.*'
+    kafkafs topics /var/lib/kafka/data --json --at 2024-01-01T10:30:00Z
+
+    TOPIC is a regular expression. A source without the metadata log is described by its folders and their
+    partition.metadata: leaders and replicas are then not known (-). Exit status 1: damage was found, or
+    nothing matched.
+    """
+    from engine.replay.source_state import SourceState
+
+    until = instant_option(at)
+    patterns = [_pattern(name) for name in names]
+    with open_log_source((source,)) as logs:
+        state = SourceState(logs)
+        image = state.cluster.image(until) if state.cluster.exists else None
+        if image is None:
+            found = _by_folders(logs)
+        else:
+            found = {name: image.topic_facts(name) or {} for name in image.topics}
+        chosen = {
+            name: facts
+            for name, facts in found.items()
+            if (not patterns or any(each.fullmatch(name) for each in patterns))
+            and not (exclude_internal and name.startswith("__"))
+        }
+        _show(state, chosen, until, only_names=only_names, as_json=as_json)
+        is_damaged = image is not None and _warn(image)
+        if is_damaged or (names and not chosen):
+            click.get_current_context().exit(FINDINGS)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.BadParameter(
+            f"{text!r} is not a regular expression: {error}", param_hint="TOPIC"
+        ) from error
+
+
+def _warn(image: ClusterImage) -> bool:
+    notes = list(image.notes)
+    if image.missing is not None:
+        notes.append(f"what the records before offset {image.missing} said is not known")
+    return warn(image.unreadable, notes)
+
+
+def _by_folders(logs: LogSource) -> dict[str, dict[str, Any]]:
+    """Topics by their partitions' folders."""
+    found: dict[str, dict[str, Any]] = {}
+    named = ((log.topic_partition, name, log) for name, log in logs.partitions().items())
+    for (topic, number), name, log in sorted(named, key=lambda item: item[0]):
+        if name != f"{topic}-{number}":
+            continue
+        facts = found.setdefault(
+            topic, {"name": topic, "topicId": None, "partitions": [], "configs": {}}
+        )
+        facts["topicId"] = facts["topicId"] or log.view().topic_id
+        facts["partitions"].append({"partition": number})
+    return found
+
+
+def _show(
+    state: SourceState,
+    found: Mapping[str, dict[str, Any]],
+    until: int | None,
+    *,
+    only_names: bool,
+    as_json: bool,
+) -> None:
+    for name, facts in found.items():
+        if only_names:
+            if as_json:
+                print_json({"name": name, "topicId": facts["topicId"]})
+            else:
+                click.echo(printable(name))
+            continue
+        if as_json:
+            rows = [
+                {**row, "logEndOffset": state.ends.end_of(name, row["partition"], until)}
+                for row in facts["partitions"]
+            ]
+            print_json({**facts, "partitions": rows})
+        else:
+            click.echo(_heading(name, facts))
+            for row in facts["partitions"]:
+                click.echo(_line(name, row))
+
+
+def _heading(name: str, facts: Mapping[str, Any]) -> str:
+    rows = facts["partitions"]
+    replicas = max((len(row.get("replicas", ())) for row in rows), default=0)
+    configs = ",".join(f"{key}={value}" for key, value in sorted(facts["configs"].items()))
+    parts = (
+        f"Topic: {printable(name)}", f"TopicId: {facts['topicId'] or '-'}",
+        f"PartitionCount: {len(rows)}", f"ReplicationFactor: {replicas or '-'}",
+        f"Configs: {printable(configs)}",
+    )  # fmt: skip
+    return "\t".join(parts)
+
+
+def _line(name: str, row: Mapping[str, Any]) -> str:
+    leader = row.get("leader")
+    parts = [
+        f"\tTopic: {printable(name)}", f"Partition: {row['partition']}",
+        f"Leader: {'-' if leader is None else 'none' if leader < 0 else leader}",
+        f"Replicas: {_numbers(row.get('replicas'))}", f"Isr: {_numbers(row.get('isr'))}",
+    ]  # fmt: skip
+    if leader is not None:
+        parts.append(f"LeaderEpoch: {row['leaderEpoch']}")
+        parts.append(f"Elr: {_numbers(row['eligibleLeaderReplicas'])}")
+        parts.append(f"LastKnownElr: {_numbers(row['lastKnownElr'])}")
+    return "\t".join(parts)
+
+
+def _numbers(numbers: Iterable[int] | None) -> str:
+    return "-" if numbers is None else ",".join(map(str, numbers))

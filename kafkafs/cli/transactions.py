@@ -1,0 +1,112 @@
+"""`kafkafs transactions`: what kafka-transactions lists and finds, without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.table import duration, instant_option, moment, print_json, print_table, warn
+
+if TYPE_CHECKING:
+    from engine.replay.source_state import SourceState
+    from engine.replay.transactions import OpenTransaction, Transaction
+
+FINDINGS = 1
+_HINT = "--open and --hanging read the logs themselves"
+_IDS = (
+    "TRANSACTIONAL-ID", "PRODUCER-ID", "PRODUCER-EPOCH", "STATE", "TIMEOUT", "START", "LAST-UPDATE",
+    "PARTITIONS",
+)  # fmt: skip
+_OPEN = (
+    "TOPIC", "PARTITION", "PRODUCER-ID", "PRODUCER-EPOCH", "FIRST-OFFSET", "SINCE", "AGE",
+    "TRANSACTIONAL-ID", "STATE", "HANGS",
+)  # fmt: skip
+
+
+@click.command()
+@one_source_argument
+@click.option("--open", "form", flag_value="open",
+              help="Transactions without an end marker, partition by partition.")  # fmt: skip
+@click.option("--hanging", "form", flag_value="hanging",
+              help="Of those, the ones that no coordinator will end.")  # fmt: skip
+@click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def transactions(source: str, form: str | None, at: str | None, as_json: bool) -> None:
+    """List transactional ids from __transaction_state, or open transactions from the logs.
+
+    \b
+    kafkafs transactions /var/lib/kafka/data
+    kafkafs transactions /var/lib/kafka/data --open
+    kafkafs transactions /var/lib/kafka/data --hanging --json
+
+    An open transaction hangs when its coordinator does not know it any more: read_committed consumers
+    stay before it for ever. Where the source holds no partition of __transaction_state nobody can tell,
+    and --hanging shows all open ones. AGE is up to now, or up to --at. Exit status 1: transactions hang,
+    or damage was found.
+    """
+    from engine.errors import SourceError
+    from engine.replay.source_state import SourceState
+
+    until = instant_option(at)
+    with open_log_source((source,)) as logs:
+        state = SourceState(logs)
+        if form is None and not state.transactions.exists:
+            raise SourceError(f"{source} holds no partition of __transaction_state", hint=_HINT)
+        if form is None:
+            has_findings = _show_ids(state, until, as_json=as_json)
+        else:
+            has_findings = _show_open(state, until, hanging=form == "hanging", as_json=as_json)
+        if has_findings:
+            click.get_current_context().exit(FINDINGS)
+
+
+def _show_ids(state: SourceState, until: int | None, *, as_json: bool) -> bool:
+    image = state.transactions.image(until)
+    found = [each for name in image.names if (each := image.transaction(name))]
+    if as_json:
+        for each in found:
+            print_json(each.facts())
+    else:
+        print_table(_IDS, map(_id_row, found))
+    notes = [f"{each.transactional_id}: {each.note}" for each in found if each.note]
+    return warn(image.unreadable, notes)
+
+
+def _id_row(found: Transaction) -> Sequence[object]:
+    return (
+        found.transactional_id, found.producer_id, found.producer_epoch, found.state,
+        None if found.timeout_ms is None else duration(found.timeout_ms),
+        moment(found.start_timestamp), moment(found.update_timestamp),
+        ",".join(map(str, found.partitions)),
+    )  # fmt: skip
+
+
+def _show_open(state: SourceState, until: int | None, *, hanging: bool, as_json: bool) -> bool:
+    found = list(state.open_transactions(until))
+    if hanging:
+        found = [each for each in found if each.hangs is not False]
+    if as_json:
+        for each in found:
+            print_json(each.facts())
+    else:
+        print_table(_OPEN, (_open_row(each, _now() if until is None else until) for each in found))
+    return any(each.hangs for each in found)
+
+
+def _open_row(found: OpenTransaction, now: int) -> Sequence[object]:
+    since = found.first_timestamp
+    hangs = "not known" if found.hangs is None else (found.reason or "no")
+    return (
+        found.partition.topic, found.partition.partition, found.producer_id, found.producer_epoch,
+        found.first_offset, moment(since), None if since is None else duration(max(now - since, 0)),
+        found.transactional_id, found.coordinator_state, hangs,
+    )  # fmt: skip
+
+
+def _now() -> int:
+    import time
+
+    return time.time_ns() // 1_000_000
