@@ -136,10 +136,14 @@ class ClusterImage:
 
 
 class ClusterReplay:
-    """The cluster of a source, followed while its log grows; safe from several threads."""
+    """The cluster of a source, followed while its log grows; safe from several threads.
 
-    def __init__(self, source: LogSource) -> None:
-        self._logs = InternalLogs(source)
+    Args:
+        source: where its log is: a source, or the internal topics of one.
+    """
+
+    def __init__(self, source: LogSource | InternalLogs) -> None:
+        self._logs = source if isinstance(source, InternalLogs) else InternalLogs(source)
         self._lock = Lock()
         self._log: PartitionLog | None = None
         self._known: OrderedDict[Timestamp | None, tuple[int, ClusterImage]] = OrderedDict()
