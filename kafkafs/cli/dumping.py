@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from kafkafs.dump.dump_options import DumpOptions
     from kafkafs.dump.extent import Bound, Extent
 
+STRING_DECODERS = (
+    "org.apache.kafka.tools.api.StringDecoder",
+    "kafka.serializer.StringDecoder",
+)
 _DECODER_HELP = {
     "offsets-decoder": "Decode records as those of __consumer_offsets.",
     "transaction-log-decoder": "Decode records as those of __transaction_state.",
@@ -44,6 +48,8 @@ def _decoder_options(command: Command) -> Command:
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
 @click.option("--skip-record-metadata", is_flag=True, help="Of a record only key and payload.")
+@click.option("--key-decoder-class", "--value-decoder-class", "string_decoders", multiple=True,
+              metavar="CLASS", help="Kafka's StringDecoder alone; implies --print-data-log.")  # fmt: skip
 @_decoder_options
 @click.option("--verify-index-only", is_flag=True, help="Check indexes, do not print them.")
 @click.option("--index-sanity-check", is_flag=True,
@@ -59,6 +65,7 @@ def dump(
     as_json: bool,
     start: str | None,
     end: str | None,
+    string_decoders: tuple[str, ...],
     **flags: bool | int | None,
 ) -> None:
     """Print what is in files of a log directory: Kafka's DumpLogSegments, and more.
@@ -89,6 +96,7 @@ def dump(
         sys.stderr.buffer.write(line)
         sys.stderr.buffer.flush()
 
+    flags["print_data_log"] = bool(flags["print_data_log"] or _are_strings(string_decoders))
     options = _options(flags)
     report = DumpReport(out.write, complain)
     run = dump_json if as_json or form == "jsonl" else dump_text
@@ -98,6 +106,16 @@ def dump(
     status = 3 if report.unreadable else int(report.findings > 0)
     if status:
         raise click.exceptions.Exit(status)
+
+
+def _are_strings(classes: tuple[str, ...]) -> bool:
+    """Whether records are to be shown as text, which they are anyway."""
+    for name in classes:
+        if name not in STRING_DECODERS:
+            raise click.BadParameter(
+                f"no class is loaded here but {STRING_DECODERS[0]}", param_hint="decoder class"
+            )
+    return bool(classes)
 
 
 def _options(flags: dict[str, bool | int | None]) -> DumpOptions:
