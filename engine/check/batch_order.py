@@ -229,7 +229,10 @@ class BatchOrder:
         ahead = len(known)
         self._epochs = values[-2:].tolist()
         for place in np.flatnonzero(np.diff(values) < 0).tolist():
-            high = place - 1 < 0 or values[place - 1] <= values[place + 1]
+            if place:
+                high = values[place - 1] <= values[place + 1]
+            else:
+                high = len(values) < 3 or values[2] < values[0]
             culprit = place if high and place >= ahead else place + 1
             if culprit < ahead:
                 continue

@@ -9,7 +9,7 @@ from engine.log.resync import HEAD
 from engine.log.scan import Damage
 from engine.record.framing import LOG_OVERHEAD
 from engine.source_files import SourceFile
-from engine.units import Position
+from engine.units import Offset, Position
 
 _RULES = {
     "crc_mismatch": "batch-checksum",
@@ -26,7 +26,7 @@ _LARGEST_PROOF = 64 << 20
 
 
 def damage_breach(
-    damage: Damage, file: SourceFile, following: Position, *, is_active: bool
+    damage: Damage, file: SourceFile, following: Position, next_base: Offset | None
 ) -> Breach | None:
     """The breach that skipped bytes are; None for what is not skipped.
 
@@ -34,7 +34,7 @@ def damage_breach(
         damage: what the scan says.
         file: the segment.
         following: where the next good batch starts, or the file ends.
-        is_active: whether it is the log's last segment.
+        next_base: the next segment's base offset, None for the log's last segment.
     """
     rule = _RULES.get(damage.kind)
     if rule is None or not damage.skipped:
@@ -51,17 +51,17 @@ def damage_breach(
         facts["onlyField"] = only
         sentence += f"; but for its {only} it is a whole batch"
     severity = None
-    if damage.kind == "torn_tail" and not is_active:
+    if damage.kind == "torn_tail" and next_base is not None:
         severity = Severity.ERROR
         sentence += ", and it is not the last segment"
-    last = damage.last_offset
+    end = next_base if damage.last_offset is None else damage.last_offset + 1
     return Breach(
         rule,
         sentence,
         damage.position,
         damage.length,
         damage.first_offset,
-        None if last is None else last + 1,
+        end,
         severity,
         facts,
     )

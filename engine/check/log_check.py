@@ -293,7 +293,7 @@ class _Damaged:
         if damage is None:
             return
         breach = damage_breach(
-            damage, self._segment.segment.file, following, is_active=self._segment.is_active
+            damage, self._segment.segment.file, following, self._segment.next_base
         )
         if breach is not None:
             yield breach
