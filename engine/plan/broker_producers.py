@@ -1,21 +1,38 @@
-"""The producers of a log as a broker loads them: any name that ends like a snapshot is one."""
+"""The producers of a log as a broker loads them: which names are snapshots, and what a marker must hold."""
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
+from engine.coding.compression import CompressionType
+from engine.errors import DecompressionError, InvalidRecordError
 from engine.file_names import FileKind
 from engine.plan.broker_failure import stops
 from engine.plan.java_text import offset_in_name
+from engine.record.append_origin import AppendOrigin
+from engine.record.record import Record
+from engine.record.record_batch import RecordBatch
+from engine.state.completed_txn import CompletedTxn
+from engine.state.producer_append_info import ProducerAppendInfo
+from engine.state.producer_state_entry import ProducerStateEntry
 from engine.state.producer_state_manager import ProducerStateManager
 from engine.state.snapshot_file import SnapshotFile
-from engine.units import Offset
+from engine.units import LogOffsetMetadata, Offset
 
 _ENDING = FileKind.PRODUCER_SNAPSHOT.value
+_LARGEST_CODEC = max(CompressionType)
+_KEY = struct.Struct(">hh")
+_VALUE = struct.Struct(">hi")
 
 
 class BrokerProducers(ProducerStateManager):
     """See ProducerStateManager. Raises BrokerFailure for a snapshot without an offset in its name."""
+
+    def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
+        """Begin to follow a producer through an append."""
+        entry = self.last_entry(producer_id) or ProducerStateEntry(producer_id)
+        return _AppendInfo(self.topic_partition, producer_id, entry, origin)
 
     def _load_snapshots(self) -> dict[Offset, SnapshotFile]:
         found = {}
@@ -28,3 +45,58 @@ class BrokerProducers(ProducerStateManager):
                 raise stops("NumberFormatException", f"{path} has no offset before its first dot")
             found[offset] = SnapshotFile(path, offset, self._disk)
         return dict(sorted(found.items()))
+
+
+class _AppendInfo(ProducerAppendInfo):
+    """Looks at markers first: a broker does not expect some of what cannot be right."""
+
+    def append(
+        self,
+        batch: RecordBatch,
+        first_offset: LogOffsetMetadata | None = None,
+        transaction_version: int = -1,
+    ) -> CompletedTxn | None:
+        """Follow the producer through a batch. Raises BrokerFailure, and what ProducerAppendInfo does."""
+        if batch.is_control:
+            record = _first_record(batch)
+            if record is not None:
+                _check_marker(record, batch)
+        return super().append(batch, first_offset, transaction_version)
+
+
+def _first_record(batch: RecordBatch) -> Record | None:
+    where = f"the control batch at byte {batch.file_position} of {batch.path}"
+    if batch.codec_id > _LARGEST_CODEC:
+        raise stops("IllegalArgumentException", f"{where} has the unknown codec {batch.codec_id}")
+    try:
+        return next(iter(batch.records()), None)
+    except DecompressionError as error:
+        raise stops("KafkaException", f"{where}: {error}") from error
+
+
+def _check_marker(record: Record, batch: RecordBatch) -> None:
+    """What Kafka's parsers of a marker's key and value ask for, in their order.
+
+    Raises:
+        InvalidRecordError: Kafka expects that: the log ends behind this batch.
+        BrokerFailure: it does not.
+    """
+    where = f"the marker at byte {batch.file_position} of {batch.path}"
+    key, value = record.key, record.value
+    if key is None:
+        raise stops("NullPointerException", f"{where} has no key")
+    if len(key) < _KEY.size:
+        raise InvalidRecordError("the key of a control record is too short", path=batch.path)
+    version, kind = _KEY.unpack_from(key)
+    if version < 0:
+        raise InvalidRecordError("the version of a control record is unknown", path=batch.path)
+    if kind not in (0, 1):
+        raise stops("IllegalArgumentException", f"{where} ends no transaction: its type is {kind}")
+    if value is None:
+        raise stops("NullPointerException", f"{where} has no value")
+    if len(value) < 2:
+        raise stops("BufferUnderflowException", f"{where} has a value of {len(value)} bytes")
+    if struct.unpack_from(">h", value)[0] < 0:
+        raise InvalidRecordError("the version of a marker is unknown", path=batch.path)
+    if len(value) < _VALUE.size:
+        raise stops("BufferUnderflowException", f"{where} has a value of {len(value)} bytes")

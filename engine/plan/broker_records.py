@@ -69,7 +69,7 @@ def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGET
 
     Raises CorruptRecordError where the header is not whole, or the magic is below 0.
     """
-    head = file.read_at(frame.position, max(min(HEADER.size, frame.size), _UP_TO_MAGIC))
+    head = file.read_at(frame.position, HEADER.size)
     if frame.magic < _CURRENT:
         load = partial(read_batch, file, frame.position, frame.size, budgets)
         return LegacyRecordBatch(head, file_position=frame.position, path=file.path, load=load)

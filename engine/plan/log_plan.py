@@ -258,8 +258,13 @@ def _hidden(loaded: _Loaded) -> list[tuple[str, Offset]]:
         return []
     before = segments.lower(active.base_offset)
     end = offsets.next_offset_metadata.offset
-    if before is None or before.read_next_offset() <= end:
+    if before is None:
         return []
+    try:
+        if before.read_next_offset() <= end:
+            return []
+    except EXPECTED:
+        pass  # damaged: whether good batches beyond the end are in it, only a scan can tell
     return [(os.path.basename(before.log.path), end)]
 
 

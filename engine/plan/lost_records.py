@@ -83,9 +83,9 @@ def lost_records(
     for change in changes:
         start = _gone_from(change)
         if start is not None:
-            count.scan(root, prefix + change.name, start, log_start)
+            count.scan(root, prefix + change.name, start)
     for name, offset in hidden:
-        count.scan(root, prefix + name, 0, max(log_start, offset))
+        count.scan_visible(root, prefix + name, max(log_start, offset))
     return count.losses()
 
 
@@ -107,7 +107,8 @@ class _Count:
         self._records = self._control = self._bytes = self._damaged = 0
         self._ranges: list[OffsetRange] = []
 
-    def scan(self, root: SourceRoot, path: str, start: Position, log_start: Offset) -> None:
+    def scan(self, root: SourceRoot, path: str, start: Position) -> None:
+        """Count what a file has from a position on."""
         with root.open_fresh(path) as file:
             end = file.size()
             self._bytes += end - start
@@ -115,7 +116,14 @@ class _Count:
                 if isinstance(item, Damage):
                     self._damaged += item.length if item.skipped else 0
                 else:
-                    self._take(item, log_start)
+                    self._take(item, self._log_start)
+
+    def scan_visible(self, root: SourceRoot, path: str, first_offset: Offset) -> None:
+        """Count the batches that a file has from an offset on; it stays as it is."""
+        with root.open_fresh(path) as file:
+            for item in scan(file, 0, file.size()):
+                if isinstance(item, BatchRun):
+                    self._take(item, first_offset)
 
     def _take(self, run: BatchRun, log_start: Offset) -> None:
         for row in range(len(run.table)):

@@ -32,8 +32,8 @@ class JudgeError(Exception):
 class Judge:
     """One JVM; a context manager."""
 
-    def __init__(self, version: str = jars.CURRENT) -> None:
-        command = jars.java_command(version, str(SOURCE), options=OPTIONS)
+    def __init__(self, version: str = jars.CURRENT, source: Path = SOURCE) -> None:
+        command = jars.java_command(version, str(source), options=OPTIONS)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )

@@ -1,0 +1,37 @@
+"""Kafka's own LogManager, asked to load log dirs: what it makes of each folder, and which files it leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.kafka import jars
+from tests.kafka.judge import Judge
+
+SOURCE = Path(__file__).parent / "judge" / "Loads.java"
+Answer = dict[str, Any]
+
+
+class LoadJudge(Judge):
+    """One JVM; a context manager."""
+
+    def __init__(self, version: str = jars.CURRENT) -> None:
+        super().__init__(version, SOURCE)
+
+    def load_dir(
+        self, log_dir: Path, now_ms: int, config: dict[str, str], *, clean: bool | None = None
+    ) -> Answer:
+        """Load all folders of a log dir, which is changed.
+
+        Args:
+            log_dir: with or without checkpoints and marker.
+            now_ms: the broker's time.
+            config: topic properties.
+            clean: None to go by the marker.
+
+        Returns:
+            `checkpoints` that cannot be read, with the exception; whether that takes the log dir `offline`;
+            of each of the `folders` the state, or `error`, `message` and `is_io`; and `files`: size and
+            SHA-256 of each, as they are after the loading.
+        """
+        return self.ask("load", dir=str(log_dir), now_ms=now_ms, config=config, clean=clean)

@@ -1,0 +1,129 @@
+"""Damaged log dirs: our plan says what Kafka's own LogManager then does, to the byte of each file."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
+from engine.plan.broker_failure import Outcome
+from engine.plan.log_plan import LogPlan
+from engine.units import TopicPartition
+from tests import fixtures_data as data
+from tests.hurt_folders import Hurt
+from tests.kafka.conftest import SEED
+from tests.kafka.load_judge import LoadJudge
+from tests.log_scripts import START
+from tests.plan_answers import planned
+from tests.random_scripts import RandomScript
+
+FOLDERS = int(os.environ.get("KAFKAFS_PLANNED_FOLDERS") or 60)
+"""Damaged folders; a long run has thousands."""
+PER_DIR = 20
+NOW = 1_795_000_000_000
+CONFIG = {"segment.index.bytes": "4000", "index.interval.bytes": "200"}
+_FROM_BROKERS = [
+    (kind, name)
+    for kind in data.KINDS
+    for name in data.partitions(kind)
+    if not name.endswith("-delete")
+    and sum(path.stat().st_size for path in (data.log_dir(kind) / name).iterdir()) < 1 << 20
+]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[LoadJudge]:
+    with LoadJudge() as running:
+        yield running
+
+
+def make_folder(seed: int, log_dir: Path, number: int) -> tuple[TopicPartition, int, list[str]]:
+    """A damaged folder: whose it is, its log's end before, and what was done to it."""
+    chance = random.Random(seed)
+    partition = TopicPartition("hurt", number)
+    folder = log_dir / str(partition)
+    if chance.random() < 0.25:
+        kind, name = chance.choice(_FROM_BROKERS)
+        shutil.copytree(data.log_dir(kind) / name, folder)
+        for file in folder.iterdir():
+            if file.suffix in (".index", ".timeindex") and file.stat().st_size > 4000:
+                file.write_bytes(file.read_bytes()[:120])
+        end = 1000
+    else:
+        made = RandomScript(seed, folder, chance.choice([5, 30, 60]))
+        end = made.finish()["state"]["log_end_offset"]
+    return partition, end, Hurt(seed, folder).hurt()
+
+
+def make_dir(seed: int, log_dir: Path) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Damaged folders with checkpoints at random places; what to tell the loader, and what was done."""
+    chance = random.Random(seed)
+    log_dir.mkdir(parents=True)
+    recovery_points, log_starts, acts = {}, {}, {}
+    for number in range(PER_DIR):
+        partition, end, acts[str(partition)] = make_folder(seed + number, log_dir, number)
+        if chance.random() < 0.6:
+            recovery_points[partition] = chance.choice([0, end, chance.randrange(end + 5)])
+        if chance.random() < 0.3:
+            log_starts[partition] = chance.choice([0, chance.randrange(end + 2)])
+    for name, offsets in (
+        ("recovery-point-offset-checkpoint", recovery_points),
+        ("log-start-offset-checkpoint", log_starts),
+    ):
+        (log_dir / name).write_bytes(render_offset_checkpoint(offsets))
+    now = chance.choice([START + 1000, NOW])
+    head = {"recovery_points": recovery_points, "log_starts": log_starts, "now_ms": now}
+    return head, acts
+
+
+def outcome_of(answer: dict[str, Any]) -> str:
+    if "error" not in answer:
+        return Outcome.LOADS.value
+    return (Outcome.LOG_DIR_OFFLINE if answer["is_io"] else Outcome.BROKER_STOPS).value
+
+
+def differences(plan: LogPlan, files: Any, answer: dict[str, Any]) -> list[str]:
+    """Where Kafka did something else."""
+    found = []
+    pairs: list[tuple[str, Any, Any]] = [("outcome", plan.outcome.value, outcome_of(answer))]
+    if plan.outcome is Outcome.LOADS and "error" not in answer:
+        pairs += [
+            ("log start", plan.log_start, answer["log_start"]),
+            ("log end", plan.log_end, answer["log_end"]),
+            ("epochs", list(map(list, plan.epochs_after or ())), answer["epochs"]),
+            ("topic id", plan.topic_id, answer["topic_id"]),
+        ]
+    pairs += [
+        (f"file {name}", files.get(name), answer["files"].get(name))
+        for name in sorted({*files, *answer["files"]})
+    ]
+    for what, ours, kafkas in pairs:
+        if ours != kafkas:
+            found.append(f"{what}: {ours} planned, {kafkas} in Kafka")
+    if found and "error" in answer:
+        found.append(
+            f"{answer['error']}: {answer['message'][:200]} / {plan.java}: {plan.reason[:200]}"
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + max(FOLDERS // PER_DIR, 1) * PER_DIR, PER_DIR))
+def test_a_plan_is_what_happens(judge: LoadJudge, tmp_path: Path, seed: int) -> None:
+    log_dir = tmp_path / "data"
+    head, acts = make_dir(seed, log_dir)
+    wrong = {}
+    for clean in (False, True):
+        copy = tmp_path / f"kafka-{clean}"
+        shutil.copytree(log_dir, copy)
+        answer = judge.load_dir(copy, head["now_ms"], CONFIG, clean=clean)
+        plans = planned(log_dir, config=CONFIG, clean=clean, **head)
+        for name, (plan, files) in plans.items():
+            if found := differences(plan, files, answer["folders"][name]):
+                wrong[f"{name} clean={clean} {acts[name]}"] = found
+    assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
