@@ -1,4 +1,8 @@
-"""How the pieces of a log are laid out in segments, so that a broker finds the same log start and log end."""
+"""How the pieces of a log are laid out in segments, so that a broker finds the same log start and log end.
+
+Where the last records are missing, a batch without records tells where the log ends, as compaction leaves
+one: no offset is given twice, and consumers get past the gap.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.rebuild.pieces import Piece
-from engine.units import MAX_INT32, Offset
+from engine.record.attributes import TimestampType
+from engine.record.encoding import encode_empty_batch
+from engine.units import (
+    MAX_INT32,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Offset,
+)
 
 
 class NewSegment(NamedTuple):
@@ -27,6 +41,7 @@ def lay_out(
     log_end: Offset,
     *,
     segment_bytes: int = 1024**3,
+    ends_with_batch: bool = True,
 ) -> list[NewSegment]:
     """The segments of a log; they begin where the source's did, as far as that is possible.
 
@@ -35,11 +50,12 @@ def lay_out(
         log_start: where the log begins.
         log_end: the offset that comes next.
         segment_bytes: size of a segment at which the next one begins.
+        ends_with_batch: whether a batch without records may tell where the log ends; else an empty segment does.
     """
     segments: list[NewSegment] = []
     size = 0
     before: Piece | None = None
-    for piece in pieces:
+    for piece in [*pieces, *_end_of(pieces, log_start, log_end, ends_with_batch)]:
         if not segments or _begins_segment(segments[-1], size, before, piece, segment_bytes):
             end = log_start if before is None else before.next_offset
             segments.append(NewSegment(_base_of(piece, before is None, log_start, end), []))
@@ -51,6 +67,29 @@ def lay_out(
     if not segments or log_end > end:
         segments.append(NewSegment(max(end, log_end), []))
     return segments
+
+
+def _end_of(
+    pieces: Sequence[Piece], log_start: Offset, log_end: Offset, ends_with_batch: bool
+) -> list[Piece]:
+    """The batch without records, if one is needed."""
+    start = pieces[-1].next_offset if pieces else log_start
+    if start >= log_end or log_end - start > MAX_INT32 or not ends_with_batch:
+        return []
+    epoch = pieces[-1].epoch if pieces else NO_PARTITION_LEADER_EPOCH
+    data = encode_empty_batch(
+        base_offset=start,
+        last_offset=log_end - 1,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        partition_leader_epoch=epoch,
+        timestamp_type=TimestampType.CREATE_TIME,
+        timestamp=NO_TIMESTAMP,
+        is_transactional=False,
+        is_control=False,
+    )
+    return [Piece(None, 0, len(data), start, log_end, epoch, 1, 0, data=bytes(data))]
 
 
 def _begins_segment(

@@ -109,7 +109,12 @@ class _Planner:
         ]
         new = NewLog(
             self.chosen.partition,
-            lay_out(self.pieces, log_start, log_end),
+            lay_out(
+                self.pieces,
+                log_start,
+                log_end,
+                ends_with_batch=self.chosen.partition.topic != CLUSTER_METADATA_TOPIC,
+            ),
             log_start,
             log_end,
             epochs.entries_between(log_start, log_end),
