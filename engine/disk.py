@@ -177,7 +177,7 @@ class Mapping:
 
     def write(self, position: int, data: Bytes) -> None:
         """Write into the mapped part of the file. Raises ValueError outside of it."""
-        if self.is_closed or not 0 <= position <= self.size - len(data):
+        if self._view is None or not 0 <= position <= self.size - len(data):
             raise ValueError(
                 f"{len(data)} bytes at {position} are outside the map of {self.file.path}"
             )

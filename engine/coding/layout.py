@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 Int8: TypeAlias = Annotated[int, "b"]
@@ -33,21 +34,23 @@ class Layout(Generic[T]):
     Entry(relative_offset=33, position=4158)
     """
 
-    __slots__ = ("_letters", "_make", "_positions", "_struct", "size")
+    __slots__ = ("_letters", "_make", "_positions", "plain", "size")
 
     def __init__(self, shape: type[T]) -> None:
         hints = get_type_hints(shape, include_extras=True)
         self._letters: dict[str, str] = {
             name: hints[name].__metadata__[0] for name in shape._fields
         }
-        self._struct = struct.Struct(">" + "".join(self._letters.values()))
-        self._make: Any = shape._make
+        self.plain = struct.Struct(">" + "".join(self._letters.values()))
+        """Packs and unpacks the fields as a plain tuple."""
+        # As `shape._make`, without counting the fields, of which there are as many as in the struct.
+        self._make: Any = partial(tuple.__new__, shape)
         self._positions: dict[str, int] = {}
         place = 0
         for name, letter in self._letters.items():
             self._positions[name] = place
             place += struct.calcsize(">" + letter)
-        self.size = self._struct.size
+        self.size = self.plain.size
         """Bytes that the structure takes."""
 
     def position_of(self, field: str) -> int:
@@ -60,13 +63,13 @@ class Layout(Generic[T]):
 
     def unpack(self, buffer: Buffer, position: int = 0) -> T:
         """The structure at a position; struct.error when the buffer ends before it does."""
-        made: T = self._make(self._struct.unpack_from(buffer, position))
+        made: T = self._make(self.plain.unpack_from(buffer, position))
         return made
 
     def pack(self, value: T) -> bytes:
         """The bytes of a structure; struct.error when a value does not fit its field."""
-        return self._struct.pack(*value)
+        return self.plain.pack(*value)
 
     def iter_unpack(self, buffer: Buffer) -> Iterator[T]:
         """The structures of a buffer that holds nothing else; its size must be a multiple of ours."""
-        return map(self._make, self._struct.iter_unpack(buffer))
+        return map(self._make, self.plain.iter_unpack(buffer))

@@ -23,15 +23,17 @@ class MappedSlots:
     Attributes:
         mapping: the whole file, what is behind the entries too.
         count: how many entries are complete; it is set after an entry's bytes are there.
+        capacity: how many the map has room for.
     """
 
-    __slots__ = ("_entry_size", "_lock", "_warm", "count", "mapping")
+    __slots__ = ("_entry_size", "_lock", "_warm", "capacity", "count", "mapping")
 
     def __init__(self, mapping: Mapping, entry_size: int, count: int) -> None:
         self._entry_size = entry_size
         self._warm = WARM_BYTES // entry_size
         self._lock = threading.Lock()
         self.mapping = mapping
+        self.capacity = mapping.size // entry_size
         self.count = count
 
     @property
@@ -89,6 +91,7 @@ class MappedSlots:
         """Put another map in the place of this one, which no look-up uses meanwhile."""
         with self._lock:
             before, self.mapping = self.mapping, make()
+            self.capacity = self.mapping.size // self._entry_size
             before.close()
 
     def close(self) -> None:

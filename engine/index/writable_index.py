@@ -72,12 +72,13 @@ class WritableIndex(AbstractIndex[Entry]):
     @property
     def max_entries(self) -> int:
         """How many there is room for."""
-        return self._mapped.byte_size // self.entry_size
+        return self._mapped.capacity
 
     @property
     def is_full(self) -> bool:
         """Whether there is no room for another entry."""
-        return self.entries >= self.max_entries
+        slots = self._mapped
+        return slots.count >= slots.capacity
 
     @property
     def length(self) -> int:
@@ -91,11 +92,12 @@ class WritableIndex(AbstractIndex[Entry]):
 
     def relative_offset(self, offset: Offset) -> int:
         """An offset as entries hold it. Raises OffsetOverflowError where 31 bits do not reach."""
-        if not self.can_append_offset(offset):
+        relative = offset - self.base_offset
+        if not 0 <= relative <= MAX_INT32:
             raise OffsetOverflowError(
                 f"offset {offset} cannot be in {self.path}, which begins at {self.base_offset}"
             )
-        return offset - self.base_offset
+        return relative
 
     def can_append_offset(self, offset: Offset) -> bool:
         """Whether an entry can hold an offset."""
@@ -218,7 +220,7 @@ class WritableIndex(AbstractIndex[Entry]):
         self._last = last
 
     def _writable_slots(self) -> MappedSlots:
-        if self.is_closed:
+        if self._open_slots is None:
             raise ValueError(f"{self!r} is closed")
         if not self.writable:
             raise StateError(f"{self.path} was opened to be read")

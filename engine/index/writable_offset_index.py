@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import InvalidOffsetError
-from engine.index.offset_index import ENTRY, OFFSETS, OffsetIndex, OffsetIndexEntry
+from engine.index.offset_index import ENTRY, OFFSETS, OffsetIndex
 from engine.index.writable_index import WritableIndex
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
 
+_PACK = ENTRY.plain.pack
 _ENTRY_DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 
 
@@ -32,8 +33,9 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
             OffsetOverflowError: the offset is below the base, or too far above it.
         """
         with self._lock:
-            count, last = self._mapped.count, self._last.offset
-            if count >= self.max_entries:
+            slots, last = self._mapped, self._last.offset
+            count = slots.count
+            if count >= slots.capacity:
                 raise ValueError(f"{self.path} is full: it has {count} entries")
             if count and offset <= last:
                 raise InvalidOffsetError(
@@ -41,8 +43,8 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
                 )
             if not 0 <= position <= MAX_INT32:
                 raise ValueError(f"no position of {self.path} is {position}")
-            entry = OffsetIndexEntry(self.relative_offset(offset), position)
-            self._write(ENTRY.pack(entry), OffsetPosition(offset, position))
+            entry = _PACK(self.relative_offset(offset), position)
+            self._write(entry, OffsetPosition(offset, position))
 
     def extend(self, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
         """Add entries, both columns ascending. Raises what `append` raises; then none was added."""

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import InvalidOffsetError, StateError
-from engine.index.time_index import ENTRY, OFFSETS, TimeIndex, TimeIndexEntry
+from engine.index.time_index import ENTRY, OFFSETS, TimeIndex
 from engine.index.writable_index import WritableIndex
 from engine.units import NO_TIMESTAMP, Offset, Timestamp, TimestampOffset
 
+_PACK = ENTRY.plain.pack
 _ENTRY_DTYPE = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 
 
@@ -21,7 +22,8 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
     @property
     def is_full(self) -> bool:
         """Whether there is room for one entry at most, which is for when the segment rolls."""
-        return self.entries >= self.max_entries - 1
+        slots = self._mapped
+        return slots.count >= slots.capacity - 1
 
     @property
     def last_entry(self) -> TimestampOffset:
@@ -45,22 +47,23 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
             OffsetOverflowError: the offset is below the base, or too far above it.
         """
         with self._lock:
-            last = self._last
-            if not skip_full_check and self.is_full:
-                raise ValueError(f"{self.path} is full: it has {self.entries} entries")
-            if self.entries and offset < last.offset:
+            slots, last = self._mapped, self._last
+            count = slots.count
+            if not skip_full_check and count >= slots.capacity - 1:
+                raise ValueError(f"{self.path} is full: it has {count} entries")
+            if count and offset < last.offset:
                 raise InvalidOffsetError(
                     f"offset {offset} is below {last.offset}, the last one of {self.path}, "
-                    f"for slot {self.entries}"
+                    f"for slot {count}"
                 )
-            if self.entries and timestamp < last.timestamp:
+            if count and timestamp < last.timestamp:
                 raise StateError(
                     f"timestamp {timestamp} is below {last.timestamp}, the last one of {self.path}, "
-                    f"for slot {self.entries}"
+                    f"for slot {count}"
                 )
             if timestamp > last.timestamp:
-                entry = TimeIndexEntry(timestamp, self.relative_offset(offset))
-                self._write(ENTRY.pack(entry), TimestampOffset(timestamp, offset))
+                entry = _PACK(timestamp, self.relative_offset(offset))
+                self._write(entry, TimestampOffset(timestamp, offset))
 
     def extend(self, timestamps: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
         """Add entries, both columns ascending; those at or below the last timestamp are left out.
