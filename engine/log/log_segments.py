@@ -34,24 +34,30 @@ S = TypeVar("S", bound=Segment)
 class LogSegments(Generic[S]):
     """A log's segments, ordered by base offset; the last one is the active one."""
 
-    __slots__ = ("_segments",)
+    __slots__ = ("_active", "_segments")
 
     def __init__(self, segments: Iterable[S] = ()) -> None:
         self._segments: SkipList[S] = SkipList(
             (segment.base_offset, segment) for segment in segments
         )
+        self._active = self.last
 
     def add(self, segment: S) -> S | None:
         """Put a segment; the one of the same base offset that it replaced."""
-        return self._segments.insert(segment.base_offset, segment)
+        replaced = self._segments.insert(segment.base_offset, segment)
+        self._active = self.last
+        return replaced
 
     def remove(self, base_offset: Offset) -> S | None:
         """Take the segment of this base offset out, if it is there."""
-        return self._segments.remove(base_offset)
+        removed = self._segments.remove(base_offset)
+        self._active = self.last
+        return removed
 
     def clear(self) -> None:
         """Take all segments out."""
         self._segments.clear()
+        self._active = None
 
     def close(self) -> None:
         """Close every segment, also when one fails; then the first error is raised. They stay here."""
@@ -138,10 +144,10 @@ class LogSegments(Generic[S]):
         Raises:
             LookupError: there is no segment.
         """
-        last = self._segments.last()
-        if last is None:
+        active = self._active
+        if active is None:
             raise LookupError("a log without segments has no active one")
-        return last[1]
+        return active
 
     @property
     def size(self) -> int:

@@ -39,7 +39,8 @@ class BatchBody:
         path: str | None = None,
         load: Load | None = None,
     ) -> None:
-        self._view = memoryview(buffer)[position:]
+        view = memoryview(buffer)
+        self._view = view[position:] if position else view
         self._load = load
         self.file_position = file_position
         self.path = path
@@ -49,10 +50,11 @@ class BatchBody:
     @property
     def raw(self) -> memoryview:
         """The whole batch as it lies in the file. A memoryview that ends early when the buffer does."""
-        if len(self._view) < self.size and self._load is not None:
-            self._view = memoryview(self._load())
+        view, size = self._view, self.size
+        if len(view) < size and self._load is not None:
+            view = self._view = memoryview(self._load())
             self._load = None
-        return self._view[: max(0, self.size)]
+        return view if len(view) == size else view[: max(0, size)]
 
     def at(self, error: DamagedFileError) -> DamagedFileError:
         """The same error with this batch's place, unless it has one."""

@@ -18,12 +18,16 @@ class MemoryRecords:
         buffer: starts with a batch.
         file_position: where it starts in its file; positions below are absolute in the file.
         path: the file, for errors.
+
+    Attributes:
+        size: bytes, whether they make whole batches or not.
     """
 
-    __slots__ = ("buffer", "path", "start")
+    __slots__ = ("buffer", "path", "size", "start")
 
     def __init__(self, buffer: Buffer, *, file_position: int = 0, path: str | None = None) -> None:
         self.buffer = memoryview(buffer)
+        self.size = len(self.buffer)
         self.start = file_position
         self.path = path
 
@@ -34,11 +38,6 @@ class MemoryRecords:
 
     def __hash__(self) -> int:
         return hash(bytes(self.buffer))
-
-    @property
-    def size(self) -> int:
-        """Bytes, whether they make whole batches or not."""
-        return len(self.buffer)
 
     @property
     def end(self) -> int:

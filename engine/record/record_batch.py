@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
@@ -18,6 +19,7 @@ from engine.record.record import Record
 HEADER_UP_TO_MAGIC = 17
 """Bytes that say how long a batch is and how to read it; the place of the magic is the same in all."""
 MAGIC_POSITION = 16
+_LENGTH_AND_MAGIC = struct.Struct(">8xi4xB")
 MINIMUM_LENGTH = {
     0: legacy_records.HEADERS[0].size + 8 - LOG_OVERHEAD,
     1: legacy_records.HEADERS[1].size + 8 - LOG_OVERHEAD,
@@ -161,10 +163,17 @@ def batch_size(
     Raises:
         CorruptRecordError: the length is below the minimum or above `largest`, or the magic is unknown.
     """
-    if len(buffer) - position < LOG_OVERHEAD:
+    left = len(buffer) - position
+    if left > MAGIC_POSITION:
+        length, magic = _LENGTH_AND_MAGIC.unpack_from(buffer, position)
+        if length >= MINIMUM_LENGTH.get(magic, length + 1) and (
+            largest is None or length <= largest
+        ):
+            return LOG_OVERHEAD + int(length)
+    if left < LOG_OVERHEAD:
         return None
     length = read_int32(buffer, position + 8)
-    magic = buffer[position + MAGIC_POSITION] if len(buffer) - position > MAGIC_POSITION else None
+    magic = buffer[position + MAGIC_POSITION] if left > MAGIC_POSITION else None
     minimum = MINIMUM_LENGTH[0] if magic is None else MINIMUM_LENGTH.get(magic, MINIMUM_LENGTH[0])
     if length < minimum:
         reason, expected = "the length of a batch is too small", f"at least {minimum}"
@@ -202,7 +211,9 @@ def batch_at(
     size = batch_size(buffer, position, file_position=file_position, path=path, largest=largest)
     if size is None or size > len(buffer) - position:
         return None
-    view = memoryview(buffer)[position : position + size]
+    view = memoryview(buffer)
+    if position or size < len(view):
+        view = view[position : position + size]
     return make_batch(view, file_position=file_position, path=path)
 
 

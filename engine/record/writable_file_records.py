@@ -100,13 +100,13 @@ class WritableFileRecords(FileRecords):
 
         Raises ValueError when the file would have 2^31 bytes or more, and OSError; then no batch was added.
         """
-        size = records.size
-        if size > MAX_INT32 - self.end:
+        size, end = records.size, self.end
+        if size > MAX_INT32 - end:
             raise ValueError(
-                f"{size} bytes are too many for {self.path}, which has {self.end} of {MAX_INT32}"
+                f"{size} bytes are too many for {self.path}, which has {end} of {MAX_INT32}"
             )
-        self._out.write_at(self.end, records.buffer)
-        self.end += size
+        self._out.write_at(end, records.buffer)
+        self.end = end + size
         return size
 
     def truncate_to(self, size: int) -> int:

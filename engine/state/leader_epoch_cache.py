@@ -56,6 +56,10 @@ class LeaderEpochCache:
         """The newest entry."""
         return self._entry(len(self._epochs) - 1) if self._epochs else None
 
+    def has_begun(self, epoch: int, offset: Offset) -> bool:
+        """Whether the newest entry is of this epoch, and begins at or below the offset."""
+        return bool(self._epochs) and self._epochs[-1] == epoch and self._offsets[-1] <= offset
+
     def start_offset_of(self, epoch: int) -> Offset | None:
         """The first offset of an epoch, None when it is not known."""
         slot = bisect_left(self._epochs, epoch)
@@ -112,8 +116,7 @@ class LeaderEpochCache:
         epoch, offset = entry
         if epoch < 0 or offset < 0:
             raise ValueError(f"no epoch entry: {entry}")
-        latest = self.latest
-        if latest is not None and latest.epoch == epoch and latest.start_offset <= offset:
+        if self.has_begun(epoch, offset):
             return
         while self._epochs and (self._epochs[-1] >= epoch or self._offsets[-1] >= offset):
             self._epochs.pop()

@@ -139,11 +139,10 @@ class LeaderEpochFileCache:
         Raises:
             ValueError: a number is negative; nothing has changed.
         """
-        entry = EpochEntry(epoch, start_offset)
-        if not self._would_change(entry):  # as most are: this is called for each append
+        if self._epochs.has_begun(epoch, start_offset):  # as most have: it is asked for each append
             return False
         with self._lock:
-            changed = self._take(entry)
+            changed = self._take(EpochEntry(epoch, start_offset))
             if changed:
                 self._checkpoint.write(self.epoch_entries)
         return changed
@@ -208,12 +207,8 @@ class LeaderEpochFileCache:
     def _put(self, entries: Iterable[EpochEntry]) -> None:
         self._epochs = LeaderEpochCache(entries)
 
-    def _would_change(self, entry: EpochEntry) -> bool:
-        latest = self._epochs.latest
-        return latest is None or latest.epoch != entry.epoch or entry < latest
-
     def _take(self, entry: EpochEntry) -> bool:
-        if not self._would_change(entry):
+        if self._epochs.has_begun(*entry):
             return False
         before = self._epochs.entries
         self._put([*before, entry])

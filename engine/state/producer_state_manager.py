@@ -105,10 +105,12 @@ class ProducerStateManager:
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
         """Where the first transaction begins that is open, or whose marker the high watermark has not passed."""
-        begun = [
-            each.first.first_offset for each in (self._unreplicated, self._ongoing) if each.first
-        ]
-        return min(begun, key=lambda metadata: metadata.offset, default=None)
+        ended, ongoing = self._unreplicated.first, self._ongoing.first
+        if ended is None or ongoing is None:
+            first = ended or ongoing
+        else:
+            first = min(ended, ongoing, key=lambda transaction: transaction.first_offset.offset)
+        return first and first.first_offset
 
     @property
     def first_undecided_offset(self) -> Offset | None:

@@ -157,8 +157,9 @@ def analyze(
     info = LogAppendInfo(log_start_offset=log_start_offset, valid_bytes=0)
     batches: list[BatchFacts] = []
     fenced = False
+    is_replicated = terms.origin is AppendOrigin.REPLICATION
     for batch in facts_of(records):
-        if terms.origin is not AppendOrigin.REPLICATION:
+        if not is_replicated:
             _check_sender(batch, terms, partition)
         elif not fenced and batch.leader_epoch > terms.leader_epoch:
             fenced = True

@@ -28,7 +28,7 @@ from engine.storage.producer_rebuild import update_producers
 from engine.storage.roll_params import RollParams
 from engine.storage.validation_result import OffsetCounter
 from engine.storage.writable_segment import WritableSegment
-from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata
+from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
 
 log = logging.getLogger(__name__)
 
@@ -60,24 +60,25 @@ def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppe
         KafkaStorageError: one of many kinds, see `UnifiedLog.append_as_leader` and `append_as_follower`.
     """
     to.topic_identity.maybe_flush()
+    local_log = to.local_log
     info, batches = analyze(
         records,
         terms,
-        to.topic_partition,
-        max_message_size=to.config.max_message_size,
-        log_start_offset=to.log_start_offset,
+        local_log.topic_partition,
+        max_message_size=local_log.config.max_message_size,
+        log_start_offset=to.watermarks.log_start_offset,
     )
     if info.valid_bytes <= 0:
         return info
     valid = records
     if info.valid_bytes < records.size:
         valid = records.slice(records.start, info.valid_bytes)
-    with to.lock, to.reporting("cannot append to"):
+    with to.lock, to.reporting_appends:
         to.ensure_open()
         if terms.assigns_offsets:
             valid = _assign_offsets(to, valid, info, terms)
             batches = list(facts_of(valid))
-        elif info.first_or_last_offset_of_first_batch < to.log_end_offset:
+        elif info.first_or_last_offset_of_first_batch < local_log.next_offset_metadata.offset:
             raise _unexpected_offset(to, info, batch_of(valid, batches[0]))
         _append_valid(to, valid, batches, info, terms)
     return info
@@ -91,57 +92,53 @@ def _append_valid(
     terms: AppendTerms,
 ) -> None:
     _note_epochs(to, batches)
-    if records.size > to.config.segment_size:
+    if records.size > to.local_log.config.segment_size:
         raise RecordBatchTooLargeError(
             f"batches of together {records.size} bytes for {to.topic_partition} are above the size"
             f" of a segment, {to.config.segment_size}"
         )
     segment = maybe_roll(to, records.size, info)
-    where = LogOffsetMetadata(
-        info.first_or_last_offset_of_first_batch, segment.base_offset, segment.size
-    )
-    changes = _check_producers(to, records, where, batches, terms)
-    if changes.duplicate is not None:
+    changes = _check_producers(to, records, segment, batches, terms)
+    if changes is not None and changes.duplicate is not None:
         info.first_offset = changes.duplicate.first_offset
         info.last_offset = changes.duplicate.last_offset
         info.log_append_time = changes.duplicate.timestamp
         info.log_start_offset = to.log_start_offset
         return
-    _write(to, records, info, segment, changes)
+    heads = [(batch.last_offset, batch.max_timestamp, batch.size) for batch in batches]
+    to.local_log.append(info.last_offset, records, heads)
+    _follow(to, info.last_offset + 1, segment, changes)
 
 
-def _write(
-    to: LogUpkeep,
-    records: MemoryRecords,
-    info: LogAppendInfo,
-    segment: WritableSegment,
-    changes: ProducerChanges,
+def _follow(
+    to: LogUpkeep, log_end: Offset, segment: WritableSegment, changes: ProducerChanges | None
 ) -> None:
-    """The log end moves before the transaction index is written: should that fail, offsets still ascend."""
-    producers = to.producer_state
-    to.local_log.append(info.last_offset, records)
+    """The log end has moved before the transaction index is written: should that fail, offsets still ascend."""
+    producers, local_log = to.producer_state, to.local_log
     to.watermarks.follow_log_end()
-    for update in changes.updated.values():
-        producers.update(update)
-    for completed in changes.completed:
-        segment.update_txn_index(completed, producers.last_stable_offset(completed))
-        producers.complete_txn(completed)
-    producers.update_map_end_offset(info.last_offset + 1)
+    if changes is not None:
+        for update in changes.updated.values():
+            producers.update(update)
+        for completed in changes.completed:
+            segment.update_txn_index(completed, producers.last_stable_offset(completed))
+            producers.complete_txn(completed)
+    producers.update_map_end_offset(log_end)
     to.watermarks.refresh_first_unstable()
-    if to.local_log.unflushed_messages >= to.config.flush_interval:
+    if log_end - local_log.recovery_point >= local_log.config.flush_interval:
         to.flush()
 
 
 def _assign_offsets(
     to: LogUpkeep, records: MemoryRecords, info: LogAppendInfo, terms: AppendTerms
 ) -> MemoryRecords:
-    config = to.config
-    counter = OffsetCounter(to.log_end_offset)
+    local_log = to.local_log
+    config = local_log.config
+    counter = OffsetCounter(local_log.next_offset_metadata.offset)
     info.first_offset = counter.value
     result = LogValidator(
         records,
-        to.topic_partition,
-        to.clock,
+        local_log.topic_partition,
+        local_log.clock,
         info.source_compression,
         Compression(*(config.compression or (info.source_compression, None))),
         config.compact,
@@ -161,7 +158,7 @@ def _assign_offsets(
         for batch in result.records.batches():
             if batch.size > config.max_message_size:
                 raise RecordTooLargeError(
-                    f"a batch for {to.topic_partition} has {batch.size} bytes after its conversion,"
+                    f"a batch for {local_log.topic_partition} has {batch.size} bytes after its conversion,"
                     f" above max.message.bytes, {config.max_message_size}"
                 )
     return result.records
@@ -205,8 +202,10 @@ def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment
     The base offset of a new one is the first offset. Where a follower does not know it without
     decompressing, the last offset less 2^31-1 is not above it, and near enough to hold the last.
     """
-    segment = to.local_log.segments.active_segment
-    if not segment.should_roll(RollParams.of(to.config, info, size, to.clock.now_ms())):
+    local_log = to.local_log
+    segment = local_log.segments.active_segment
+    params = RollParams.of(local_log.config, info, size, local_log.clock.now_ms())
+    if not segment.should_roll(params):
         return segment
     first = info.first_offset if info.first_offset >= 0 else info.last_offset - MAX_INT32
     return to.roll(first)
@@ -215,14 +214,17 @@ def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment
 def _check_producers(
     to: LogUpkeep,
     records: MemoryRecords,
-    where: LogOffsetMetadata,
+    segment: WritableSegment,
     batches: list[BatchFacts],
     terms: AppendTerms,
-) -> ProducerChanges:
-    changes = ProducerChanges(ProducerUpdates(), [])
+) -> ProducerChanges | None:
+    """What batches that are about to lie behind the segment's do to producers; None without any."""
+    changes = None
     for facts in batches:
         if facts.producer_id <= NO_PRODUCER_ID:
             continue
+        if changes is None:
+            changes = ProducerChanges(ProducerUpdates(), [])
         batch = batch_of(records, facts)
         if terms.origin is AppendOrigin.CLIENT:
             entry = to.producer_state.last_entry(batch.producer_id)
@@ -234,7 +236,7 @@ def _check_producers(
             if terms.origin in _CHECKED_FOR_TRANSACTIONS:
                 _check_epoch(to, batch)
             first_offset = LogOffsetMetadata(
-                batch.base_offset, where.segment_base_offset, where.position + facts.position
+                batch.base_offset, segment.base_offset, segment.size + facts.position
             )
         completed = update_producers(
             to.producer_state,

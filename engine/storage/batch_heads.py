@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp
+
+BatchHead: TypeAlias = tuple[Offset, Timestamp, int]
+"""Last offset, largest timestamp and bytes of a batch."""
+Heads: TypeAlias = Iterable[BatchHead] | None
+"""Those of some batches, if they are known."""
 
 _HEAD = struct.Struct(">qi4xb6xi8xq")
 _HEADER_SIZE = 61
 _LOG_OVERHEAD = 12
 
 
-def batch_heads(records: MemoryRecords) -> Iterator[tuple[Offset, Timestamp, int]]:
-    """Last offset, largest timestamp and bytes of each whole batch.
+def batch_heads(records: MemoryRecords) -> Iterator[BatchHead]:
+    """The head of each whole batch.
 
     Raises:
         CorruptRecordError: the frame of a batch cannot be.

@@ -19,6 +19,7 @@ from engine.log.log_segments import LogSegments
 from engine.record.memory_records import MemoryRecords
 from engine.scheduler import Scheduler
 from engine.storage import segment_replacement
+from engine.storage.batch_heads import Heads
 from engine.storage.fetch_data_info import FetchDataInfo
 from engine.storage.log_config import LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
@@ -166,13 +167,12 @@ class LocalLog:
 
     # Appending and flushing
 
-    def append(self, last_offset: Offset, records: MemoryRecords) -> None:
-        """Write batches to the active segment. Raises what that raises, OSError too."""
+    def append(self, last_offset: Offset, records: MemoryRecords, heads: Heads = None) -> None:
+        """Write batches to the active segment; see there. Raises what that raises, OSError too."""
         active = self.segments.active_segment
-        active.append(last_offset, records)
-        self.next_offset_metadata = LogOffsetMetadata(
-            last_offset + 1, active.base_offset, active.size
-        )
+        active.append(last_offset, records, heads)
+        place = active.base_offset, active.log.size
+        self.next_offset_metadata = LogOffsetMetadata(last_offset + 1, *place)
 
     def flush(self, offset: Offset) -> None:
         """Sync the segments that hold offsets from the recovery point to below `offset`. Raises OSError."""

@@ -30,6 +30,7 @@ class LogFacts:
         watermarks: what readers see.
         topic_identity: whose log it is.
         lock: held by whatever changes the log.
+        reporting_appends: `reporting` for appends, which are many.
         validation_metrics: what was wrong with refused appends, counted.
     """
 
@@ -53,6 +54,7 @@ class LogFacts:
         self._channel = local_log.log_dir_failure_channel
         self._log_dir = local_log.parent_dir
         self._where = f" {local_log.topic_partition} in {self._log_dir}"
+        self.reporting_appends = self.reporting("cannot append to")
         self.watermarks = Watermarks(local_log, producer_state, log_start_offset, self.lock)
         first = local_log.segments.first
         self.watermarks.move_log_start(

@@ -41,6 +41,7 @@ from engine.units import (
 
 _V2 = default_records.MAGIC
 _NONE = CompressionType.NONE
+_NO_STATS = RecordValidationStats()
 
 
 @dataclass(slots=True)
@@ -100,7 +101,7 @@ class LogValidator:
         rules = self._rules(metrics)
         if not is_plain:
             made = self._validate_compressed(batches, rules, offset_counter.value)
-        elif all(batch.magic == self.to_magic for batch in batches):
+        elif {batch.magic for batch in batches} == {self.to_magic}:
             made = self._assign_offsets(batches, rules, offset_counter.value)
         else:
             made = self._convert(batches, rules, offset_counter.value)
@@ -137,7 +138,7 @@ class LogValidator:
         if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
             newest = rules.now if self.to_magic > 0 else NO_TIMESTAMP
         records = MemoryRecords(buffer)
-        result = ValidationResult(rules.now, records, newest, False, RecordValidationStats())
+        result = ValidationResult(rules.now, records, newest, False, _NO_STATS)
         return result, offset
 
     def _stamp(

@@ -33,6 +33,7 @@ from engine.record.record_batch import RecordBatch
 from engine.storage.validation_result import ValidationMetrics
 from engine.units import NO_TIMESTAMP, Timestamp, TopicPartition
 
+_ROW = np.zeros(1, BATCH_DTYPE)
 _LEAST, _MOST = np.minimum.reduce, np.maximum.reduce
 """As `min` and `max` of an array, without the Python around them."""
 _SHOWN = 3
@@ -136,7 +137,8 @@ class RecordRules:
         columns = self._columns_of(batch)
         if columns is None or columns.problems:
             return None
-        if not len(columns):
+        count = len(columns.table)
+        if not count:
             return CheckedBatch(0, NO_TIMESTAMP, 0, columns)
         if self.compact and _LEAST(columns.key_size) < 0:
             return None
@@ -145,12 +147,12 @@ class RecordRules:
         if not self._are_fine(stamps, low, high, batch.timestamp_type):
             return None
         size = len(columns.arena) if batch.is_compressed else batch.size - _HEADER
-        return CheckedBatch(len(columns), max(NO_TIMESTAMP, high), size, columns)
+        return CheckedBatch(count, max(NO_TIMESTAMP, high), size, columns)
 
     def _columns_of(self, batch: RecordBatch) -> Columns | None:
         if not batch.record_count:
             return None
-        table = np.zeros(1, BATCH_DTYPE)
+        table = _ROW.copy()
         data = batch.raw
         if kernel.walk(data, table, 0, 0, False, largest=self.budgets.batch_bytes)[0] != 1:
             return None

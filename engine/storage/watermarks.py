@@ -115,8 +115,9 @@ class Watermarks:
 
     def follow_log_end(self) -> None:
         """Pull the high watermark down to the log end, or on to its segment, if it is not below."""
-        if self.high_watermark >= self._local_log.log_end_offset:
-            self._set_high_watermark(self._local_log.log_end_offset_metadata)
+        end = self._local_log.next_offset_metadata
+        if self._high_watermark.offset >= end.offset:
+            self._set_high_watermark(end)
 
     def move_log_start(self, to: Offset) -> None:
         """Set the log start offset; high watermark and recovery point are not left below it."""

@@ -22,7 +22,7 @@ from engine.index.writable_transaction_index import WritableTransactionIndex
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
 from engine.record.writable_file_records import WritableFileRecords
-from engine.storage.batch_heads import batch_heads
+from engine.storage.batch_heads import Heads, batch_heads
 from engine.storage.log_config import LogConfig
 from engine.storage.roll_params import RollParams
 from engine.storage.segment_files import (
@@ -180,10 +180,10 @@ class WritableSegment(SegmentReading):
             waited = self.time_waited_for_roll(params.now, params.max_timestamp)
             if waited > params.max_segment_ms - self.roll_jitter_ms:
                 return True
-        offset_index = self.offset_index
+        offset_index = self.lazy_offset_index.get()
         return (
             offset_index.is_full
-            or self.time_index.is_full
+            or self.lazy_time_index.get().is_full
             or not offset_index.can_append_offset(params.max_offset)
         )
 
@@ -237,12 +237,13 @@ class WritableSegment(SegmentReading):
 
     # Appending
 
-    def append(self, largest_offset: Offset, records: MemoryRecords) -> None:
+    def append(self, largest_offset: Offset, records: MemoryRecords, heads: Heads = None) -> None:
         """Write batches behind the last one, with an index entry where the interval is passed.
 
         Args:
             largest_offset: the last offset in them.
             records: whole batches; none is fine.
+            heads: theirs, where somebody has read them already.
 
         Raises:
             OffsetOverflowError: the offset is too far from the base offset; nothing was written.
@@ -251,20 +252,20 @@ class WritableSegment(SegmentReading):
         if not records.size:
             return
         position = self.log.size
-        offset_index = self.offset_index
+        offset_index = self.lazy_offset_index.get()
         if not offset_index.can_append_offset(largest_offset):
             raise OffsetOverflowError(
                 f"offset {largest_offset} is too far from the base offset of {self.log.path}"
             )
         self.log.append(records)
-        largest = self.max_timestamp_and_offset_so_far
-        for last_offset, max_timestamp, size in batch_heads(records):
+        largest = self._max_timestamp_and_offset or self.max_timestamp_and_offset_so_far
+        for last_offset, max_timestamp, size in batch_heads(records) if heads is None else heads:
             if max_timestamp > largest.timestamp:
                 largest = TimestampOffset(max_timestamp, last_offset)
                 self._max_timestamp_and_offset = largest
             if self._bytes_since_last_index_entry > self.index_interval_bytes:
                 offset_index.append(last_offset, position)
-                self.time_index.maybe_append(*largest)
+                self.lazy_time_index.get().maybe_append(*largest)
                 self._bytes_since_last_index_entry = 0
             position += size
             self._bytes_since_last_index_entry += size
