@@ -171,6 +171,8 @@ class _Checkpoints:
                 f"the recovery point is {point}, and the log ends at {end}",
                 point,
                 end,
+                first_offset=point,
+                next_offset=end,
             )
 
     def _high_watermark(self, watermark: Offset | None, start: Offset | None) -> Iterator[Finding]:

@@ -132,7 +132,7 @@ class _Comparison:
     def run(self) -> Iterator[Finding]:
         for segment in self.partition.segments:
             for rows in segment.chunks():
-                with_epoch = rows["leader_epoch"] >= 0
+                with_epoch = rows["magic"] >= 2
                 self._take(segment, rows if with_epoch.all() else rows[with_epoch])
         yield from self._start()
         file_is_wrong = self.differing[1:] > self.agreeing[1:]

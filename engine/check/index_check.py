@@ -89,6 +89,8 @@ class _OffsetIndexCheck:
         self.positions = table["position"].astype("i8")
         self.bad = np.zeros(self.slots, np.bool_)
         """Entries that something was said about."""
+        self.suspects: dict[int, Finding] = {}
+        """What contradicts the log, by slot."""
         self.pending = np.zeros(0, "i8")
         """Slots whose offset must be that of a later batch, by offset."""
 
@@ -106,11 +108,55 @@ class _OffsetIndexCheck:
             last = first + int(self.positions[order[first:]].searchsorted(stop, "left"))
             running = np.maximum.accumulate(np.concatenate(([reached], rows["last_offset"])))
             disordered |= bool((rows["base_offset"] <= running[:-1]).any())
-            yield from self._against(rows, order[first:last], running[:-1])
-            yield from self._resolve(rows, disordered)
+            self._against(rows, order[first:last], running[:-1])
+            self._resolve(rows, disordered)
             first, reached = last, int(running[-1])
         if not disordered and not self._had_damage():
-            yield from self._no_such_offsets(self.pending)
+            self._no_such_offsets(self.pending)
+        yield from self._suspicions()
+
+    def _suspicions(self) -> Iterator[Finding]:
+        """What contradicts the log; where all entries to the end are off by as much, the log is wrong, not they."""
+        slots = np.array(sorted(self.suspects), "i8")
+        if len(slots) > 1 and slots[-1] == self.slots - 1:
+            moved = self.positions[slots] - self._actual_positions(slots)
+            same = (moved == moved[-1]) & (slots - slots[-1] == np.arange(1 - len(slots), 1))
+            count = len(same) if same.all() else int(same[::-1].argmin())
+            if count > 1 and abs(int(moved[-1])) < MAX_INT64 // 2 and moved[-1]:
+                yield self._log_has_moved(int(slots[-count]), int(moved[-1]))
+                slots = slots[:-count]
+        for slot in slots.tolist():
+            yield self.suspects[slot]
+
+    def _actual_positions(self, slots: Table) -> Table:
+        """Where the batches with these slots' offsets are; a number without meaning where there is none."""
+        found = np.full(len(slots), -MAX_INT64, "i8")
+        offsets = self.offsets[slots]
+        for rows in self.segment.chunks():
+            row = rows["last_offset"].searchsorted(offsets, "left")
+            row = np.minimum(row, len(rows) - 1)
+            is_it = rows["last_offset"][row] == offsets
+            found[is_it] = rows["position"][row[is_it]]
+        return found
+
+    def _log_has_moved(self, slot: int, distance: int) -> Finding:
+        """Bytes came or went between two entries."""
+        start = int(self.positions[slot - 1]) if slot else 0
+        first = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
+        end = int(self.positions[slot]) - distance
+        what = f"{distance} bytes are gone" if distance > 0 else f"{-distance} bytes came in"
+        return self.segment.partition.found(
+            "log-moved",
+            self.segment.name,
+            f"{what} between offsets {first} and {self.offsets[slot]}: all entries of the offset index from"
+            f" {self.offsets[slot]} on are off by as much",
+            position=start,
+            length=max(end - start, 0),
+            first_offset=first,
+            next_offset=int(self.offsets[slot]) + 1,
+            expected=int(self.positions[slot]),
+            found=end,
+        )
 
     def _signs(self) -> Iterator[Finding]:
         for slot in self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)):
@@ -152,7 +198,7 @@ class _OffsetIndexCheck:
         """A crash leaves such entries in the active segment, which a broker then recovers."""
         return Severity.WARNING if self.segment.is_active else Severity.ERROR
 
-    def _against(self, rows: Table, slots: Table, reached: Table) -> Iterator[Finding]:
+    def _against(self, rows: Table, slots: Table, reached: Table) -> None:
         """Hold the entries that point into some rows to them; `reached` is the largest offset before each."""
         if not len(slots):
             return
@@ -164,14 +210,14 @@ class _OffsetIndexCheck:
         starts, ends = damaged_spans(self.segment)
         lost = ~exact & within(positions, starts, ends)
         for at in np.flatnonzero(~exact & ~lost).tolist():
-            yield self._no_batch(int(slots[at]), rows[row[at]])
+            self._no_batch(int(slots[at]), rows[row[at]])
         misses = exact & (reached[row] >= offsets)
         for at in np.flatnonzero(misses).tolist():
-            yield self._missing(int(slots[at]), int(reached[row[at]]))
+            self._missing(int(slots[at]), int(reached[row[at]]))
         last, base = rows["last_offset"][row], rows["base_offset"][row]
         below = exact & ~misses & (offsets < last) & ~self._may_be_inside(rows[row], offsets)
         for at in np.flatnonzero(below).tolist():
-            yield self._other_offset(int(slots[at]), int(base[at]), int(last[at]))
+            self._other_offset(int(slots[at]), int(base[at]), int(last[at]))
         later = exact & ~misses & (offsets > last)
         self._wait_for(slots[later])
 
@@ -188,7 +234,7 @@ class _OffsetIndexCheck:
             pending = np.concatenate((self.pending, slots))
             self.pending = pending[np.argsort(self.offsets[pending], kind="stable")]
 
-    def _resolve(self, rows: Table, disordered: bool) -> Iterator[Finding]:
+    def _resolve(self, rows: Table, disordered: bool) -> None:
         """Those that waited for later batches, as far as these go."""
         if not len(self.pending):
             return
@@ -199,14 +245,14 @@ class _OffsetIndexCheck:
         row = last.searchsorted(offsets[:count], "left")
         known = rows["base_offset"][row] <= offsets[:count]
         if not disordered and not self._had_damage():
-            yield from self._no_such_offsets(slots[~known])
+            self._no_such_offsets(slots[~known])
 
     def _had_damage(self) -> bool:
         return any(each.skipped and each.kind != "zero_tail" for each in self.segment.damages)
 
-    def _no_such_offsets(self, slots: Table) -> Iterator[Finding]:
+    def _no_such_offsets(self, slots: Table) -> None:
         for slot in slots.tolist():
-            yield self._found(
+            self.suspects[slot] = self._found(
                 "index-entry",
                 slot,
                 f"no batch from {self.positions[slot]} on has {self.offsets[slot]}",
@@ -217,8 +263,8 @@ class _OffsetIndexCheck:
         self.bad |= chosen
         return slots
 
-    def _no_batch(self, slot: int, row: np.void) -> Finding:
-        return self._found(
+    def _no_batch(self, slot: int, row: np.void) -> None:
+        self.suspects[slot] = self._found(
             "index-position",
             slot,
             f"the entry points to {self.positions[slot]}, inside the batch at {row['position']}",
@@ -226,8 +272,8 @@ class _OffsetIndexCheck:
             found=int(self.positions[slot]),
         )
 
-    def _missing(self, slot: int, reached: int) -> Finding:
-        return self._found(
+    def _missing(self, slot: int, reached: int) -> None:
+        self.suspects[slot] = self._found(
             "index-misses-records",
             slot,
             f"look-ups of {self.offsets[slot]} begin at {self.positions[slot]}, where offsets up to"
@@ -237,14 +283,19 @@ class _OffsetIndexCheck:
             found=int(self.offsets[slot]),
         )
 
-    def _other_offset(self, slot: int, base: int, last: int) -> Finding:
-        return self._found(
+    def _other_offset(self, slot: int, base: int, last: int) -> None:
+        self.suspects[slot] = self._found(
             "index-entry",
             slot,
             f"the entry says {self.offsets[slot]}, the batch at {self.positions[slot]} holds {base} to {last}",
             expected=last,
             found=int(self.offsets[slot]),
         )
+
+    def _served_from(self, slot: int) -> int:
+        """Behind the entry before: from there on to its own an entry is all that is known."""
+        before = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
+        return min(max(before, self.segment.base_offset), int(self.offsets[slot]))
 
     def _found(
         self,
@@ -264,7 +315,7 @@ class _OffsetIndexCheck:
             sentence,
             position=slot * DTYPE.itemsize,
             length=DTYPE.itemsize,
-            first_offset=offset if is_offset else None,
+            first_offset=self._served_from(slot) if is_offset else None,
             next_offset=(next_offset or offset + 1) if is_offset else None,
             severity=severity,
             facts=facts,

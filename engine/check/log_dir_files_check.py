@@ -67,6 +67,7 @@ def _unreadable(
         log_dir.display(name),
         error.reason if isinstance(error, DamagedFileError) else str(error),
         position=position,
+        length=None if position is None else len(data) - position,
         line=line,
         expected=error.expected if isinstance(error, DamagedFileError) else None,
         found=error.found if is_damage and isinstance(error, DamagedFileError) else None,

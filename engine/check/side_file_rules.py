@@ -15,6 +15,10 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         {
             "index-misses-records": ("look-ups by offset would begin behind their records", _INDEX),
             "index-position": ("an offset index points where no batch begins", _INDEX),
+            "log-moved": (
+                "bytes came into the log or went since its index was made",
+                "Records may be missing there. Compare with another replica: `kafkafs check --replica`.",
+            ),
             "index-order": ("the entries of an offset index are not ascending", _INDEX),
             "time-index-misses-records": ("look-ups by time would miss records", _INDEX),
             "time-index-order": ("the entries of a time index are not ascending", _INDEX),

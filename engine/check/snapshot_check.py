@@ -35,6 +35,7 @@ def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding
     known: dict[Offset, list[ProducerStateEntry]] = {}
     for offset in partition.view.listing.producer_snapshots:
         name = producer_snapshot_name(offset)
+        data = None
         try:
             data = partition.read(name)
             if data is not None:
@@ -45,6 +46,7 @@ def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding
                 name,
                 f"{error.reason}: a broker would use an older one",
                 position=error.position or 0,
+                length=len(data or b"") - (error.position or 0),
                 expected=error.expected,
                 found=error.found,
             )
