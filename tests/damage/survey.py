@@ -61,7 +61,7 @@ class Survey:
     @property
     def partitions(self) -> list[str]:
         """Their names."""
-        own = {"README.txt", ".kafkafs", "state", "time"}
+        own = {"README.txt", ".kafkafs", "state", "time", "groups", "transactions", "cluster"}
         return [name for name in self.names[""] if name not in own]
 
     def lines(self, partition: str = "t-0", view: str = "records") -> list[bytes]:
