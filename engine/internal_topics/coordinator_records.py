@@ -72,7 +72,8 @@ class CoordinatorDecoder(TopicDecoder):
             )
         if as_kafka and kind.is_retired and key is not None:
             number = int.from_bytes(key[:2], "big", signed=True)
-            return DecodedRecord("", failure=_unknown(number))
+            note = f"record type {number} is not known"
+            return DecodedRecord("", None, None, note, _value_note(value, note), _unknown(number))
         if found.json is None or value is None:
             note = _value_note(value, found.note)
             return DecodedRecord(kind.name, found.json, None, found.note, note, found.failure)

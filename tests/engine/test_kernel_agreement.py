@@ -108,6 +108,7 @@ def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
     first=st.integers(-1, 55),
     enough=st.sampled_from([2**62, 0, 200, 700]),
     first_record=st.integers(0, 2),
+    topic=st.sampled_from(["t", "__consumer_offsets", "__cluster_metadata"]),
 )
 def test_both_kernels_agree_on_hostile_batches(
     batches: list[bytes],
@@ -117,9 +118,10 @@ def test_both_kernels_agree_on_hostile_batches(
     first: int,
     enough: int,
     first_record: int,
+    topic: str,
 ) -> None:
     options = LineOptions(
-        "t", 1, values=values, committed=committed, from_offset=first, to_offset=first + 3
+        topic, 1, values=values, committed=committed, from_offset=first, to_offset=first + 3
     )
     if first < 40:
         options = dataclasses.replace(options, to_offset=2**63 - 1)
