@@ -1,6 +1,6 @@
 """The rules that `check` holds a log to: stable ids, how bad a breach is, and what to do about it.
 
-RULES.md is made from this table: `python -m engine.check.rules` prints it.
+RULES.md is made from this table: `python -m engine.check.rules_page` prints it.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ LARGEST_HEADER = 61
 _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
+_MOST_INNER = 100
 _READ_ZEROS = 1 * MiB
 
 
@@ -148,10 +149,50 @@ class Resync:
             search_from: where a batch may start at the earliest, when it is found by searching.
             min_offset: a batch found by searching starts at this offset or later.
         """
-        framed = self._follow(position + frame.size) if frame.size else None
+        framed = self._framed(position, frame)
         limit = self.end if framed is None else framed
         inner = self._search(search_from, limit, min_offset)
-        return framed if inner is None else inner
+        if inner is None:
+            return framed
+        if framed is not None:
+            return inner if self._leads_to(inner, framed) else framed
+        return self._outer(inner, limit, min_offset)
+
+    def _framed(self, position: Position, frame: Frame) -> Position | None:
+        """Where the damaged batch's frame leads to a good one, directly or over others that are damaged."""
+        if frame.size:
+            return self._follow(position + frame.size)
+        if frame.kind != "unknown_magic":
+            return None
+        head = self.file.read_at(position, HEAD.size)
+        following = position + int.from_bytes(head[8:12], "big", signed=True) + LOG_OVERHEAD
+        is_good = position < following < self.end and not self.frame(following).kind
+        return following if is_good else None
+
+    def _leads_to(self, position: Position, target: Position) -> bool:
+        """Whether the chain of frames from a good batch reaches a place: one in a value does not."""
+        for _ in range(_MOST_HOPS):
+            if position >= target:
+                return position == target
+            size = self.frame(position).size
+            if not size:
+                return False
+            position += size
+        return False
+
+    def _outer(self, inner: Position, limit: Position, min_offset: Offset) -> Position:
+        """Past batches in a damaged one's value: nothing good follows them, and what comes contradicts them."""
+        for _ in range(_MOST_INNER):
+            if self.goes_on(inner):
+                return inner
+            frame = self.frame(inner)
+            later = self._search(inner + max(frame.size, 1), limit, min_offset)
+            if later is None or frame.row is None:
+                return inner
+            if self.base_offset(later) > int(frame.row["last_offset"]):
+                return inner
+            inner = later
+        return inner
 
     def _follow(self, position: Position) -> Position | None:
         """The first good batch on the chain of frames from here on."""
