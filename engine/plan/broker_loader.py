@@ -9,13 +9,14 @@ the segment or ends the broker.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from engine.errors import (
     CorruptIndexError,
     InvalidOffsetError,
     OffsetOverflowError,
 )
-from engine.file_names import FileKind, FileState, log_file_name
+from engine.file_names import LEADER_EPOCH_CHECKPOINT, FileKind, FileState, log_file_name
 from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_segment import BrokerSegment, NotAllGood
@@ -24,7 +25,7 @@ from engine.storage.log_loader import LoadedLogOffsets, LogLoader, _SegmentOverf
 from engine.storage.producer_rebuild import rebuild_producer_state
 from engine.storage.segment_files import time_index_path
 from engine.storage.writable_segment import WritableSegment
-from engine.units import MAX_INT64, Offset
+from engine.units import MAX_INT64, EpochEntry, Offset
 
 _DELETED = FileState.DELETED.value
 _CLEANED = FileState.CLEANED.value
@@ -41,6 +42,7 @@ class BrokerLoader(LogLoader):
 
     segment_type: type[BrokerSegment] = BrokerSegment
     """How segments are read; older brokers read some otherwise."""
+    _forgets_snapshots = False
 
     def _load(self) -> LoadedLogOffsets:
         self._clear_leftovers()
@@ -153,21 +155,28 @@ class BrokerLoader(LogLoader):
 
     def _recover_segment(self, segment: WritableSegment, before_truncation: object = None) -> int:
         """Make a segment's indexes again and cut what is no batch off; the number of bytes cut."""
-        known_epochs = self._leader_epochs.epoch_entries
+        epochs = (
+            self._leader_epochs.epoch_entries,
+            self._disk.read(self._at(LEADER_EPOCH_CHECKPOINT)),
+        )
         producers = self._producers_before(segment)
         try:
             try:
                 truncated = segment.recover(producers, self._leader_epochs)
             except NotAllGood:
                 assert isinstance(segment, BrokerSegment)
-                self._leader_epochs.clear()
-                self._leader_epochs.assign_all(known_epochs)
+                self._restore_epochs(*epochs)
                 producers = self._producers_before(segment)
                 truncated = segment.recover_slowly(producers, self._leader_epochs)
         except OffsetOverflowError as error:
             raise _SegmentOverflow(segment) from error
         producers.take_snapshot()
         return truncated
+
+    def _restore_epochs(self, entries: list[EpochEntry], file: bytes) -> None:
+        self._leader_epochs.clear()
+        self._leader_epochs.assign_all(entries)
+        self._disk.replace_atomically(self._at(LEADER_EPOCH_CHECKPOINT), file)
 
     def _producers_before(self, segment: WritableSegment) -> BrokerProducers:
         producers = BrokerProducers(
@@ -198,3 +207,15 @@ class BrokerLoader(LogLoader):
             if truncated > 0:
                 self._remove_and_delete_later(unflushed[at + 1 :])
                 return
+
+    def _drop_segments_below_log_start(self) -> Offset | None:
+        """See LogLoader; Kafka loses sight of the snapshots, and deletes them at once with all others."""
+        self._forgets_snapshots = True
+        try:
+            return super()._drop_segments_below_log_start()
+        finally:
+            self._forgets_snapshots = False
+
+    def _delete_producer_snapshots_later(self, segments: Iterable[WritableSegment]) -> None:
+        if not self._forgets_snapshots:
+            super()._delete_producer_snapshots_later(segments)

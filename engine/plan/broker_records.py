@@ -67,12 +67,16 @@ def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Fr
 def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGETS) -> RecordBatch:
     """The batch in a frame, its bytes read when they are asked for.
 
-    Raises CorruptRecordError where the header is not whole, or the magic is below 0.
+    Raises CorruptRecordError where the file ends in the header.
     """
     head = file.read_at(frame.position, HEADER.size)
     if frame.magic < _CURRENT:
-        load = partial(read_batch, file, frame.position, frame.size, budgets)
-        return LegacyRecordBatch(head, file_position=frame.position, path=file.path, load=load)
+        return LegacyRecordBatch(
+            _as_known(head),
+            file_position=frame.position,
+            path=file.path,
+            load=partial(_load_as_known, file, frame, budgets),
+        )
     if len(head) < HEADER.size:
         raise CorruptRecordError(
             "the batch is smaller than its header",
@@ -82,21 +86,23 @@ def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGET
             found=frame.size,
         )
     return DefaultRecordBatch(
-        _as_current(head),
+        _as_known(head),
         file_position=frame.position,
         path=file.path,
-        load=partial(_load_as_current, file, frame, budgets),
+        load=partial(_load_as_known, file, frame, budgets),
     )
 
 
-def _load_as_current(file: ReadableFile, frame: Frame, budgets: Budgets) -> bytes:
-    return _as_current(read_batch(file, frame.position, frame.size, budgets))
+def _load_as_known(file: ReadableFile, frame: Frame, budgets: Budgets) -> bytes:
+    return _as_known(read_batch(file, frame.position, frame.size, budgets))
 
 
-def _as_current(data: bytes) -> bytes:
-    if data[_MAGIC] == _CURRENT:
+def _as_known(data: bytes) -> bytes:
+    """A batch of a magic that there is: 2 for those above, 1 for those below 0, of which none is valid."""
+    magic = data[_MAGIC]
+    if magic <= _CURRENT:
         return data
-    return data[:_MAGIC] + bytes((_CURRENT,)) + data[_MAGIC + 1 :]
+    return data[:_MAGIC] + bytes((_CURRENT if magic < 128 else 1,)) + data[_MAGIC + 1 :]
 
 
 def find_offset(

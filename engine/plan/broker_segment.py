@@ -122,7 +122,7 @@ class BrokerSegment(WritableSegment):
         data = self._disk.read(path) if self._disk.exists(path) else b""
         for entry in ENTRY.iter_unpack(data[: len(data) // ENTRY.size * ENTRY.size]):
             assert isinstance(entry, AbortedTxn)
-            if entry.version > _CURRENT_TXN_VERSION:
+            if entry.version >> 8 > _CURRENT_TXN_VERSION:  # Kafka looks at the first byte only
                 raise stops(
                     "KafkaException",
                     f"{path}: a transaction of the unknown version {entry.version}",
