@@ -1,0 +1,45 @@
+"""What is said at the end of a dump, and in which order."""
+
+from __future__ import annotations
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from engine.record import dump_text
+from kafkafs.dump import dump_file, extent, java_json, report
+from kafkafs.dump.findings import Contradiction, Mismatch
+from kafkafs.dump.report import DumpReport, in_java_order, java_hash
+
+
+@pytest.mark.parametrize("module", [dump_file, extent, java_json, report, dump_text])
+def test_examples_in_the_documentation_are_right(module: ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+def test_hashes_are_javas() -> None:
+    assert java_hash("ab") == 97 * 31 + 98
+    assert java_hash("\N{GRINNING FACE}") == (0xD83D * 31 + 0xDE00) & 0xFFFFFFFF
+
+
+def test_files_come_in_the_order_of_a_java_map() -> None:
+    paths = [f"/tmp/orders-{number}" for number in range(14)]
+    shown = [path for path, _ in in_java_order(dict.fromkeys(paths, 0))]
+    assert shown == sorted(paths, key=lambda path: (java_hash(path) ^ java_hash(path) >> 16) & 31)
+    assert shown != paths
+
+
+def test_what_is_too_much_to_keep_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "MOST_PAIRS", 2)
+    said: list[bytes] = []
+    made = DumpReport(lambda _: None, said.append)
+    for at in range(5):
+        made.contradict("/f", Contradiction(Mismatch.TIMESTAMP, 0, at, -1))
+    made.finish()
+    lines = b"".join(said).decode().splitlines()
+    assert [line for line in lines if "Index" in line] == [
+        f"  Index timestamp: {at}, log timestamp: -1" for at in range(5)
+    ]
+    assert made.findings == 5
