@@ -44,6 +44,8 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
               help="Only findings that are at least this bad.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
               help="Threads; the number of cores when not given.")  # fmt: skip
+@click.option("--replica", "replicas", metavar="OTHER", multiple=True,
+              help="Compare with this copy instead: where the two diverge, by epoch and offset.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True,
               help="One JSON object a line: findings, then partitions with their holes, a summary.")  # fmt: skip
 @click.option("--list-rules", is_flag=True, is_eager=True, expose_value=False,
@@ -55,6 +57,7 @@ def check(
     rules: tuple[str, ...],
     severity: str,
     jobs: int | None,
+    replicas: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Check every byte of a log, and everything beside it.
@@ -63,6 +66,7 @@ def check(
     kafkafs check /var/lib/kafka/data
     kafkafs check /var/lib/kafka/data --topic 'orders|payments' --severity error
     kafkafs check /backup/orders-0 --json
+    kafkafs check broker1/orders-0 --replica broker2/orders-0
 
     Batches and their checksums, the bytes that no checksum covers, records, offsets, epochs,
     producers, indexes, snapshots, checkpoints, and why offsets are missing. A broker may be
@@ -78,7 +82,11 @@ def check(
 
     report: Report = JsonReport() if as_json else TextReport()
     with open_log_source(sources) as source, Progress("checked") as progress:
-        for event in _events(source, jobs or os.cpu_count() or 1, is_named, progress):
+        if replicas:
+            events = _comparison(source, replicas, is_named)
+        else:
+            events = _events(source, jobs or os.cpu_count() or 1, is_named, progress)
+        for event in events:
             _take(event, report, takes, progress)
     report.end()
     sys.exit(1 if report.is_unsound else 0)
@@ -112,6 +120,16 @@ def _events(
     if progress.active:
         progress.total = checking.size()
     yield from checking.run()
+
+
+def _comparison(
+    source: LogSource, replicas: tuple[str, ...], is_named: Callable[[PartitionLog], bool]
+) -> Iterator[Event]:
+    """The partitions of a source against those of another, which several log dirs may make up."""
+    from engine.check.replica_comparison import compare_sources
+
+    with open_log_source(replicas) as other:
+        yield from compare_sources(source, other, is_named)
 
 
 def _take(
