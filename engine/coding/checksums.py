@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-
-import crc32c as _castagnoli
+from typing import Any
 
 from engine.coding.layout import Buffer
 
@@ -25,8 +24,20 @@ def crc32(data: Buffer, value: int = 0) -> int:
 
 def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC-32C of bytes, unsigned; `value` is the checksum of what came before."""
-    checksum: int = _castagnoli.crc32c(data, value)
+    checksum: int = _castagnoli(data, value)
     return checksum
+
+
+def _first_castagnoli(data: Buffer, value: int) -> int:
+    """Imports the package at the first use: that takes a while, and the kernel has one of its own."""
+    global _castagnoli
+    from crc32c import crc32c as found
+
+    _castagnoli = found
+    return crc32c(data, value)
+
+
+_castagnoli: Any = _first_castagnoli
 
 
 def _rotate(value: int, by: int) -> int:

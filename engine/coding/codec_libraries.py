@@ -1,6 +1,7 @@
 """The packages that know the codecs; each may be missing, and is then None.
 
-The only place that imports them. zlib, which Python brings, stands in for isal.
+The only place that imports them, each when it is first asked for: bulk reading does without them. zlib,
+which Python brings, stands in for isal.
 """
 
 from __future__ import annotations
@@ -10,14 +11,24 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+cramjam: Any
+zstandard: Any
+inflater: Any
+
+
+def __getattr__(name: str) -> ModuleType | None:
+    if name == "inflater":
+        library: ModuleType | None = _optional("isal.isal_zlib") or zlib
+    elif name in ("cramjam", "zstandard"):
+        library = _optional(name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = library
+    return library
+
 
 def _optional(name: str) -> ModuleType | None:
     try:
         return import_module(name)
     except ImportError:
         return None
-
-
-cramjam: Any = _optional("cramjam")
-zstandard: Any = _optional("zstandard")
-inflater: Any = _optional("isal.isal_zlib") or zlib

@@ -21,7 +21,6 @@ from enum import IntEnum
 from functools import lru_cache
 
 from engine.internal_topics.decoded_record import TopicDecoder
-from engine.internal_topics.topics import decoder_for
 from engine.record.control_records import describe_control
 from engine.record.internal_fields import internal_fields
 from engine.record.json_text import Values, bytes_json, hide, string_json, time_json
@@ -88,8 +87,17 @@ def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecode
     shown = topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     prefix = f'{{"topic":{string_json(shown)},"partition":{partition},"offset":'
     mode = Values(names.index(values))
-    decoder = decoder_for(topic) if mode in (Values.AUTO, Values.JSON) else None
+    decoder = _decoder_of(topic) if mode in (Values.AUTO, Values.JSON) else None
     return mode, decoder, prefix.encode()
+
+
+def _decoder_of(topic: str) -> TopicDecoder | None:
+    if not topic.startswith("__"):
+        return None
+    # Only here: no other topic needs the messages, and importing them takes longer than a short text.
+    from engine.internal_topics.topics import decoder_for
+
+    return decoder_for(topic)
 
 
 def record_line(
