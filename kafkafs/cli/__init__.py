@@ -7,23 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
-from kafkafs.cli.checking import check
-from kafkafs.cli.copying import cat, cp
-from kafkafs.cli.dumping import dump
-from kafkafs.cli.groups import groups
-from kafkafs.cli.listing import ls, printable
-from kafkafs.cli.mounting import mount, mount_as_helper, umount
-from kafkafs.cli.offsets import offsets
-from kafkafs.cli.rebuilding import rebuild
-from kafkafs.cli.searching import grep
-from kafkafs.cli.topics import topics
-from kafkafs.cli.transactions import transactions
 
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
@@ -31,8 +21,42 @@ EXIT_CANNOT_READ = 3
 EXIT_INTERRUPTED = 130
 MOST_MESSAGE = 1000
 
+COMMANDS = {
+    "cat": "copying",
+    "check": "checking",
+    "cp": "copying",
+    "dump": "dumping",
+    "grep": "searching",
+    "groups": "groups",
+    "ls": "listing",
+    "mount": "mounting",
+    "offsets": "offsets",
+    "rebuild": "rebuilding",
+    "topics": "topics",
+    "transactions": "transactions",
+    "umount": "mounting",
+}
+"""The modules of the commands: only that of the one that is called is imported, which takes its time."""
+
+
+class Commands(click.Group):
+    """The commands by name, imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them; None when there is no such command."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = getattr(import_module(f"kafkafs.cli.{module}"), cmd_name)
+        return command
+
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 fine, 1 findings or nothing matched, 2 usage, 3 cannot read.",
 )
@@ -50,29 +74,15 @@ def cli() -> None:
     """
 
 
-for command in (
-    mount,
-    umount,
-    ls,
-    cat,
-    cp,
-    grep,
-    offsets,
-    dump,
-    check,
-    rebuild,
-    groups,
-    topics,
-    transactions,
-):
-    cli.add_command(command)
-
-
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit status."""
     arguments = sys.argv[1:] if argv is None else argv
+    # numpy's library of linear algebra, which nothing here calls, would start a thread for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         if is_helper_call(sys.argv[0], arguments):
+            from kafkafs.cli.mounting import mount_as_helper
+
             mount_as_helper(arguments)
         status = cli.main(args=arguments, prog_name="kafkafs", standalone_mode=False)
     except click.exceptions.Abort:
@@ -100,10 +110,12 @@ def is_helper_call(program: str, arguments: list[str]) -> bool:
     if os.path.basename(program).startswith("mount."):
         return True
     first = arguments[0] if arguments else "-"
-    return "-o" in arguments[2:] and not first.startswith("-") and first not in cli.commands
+    return "-o" in arguments[2:] and not first.startswith("-") and first not in COMMANDS
 
 
 def fail(sentence: str) -> int:
     """Say one line on standard error; the exit status for «cannot read»."""
+    from kafkafs.cli.listing import printable
+
     click.echo(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)
     return EXIT_CANNOT_READ

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkafs.cli import cli, is_helper_call, main
+from kafkafs.cli import COMMANDS, cli, is_helper_call, main
 from tests.fixtures_data import copy_of, log_dir, truth_offsets, truth_records
 
 CURRENT = str(log_dir("current"))
@@ -279,7 +279,21 @@ def test_a_call_by_mount_is_told_from_a_persons(
     assert is_helper_call(program, arguments) is expected
 
 
-@pytest.mark.parametrize("command", [[], *[[name] for name in cli.commands]])
+def test_cat_imports_no_other_command_and_no_library_that_the_kernel_replaces() -> None:
+    code = """
+import sys, click
+from kafkafs.cli import cli
+cli.get_command(click.Context(cli), "cat")
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert "kafkafs.cli.copying" in imported
+    unwanted = {"crc32c", "cramjam", "zstandard", "isal", "email", "kafkafs.cli.searching"}
+    assert not imported & (unwanted | {"engine.internal_topics.topics"})
+
+
+@pytest.mark.parametrize("command", [[], *[[name] for name in COMMANDS]])
 def test_help_shows_an_example(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
