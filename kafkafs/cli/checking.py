@@ -46,8 +46,6 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
               help="Threads; the number of cores when not given.")  # fmt: skip
 @click.option("--replica", "replicas", metavar="OTHER", multiple=True,
               help="Compare with this copy instead: where the two diverge, by epoch and offset.")  # fmt: skip
-@click.option("--replica", metavar="OTHER",
-              help="Another broker's log dir, or a copy: say only where the two differ.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True,
               help="One JSON object a line: findings, then partitions with their holes, a summary.")  # fmt: skip
 @click.option("--list-rules", is_flag=True, is_eager=True, expose_value=False,
@@ -88,7 +86,7 @@ def check(
         if replicas:
             events = _comparison(source, replicas, is_named)
         else:
-            events = _events(source, jobs or os.cpu_count() or 1, is_named, replica, progress)
+            events = _events(source, jobs or os.cpu_count() or 1, is_named, progress)
         for event in events:
             _take(event, report, takes, progress)
     report.end()
@@ -115,17 +113,10 @@ def _events(
     source: LogSource,
     jobs: int,
     is_named: Callable[[PartitionLog], bool],
-    replica: str | None,
     progress: Progress,
 ) -> Iterator[Event]:
     from engine.check.log_dir_check import CheckOptions, SourceCheck
 
-    if replica is not None:
-        from engine.check.replica_comparison import compare_sources
-
-        with open_log_source((replica,)) as other:
-            yield from compare_sources(source, other, is_named)
-        return
     checking = SourceCheck(source, CheckOptions(jobs=jobs, takes=is_named))
     if progress.active:
         progress.total = checking.size()
