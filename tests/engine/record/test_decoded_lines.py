@@ -88,7 +88,7 @@ def shown(topic: str, *made: Rec, kernel: ModuleType = _kernel, values: str = "a
 # -- agreement -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     topic=st.sampled_from(TOPICS),
     chance=st.randoms(use_true_random=False),
@@ -130,6 +130,7 @@ def test_both_kernels_and_both_passes_agree(
         json.loads(line)
 
 
+@settings(max_examples=15)
 @given(chance=st.randoms(use_true_random=False), enough=st.sampled_from([1, 900, 10_000]))
 def test_pieces_are_the_whole(chance: Random, enough: int) -> None:
     data = log_of(topics.CONSUMER_OFFSETS, chance)
