@@ -299,4 +299,4 @@ def without_messages(answer: Answer) -> Answer:
     def plain(step: Any) -> Any:
         return {"error": step["error"]} if isinstance(step, dict) else step
 
-    return {**answer, "steps": [plain(step) for step in answer["steps"]]}
+    return {**answer, "steps": [plain(step) for step in answer.get("steps", [])]}

@@ -47,7 +47,20 @@ class RandomScript:
         self.epoch = self.random.randrange(3) * self._several
         self._cleaned = 0
         self._running = ScriptRun(folder, self.script)
-        self.answers = [self._step() for _ in range(steps)]
+        self.answers: list[Any] = []
+        while len(self.answers) < steps and not self.is_over:
+            self.answers.append(self._step())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the log dir is offline, or the log could not be opened again.
+
+        Then the log before it has lost its files to the attempt.
+        """
+        last = self.answers[-1] if self.answers else None
+        is_error = isinstance(last, dict) and "error" in last
+        was_reopened = bool(self.answers) and self.script["steps"][-1]["call"] == "reopen"
+        return is_error and (was_reopened or last == {"error": "KafkaStorageException"})
 
     def finish(self) -> Answer:
         """Close the log: what our engine says, as `tests.log_scripts.run` gives it."""

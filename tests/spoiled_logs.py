@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -56,8 +56,10 @@ class Spoiler:
         log = self._last_log()
         data = bytearray(log.read_bytes())
         used = len(data.rstrip(b"\0"))
-        if used:
-            data[self.random.randrange(max(0, used - 150), used)] ^= 1 << self.random.randrange(8)
+        # Any magic above 2 is 2 to Kafka, and unknown to us.
+        places = sorted(set(range(max(0, used - 150), used)) - set(_magics(data)))
+        if places:
+            data[self.random.choice(places)] ^= 1 << self.random.randrange(8)
             log.write_bytes(data)
 
     def _add_zeros(self) -> None:
@@ -110,3 +112,11 @@ class Spoiler:
 
     def _remove_the_epochs(self) -> None:
         (self.folder / "leader-epoch-checkpoint").unlink(missing_ok=True)
+
+
+def _magics(data: bytes | bytearray) -> Iterator[int]:
+    """Where the batches have their magic."""
+    position = 0
+    while position + 17 <= len(data):
+        yield position + 16
+        position += 12 + max(int.from_bytes(data[position + 8 : position + 12], "big"), 5)
