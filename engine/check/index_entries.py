@@ -49,7 +49,7 @@ def read_entries(
     """
     partition = segment.partition
     try:
-        file = partition.root.open(partition.relative(name), fresh=True)
+        file = partition.root.open_fresh(partition.relative(name))
     except FileNotFoundError:
         return None
     with file:
