@@ -299,7 +299,7 @@ class _Replay:
         name = kraft_checkpoint_name(*snapshot_id)
         path = f"{log.folder}/{name}" if log.folder else name
         try:
-            file = log.root.open(path, fresh=True)
+            file = log.root.open_fresh(path)
         except (KafkaStorageError, OSError) as error:
             self._tables.notes.append(f"{name}: {error}")
             return None

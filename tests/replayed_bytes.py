@@ -1,0 +1,78 @@
+"""Records of internal topics for tests of what is replayed from them, and the partitions that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.internal_topics.topics import GROUP_RECORDS, METADATA_RECORDS, TRANSACTION_RECORDS
+from tests.builders import Rec, batch, write_segment
+from tests.message_bytes import coordinator_key, coordinator_value, framed
+
+NOW = 1_700_000_000_000
+TOPIC_ID = "sgf5MsZgRTuEMv68ZXKJbQ"
+
+
+def group_record(
+    type_id: int,
+    key: dict[str, Any],
+    value: dict[str, Any] | None,
+    *,
+    version: int = 0,
+    timestamp: int = NOW,
+) -> Rec:
+    """A record of __consumer_offsets; None is a tombstone."""
+    kind = GROUP_RECORDS[type_id]
+    data = None if value is None else coordinator_value(version, kind.value, **value)
+    return Rec(data, coordinator_key(type_id, kind.key, **key), timestamp)
+
+
+def commit(group: str, topic: str, partition: int, offset: int | None, timestamp: int = NOW) -> Rec:
+    """A committed offset, or its tombstone."""
+    key = {"group": group, "topic": topic, "partition": partition}
+    value = None
+    if offset is not None:
+        value = {"offset": offset, "metadata": "m", "commitTimestamp": timestamp, "leaderEpoch": 4}
+    return group_record(1, key, value, version=3, timestamp=timestamp)
+
+
+def transaction_record(name: str, timestamp: int = NOW, **value: Any) -> Rec:
+    """A record of __transaction_state; without values a tombstone."""
+    kind = TRANSACTION_RECORDS[0]
+    data = coordinator_value(1, kind.value, **value) if value else None
+    return Rec(data, coordinator_key(0, kind.key, transactionalId=name), timestamp)
+
+
+def metadata_record(kind: str, timestamp: int = NOW, version: int = 0, **values: Any) -> Rec:
+    """A record of __cluster_metadata, by Kafka's name of its type."""
+    number, found = next(item for item in METADATA_RECORDS.items() if item[1].name == kind)
+    return Rec(framed(number, version, found.message, **values), None, timestamp)
+
+
+def topic_records(name: str, topic_id: str, partitions: int = 1, timestamp: int = NOW) -> list[Rec]:
+    """The records that make a topic, led by broker 1."""
+    state = {"replicas": [1, 2], "isr": [1, 2], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
+    return [
+        metadata_record("TOPIC_RECORD", timestamp, name=name, topicId=topic_id),
+        *(
+            metadata_record(
+                "PARTITION_RECORD", timestamp, 1, partitionId=number, topicId=topic_id, **state
+            )
+            for number in range(partitions)
+        ),
+    ]
+
+
+def write_partition(log_dir: Path, name: str, batches: Sequence[bytes], base: int = 0) -> Path:
+    """A partition's folder with one segment; the .log's path."""
+    meta = log_dir / "meta.properties"
+    if not meta.exists():
+        log_dir.mkdir(parents=True, exist_ok=True)
+        meta.write_text("version=1\ncluster.id=EjRWeJCrze8SNFZ4kKvN7w\nnode.id=1\n")
+    return write_segment(log_dir / name, batches, base)
+
+
+def in_batches(records: Sequence[Rec], first: int = 0) -> list[bytes]:
+    """Each record in a batch of its own."""
+    return [batch([record], first + place) for place, record in enumerate(records)]
