@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.budgets import Budgets
+from engine.coding.fixed_width import read_int32
 from engine.errors import InvalidRecordError, KafkaStorageError
 from engine.record.batch_table import BatchProblem
 from engine.record.control_records import (
@@ -17,7 +18,7 @@ from engine.record.control_records import (
     parse_quorum_record,
 )
 from engine.record.dump_text import java_text
-from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.legacy_records import HEADERS, LegacyRecordBatch
 from engine.record.record import Header
 from kafkafs.dump.java_json import java_json
 from kafkafs.dump.log_batches import Batches
@@ -38,6 +39,7 @@ class LegacyRecord(NamedTuple):
     Attributes:
         crc, is_valid: its own checksum, and whether that is right.
         magic: its own, which may be another than its wrapper's.
+        key_size, value_size: as they are stated; whatever is below zero is null.
     """
 
     offset: int
@@ -47,6 +49,8 @@ class LegacyRecord(NamedTuple):
     crc: int
     is_valid: bool
     magic: int
+    key_size: int
+    value_size: int
     headers: tuple[Header, ...] = ()
     sequence: int = -1
 
@@ -84,20 +88,25 @@ def legacy_records(
             valid = inner.crc == inner.computed_crc
             yield LegacyRecord(
                 *(record.offset, record.timestamp, record.key, record.value),
-                *(inner.crc, valid, inner.magic),
+                *(inner.crc, valid, inner.magic, *_sizes(inner)),
             )
             count += 1
     except KafkaStorageError as error:
         yield error_problem(error, row, count)
 
 
+def _sizes(message: LegacyRecordBatch) -> tuple[int, int]:
+    """The sizes of a message's key and value, which were found to lie within it."""
+    at = HEADERS[message.magic].size
+    key_size = read_int32(message.raw, at)
+    return key_size, read_int32(message.raw, at + 4 + max(key_size, 0))
+
+
 def legacy_text(record: LegacyRecord, label: str) -> bytes:
     """What is about a message on its line; `label` names its batch's timestamps."""
-    key_size = -1 if record.key is None else len(record.key)
-    value_size = -1 if record.value is None else len(record.value)
     return (
-        f"| offset: {record.offset} {label}: {record.timestamp} keySize: {key_size}"
-        f" valueSize: {value_size} isValid: {str(record.is_valid).lower()} crc: {record.crc}"
+        f"| offset: {record.offset} {label}: {record.timestamp} keySize: {record.key_size}"
+        f" valueSize: {record.value_size} isValid: {str(record.is_valid).lower()} crc: {record.crc}"
     ).encode()
 
 

@@ -194,6 +194,13 @@ def test_messages_of_old_formats_have_checksums_of_their_own(tmp_path: Path) -> 
     ]
 
 
+def test_a_size_below_zero_is_null_and_shown_as_it_is(tmp_path: Path) -> None:
+    broken = patched(builders.message(10, b"k", b"v"), 31, b"\x80\0\0\7")
+    found = dumped(tmp_path, broken)
+    assert " keySize: 1 valueSize: -2147483641 isValid: false " in found.lines[-1]
+    assert found.lines[-1].endswith(" key: k")
+
+
 def test_a_wrapper_that_does_not_inflate_costs_itself_only(tmp_path: Path) -> None:
     sound = builders.message_set(values("x", "y"), 10, CompressionType.GZIP)
     broken = resealed(patched(sound, 60, b"\xff\xff\xff\xff"))
