@@ -79,6 +79,7 @@ _JAVA: tuple[tuple[type[Exception], str], ...] = (
     (ValueError, "IllegalArgumentException"),
     (OverflowError, "IllegalArgumentException"),
     (LookupError, "IllegalStateException"),
+    (StopIteration, "NoSuchElementException"),
 )
 
 
@@ -90,6 +91,7 @@ EXPECTED = (
     LookupError,
     ArithmeticError,
     MemoryError,
+    StopIteration,
 )
 """What loading code raises."""
 

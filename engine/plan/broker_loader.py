@@ -47,6 +47,7 @@ class BrokerLoader(LogLoader):
     def _load(self) -> LoadedLogOffsets:
         self._clear_leftovers()
         self._splitting_overflows(self._load_segments)
+        self._finish_swaps()
         if self._is_being_deleted:
             recovered = self._nothing_to_recover()
         else:
@@ -73,6 +74,9 @@ class BrokerLoader(LogLoader):
         for name in self._files():
             if name.endswith(_SWAP):
                 self._disk.rename(self._at(name), self._at(name.removesuffix(_SWAP)))
+
+    def _finish_swaps(self) -> None:
+        """Nothing: what was complete is in its place before segments are opened."""
 
     def _open_swap(self, base_offset: Offset) -> BrokerSegment:
         return self.segment_type.open(

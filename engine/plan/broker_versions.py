@@ -1,12 +1,25 @@
-"""Which brokers load a log otherwise than the newest does."""
+"""Which brokers load a log otherwise than the newest does.
+
+Compared were the sources of 2.8.2, 3.3.2, 3.9.1, 4.0.1 and 4.3.1; a release between two of them is taken to be
+like the older one. What differs in what comes of a log:
+
+- before 4.1 an offset is looked up by the last offsets of batches, not by their base offsets, which matters
+  where offsets are not in order;
+- before 3.1 an interrupted replacement of segments is finished otherwise, see `old_loader`;
+- logs that the cluster does not know are set aside as stray from 3.7 on, when the cluster has no ZooKeeper.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from engine.plan.broker_loader import BrokerLoader
+from engine.plan.old_loader import Loader30, Loader40
 
 CURRENT = "4.3.1"
+OLDEST = (2, 8)
+_VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(\.[0-9]{1,3})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +29,23 @@ class BrokerVersion:
     Attributes:
         name: as it was asked for.
         loader: what loads a log.
-        has_topic_ids: whether partition.metadata is read.
+        sets_aside_strays: whether logs that the cluster does not know are renamed at the start.
     """
 
     name: str
     loader: type[BrokerLoader]
-    has_topic_ids: bool = True
+    sets_aside_strays: bool = True
 
 
 def broker_version(name: str = CURRENT) -> BrokerVersion:
-    """The release of that name. Raises ValueError."""
-    return BrokerVersion(name, BrokerLoader)
+    """The release of that name. Raises ValueError for none, and for one before 2.8."""
+    match = _VERSION.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} is no version of Kafka, which are like {CURRENT}")
+    release = int(match[1]), int(match[2])
+    if release < OLDEST:
+        raise ValueError(f"brokers before {OLDEST[0]}.{OLDEST[1]} load logs in ways not known here")
+    loader: type[BrokerLoader] = BrokerLoader
+    if release < (4, 1):
+        loader = Loader30 if release < (3, 1) else Loader40
+    return BrokerVersion(name, loader, sets_aside_strays=release >= (3, 7))

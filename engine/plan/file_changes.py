@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from engine.file_names import FileKind, FileState
 from engine.folder_entries import EntryKind
@@ -15,6 +15,8 @@ from engine.source_files import SourceRoot
 _DELETED = FileState.DELETED.value
 _INDEXES = (FileKind.OFFSET_INDEX.value, FileKind.TIME_INDEX.value)
 _CHUNK = 1 << 20
+
+Read: TypeAlias = Callable[[int, int], bytes]
 
 
 class Change(Enum):
@@ -62,21 +64,38 @@ def file_changes(
     """
     entry = disk.entry(folder)
     entries = entry.entries(disk) if isinstance(entry, OverlayFolder) else {}
-    now: dict[str, tuple[str, OverlayContent | None]] = {}
-    changes: list[FileChange] = []
+    moved: dict[str, tuple[str, OverlayContent | None]] = {}
+    new: dict[str, OverlayContent] = {}
     for name, each in entries.items():
         if isinstance(each, SourceName):
-            now[each.relative] = name, None
+            moved[each.relative] = name, None
         elif isinstance(each, OverlayContent):
             if each.place is None:
-                changes.append(FileChange(name, Change.CREATED, None, each.size))
+                new[name] = each
             else:
-                now[each.place.relative] = name, each
+                moved[each.place.relative] = name, each
+    changes: list[FileChange] = []
     for name, kind in root.list(relative):
-        if kind is EntryKind.FILE:
-            path = f"{relative}/{name}" if relative else name
-            changes += _changes_of(root, path, name, now.get(path))
+        if kind is not EntryKind.FILE:
+            continue
+        path = f"{relative}/{name}" if relative else name
+        made = new.pop(name, None)
+        if made is not None and path not in moved:
+            changes += _replaced(root, path, name, made)
+        else:
+            changes += _changes_of(root, path, name, moved.get(path))
+            if made is not None:
+                new[name] = made
+    changes += (FileChange(name, Change.CREATED, None, each.size) for name, each in new.items())
     return sorted(changes, key=lambda change: (change.name, change.change.value))
+
+
+def _replaced(root: SourceRoot, path: str, name: str, made: OverlayContent) -> Iterator[FileChange]:
+    """A file in whose place another one was put, perhaps with the same content."""
+    with root.open_fresh(path) as file:
+        before = file.size()
+        if before != made.size or not _alike(made.read_at, file.read_at, before):
+            yield FileChange(name, Change.REWRITTEN, before, made.size)
 
 
 def _changes_of(
@@ -113,11 +132,14 @@ def _content_change(name: str, content: OverlayContent, before: int, after: int)
 
 def _starts_alike(content: OverlayContent, size: int) -> bool:
     """Whether our copy begins with the bytes that the source has."""
+    return _alike(content.read_at, content.source_at, size)
+
+
+def _alike(first: Read, second: Read, size: int) -> bool:
     position = 0
     while position < size:
-        wanted = min(_CHUNK, size - position)
-        mine, source = content.read_at(position, wanted), content.source_at(position, wanted)
-        if mine != source:
+        mine = first(position, min(_CHUNK, size - position))
+        if mine != second(position, min(_CHUNK, size - position)):
             return False
         if not mine:
             break

@@ -193,7 +193,7 @@ def _load(
         disk=disk,
     ).load()
     path = os.path.join(log.path, PARTITION_METADATA)
-    if version.has_topic_ids and disk.exists(path):
+    if disk.exists(path):
         loaded.topic_id = parse_topic_id(disk.read(path), path)
 
 
