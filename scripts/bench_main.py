@@ -15,8 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import bench_check
 import bench_compact
 import bench_decode
+import bench_dump
 import bench_jvm
 import bench_lookup
 import bench_mount
@@ -31,6 +33,8 @@ GROUPS = (
     "crc",
     "lines",
     "dump",
+    "dump-log",
+    "check",
     "search",
     "threads",
     "lookup",
@@ -75,6 +79,8 @@ def plan(
         "crc": lambda: bench_decode.run_crc(report, peer, options.size),
         "lines": lambda: bench_decode.run_lines(report, peer, options.size),
         "dump": lambda: bench_decode.run_dump(report, min(options.size, 100)),
+        "check": lambda: bench_check.run(report, options.size),
+        "dump-log": lambda: bench_dump.run(report, options.size),
         "search": lambda: bench_decode.run_search(report, options.size),
         "threads": lambda: bench_decode.run_threads(report, options.size),
         "lookup": lambda: bench_lookup.run(report, peer, segments),

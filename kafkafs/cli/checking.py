@@ -27,8 +27,9 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     if wanted and not context.resilient_parsing:
         from engine.check.rules import RULES
 
+        width = max(map(len, RULES)) + 2
         for rule in RULES.values():
-            click.echo(f"{rule.id:<28}{rule.severity.value:<9}{rule.title}")
+            click.echo(f"{rule.id:<{width}}{rule.severity.value:<9}{rule.title}")
         context.exit()
 
 
