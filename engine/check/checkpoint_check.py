@@ -177,6 +177,17 @@ class _Checkpoints:
 
     def _high_watermark(self, watermark: Offset | None, start: Offset | None) -> Iterator[Finding]:
         if watermark is None:
+            if (
+                self.is_clean
+                and self.checkpoints.recovery_point(self.partition.partition) is not None
+            ):
+                yield self._found(
+                    "high-watermark-missing",
+                    REPLICATION_OFFSET_CHECKPOINT,
+                    f"{self.partition.name} has no high watermark, and the broker stopped cleanly",
+                    None,
+                    f"at most {self.end}",
+                )
             return
         end = self.end
         if watermark > end:

@@ -190,6 +190,10 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
                 "the log dir does not say properly whose it is",
                 "A broker does not start on it. Correct meta.properties from another log dir.",
             ),
+            "kraft-snapshot": (
+                "a snapshot of the cluster metadata is damaged or not complete",
+                "A controller does not start with it. Take it from another controller, or an older one.",
+            ),
             "quorum-state": ("the election state of the metadata log is wrong", _CHECKPOINT),
         },
     ),
@@ -222,6 +226,10 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
             "folder-without-checkpoint": (
                 "a partition that the recovery points do not name",
                 "A broker recovers it from its start when it did not stop cleanly.",
+            ),
+            "high-watermark-missing": (
+                "a partition has a recovery point and no high watermark",
+                "A broker takes the log start for it until its replicas have caught up.",
             ),
             "recovery-point-short": (
                 "a clean stop is marked, and a recovery point is not the log end",

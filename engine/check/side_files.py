@@ -9,6 +9,7 @@ from engine.check.checkpoint_check import check_partition_checkpoints, check_quo
 from engine.check.epoch_check import check_leader_epochs
 from engine.check.finding import Finding
 from engine.check.index_check import check_offset_index
+from engine.check.kraft_snapshot_check import check_bootstrap_snapshot, check_kraft_snapshots
 from engine.check.log_dir_files_check import check_log_dir_files
 from engine.check.partition_under_check import PartitionCheck, SegmentCheck
 from engine.check.snapshot_check import check_producer_snapshots
@@ -27,5 +28,10 @@ PARTITION_CHECKS: tuple[PartitionCheck, ...] = (
     check_leader_epochs,
     check_partition_checkpoints,
     check_quorum_state,
+    check_kraft_snapshots,
 )
-LOG_DIR_CHECKS: tuple[LogDirCheck, ...] = (check_log_dir_files, check_topic_ids)
+LOG_DIR_CHECKS: tuple[LogDirCheck, ...] = (
+    check_log_dir_files,
+    check_topic_ids,
+    check_bootstrap_snapshot,
+)

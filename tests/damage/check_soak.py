@@ -139,6 +139,12 @@ def changes_meaning(partition: Partition, hit: Try) -> bool:
     if name.endswith("offset-checkpoint"):
         topic, _, number = partition.name.rpartition("-")
         return meaning.offsets(old, topic, number) != meaning.offsets(new, topic, number)
+    if name == "meta.properties":
+        return meaning.properties(old) != meaning.properties(new)
+    if name == ".kafka_cleanshutdown":
+        return new is not None and meaning.words(old) != meaning.words(new)
+    if name == "bootstrap.checkpoint":
+        return new is not None and meaning.log_changed(old, new)
     return meaning.words(old) != meaning.words(new)
 
 
@@ -182,8 +188,11 @@ def unprovable(partition: Partition, hit: Try) -> str:
             return f"another offset in {name} that the log has"
     if name in ("meta.properties", "partition.metadata"):
         return f"an id in {name} of which there is no copy"
-    if name in (".kafka_cleanshutdown", "bootstrap.checkpoint", "quorum-state"):
-        return f"{name} changed or gone"
+    if name in (".kafka_cleanshutdown", "quorum-state"):
+        return f"another number in {name}, or it is gone"
+    was_open = ".kafka_cleanshutdown" not in partition.files
+    if was_open and hit.path == partition.logs[-1] and only_removes(partition, hit):
+        return "the last batches of a log that a broker had open"
     if name == "leader-epoch-checkpoint" and hit.data is None and not partition.all_rows:
         return "epochs of an empty log"
     return ""

@@ -225,6 +225,14 @@ def aborts_of(data: bytes, rows: list[Row]) -> dict[int, int]:
     }
 
 
+def properties(data: bytes | None) -> set[str] | None:
+    """What a properties file says, without its comments; None: it is not there."""
+    if data is None:
+        return None
+    lines = data.decode("latin-1").splitlines()
+    return {line.strip() for line in lines if line.strip() and line.strip()[0] not in "#!"}
+
+
 def words(data: bytes | None) -> list[list[str]] | None:
     """A text file's words, line by line; None: it is not there, or no text."""
     if data is None:
