@@ -94,7 +94,8 @@ def _take(
     dropped: list[Dropped],
 ) -> None:
     """Keep a part that lies inside, or what is inside of its one batch."""
-    if part.next_offset <= start:
+    is_above = part.base_offset >= stop and not (part.is_legacy and part.batches == 1)
+    if part.next_offset <= start or is_above:
         dropped.append(_outside(part, kind))
         return
     is_inside = start <= part.base_offset and part.next_offset <= stop

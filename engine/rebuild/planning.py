@@ -132,13 +132,19 @@ class _Planner:
                 continue
             filled = fill(self.pieces, each.pieces, fits=partial(_is_of_lineage, known))
             self.pieces = filled.pieces
-            self.dropped += [
-                _dropped(
-                    piece, "diverged", "records of a leader that the newest one did not follow"
-                )
-                for piece in coalesced(filled.refused, across_gaps=True)
-                if not _is_of_lineage(known, piece)
-            ]
+            for piece in coalesced(filled.refused, across_gaps=True):
+                self._note_divergence(known, piece)
+
+    def _note_divergence(self, known: LeaderEpochCache, piece: Piece) -> None:
+        """List what of a piece another leader wrote than the one that is followed."""
+        first = piece.base_offset
+        if _is_of_lineage(known, piece):
+            after = known.next(piece.epoch)
+            if piece.epoch < 0 or after is None or after.start_offset >= piece.next_offset:
+                return
+            first = after.start_offset
+        reason = "records of a leader that the newest one did not follow"
+        self.dropped.append(_dropped(piece, "diverged", reason)._replace(first_offset=first))
 
     def _known_epochs(self) -> LeaderEpochCache:
         return self.known[self.leading]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
+from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.coding.checksums import crc32c
 from engine.disk import DISK, Disk
 from engine.errors import DamagedFileError
@@ -23,6 +24,7 @@ from engine.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
@@ -241,6 +243,11 @@ class _Rebuild:
         loaded = load_as_broker(
             chosen, staging.path, clean, self.disk, lambda count: self.advance("written", count)
         )
+        topic_id = self.options.topic_ids.get(chosen.partition.topic)
+        if topic_id is not None:
+            path = os.path.join(staging.path, str(chosen.partition), PARTITION_METADATA)
+            data = render_partition_metadata(PartitionMetadata(0, topic_id))
+            self.disk.replace_atomically(path, data)
         self.reports.append(broker_report(chosen, loaded, clean))
         self.lost_something |= loaded.log_end_offset < loaded.batches_end
         names = self.disk.list(os.path.join(staging.path, str(chosen.partition)))

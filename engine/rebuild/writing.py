@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -125,7 +126,7 @@ def write_log(
         files[LEADER_EPOCH_CHECKPOINT] = render(new.epochs)
     for name, data in files.items():
         write_file(os.path.join(folder, name), data, disk)
-    loaded = load_log(folder, disk, log_start_offset=new.log_start_offset)
+    loaded = load_log(folder, disk, new.log_start_offset)
     _check(folder, new, loaded, disk)
     return loaded, checksums
 
@@ -159,50 +160,50 @@ def write_file(path: str, data: bytes, disk: Disk) -> None:
         file.sync()
 
 
-def load_log(
-    folder: str,
-    disk: Disk,
-    *,
-    log_start_offset: Offset = 0,
-    recovery_point: Offset = 0,
-    clean: bool = False,
-) -> Loaded:
-    """Load a log as a broker does when it starts, and close it properly.
+def load_log(folder: str, disk: Disk, log_start_offset: Offset) -> Loaded:
+    """Load a log as after a crash, with everything recovered, and close it properly.
 
     Raises:
         OSError: the disk fails.
         RebuildFailedError: it cannot be loaded.
     """
     later = LaterTasks()
+    log: UnifiedLog | None = None
     try:
-        with UnifiedLog.create(
+        log = UnifiedLog.create(
             folder,
             LOADED,
             later,
             log_start_offset=log_start_offset,
-            recovery_point=recovery_point,
-            last_shutdown_clean=clean,
+            last_shutdown_clean=False,
             disk=disk,
-        ) as log:
-            log.flush(force_active_segment=True)
-            later.run()
-            log.update_high_watermark(log.log_end_offset)
-            entries = log.producer_state.active_producers.values()
-            ongoing = [
-                OpenTransaction(
-                    entry.producer_id, entry.producer_epoch, entry.current_txn_first_offset
-                )
-                for entry in entries
-                if entry.current_txn_first_offset is not None
-            ]
-            stable = min((each.first_offset for each in ongoing), default=log.log_end_offset)
-            return Loaded(log.log_start_offset, log.log_end_offset, stable, ongoing)
-    except OSError:
-        raise
+        )
+        log.flush(force_active_segment=True)
+        later.run()
+        loaded = _facts(log)
+        log.close()
+    except OSError as error:
+        cause = error.__cause__
+        raise (cause if isinstance(cause, OSError) else error) from None
     except (KafkaStorageError, ValueError, LookupError, OverflowError) as error:
         raise RebuildFailedError(
             f"a broker does not load {os.path.basename(folder)}: {error}"
         ) from error
+    finally:
+        if log is not None:
+            with contextlib.suppress(OSError, ValueError, KafkaStorageError):
+                log.close_handlers()
+    return loaded
+
+
+def _facts(log: UnifiedLog) -> Loaded:
+    ongoing = [
+        OpenTransaction(entry.producer_id, entry.producer_epoch, entry.current_txn_first_offset)
+        for entry in log.producer_state.active_producers.values()
+        if entry.current_txn_first_offset is not None
+    ]
+    stable = min((each.first_offset for each in ongoing), default=log.log_end_offset)
+    return Loaded(log.log_start_offset, log.log_end_offset, stable, ongoing)
 
 
 def _check(folder: str, new: NewLog, loaded: Loaded, disk: Disk) -> None:

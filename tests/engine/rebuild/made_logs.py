@@ -103,7 +103,7 @@ def make_log(
     lines = "".join(f"{each} {at}\n" for each, at in made.epochs.items())
     (made.folder / "leader-epoch-checkpoint").write_text(f"0\n{len(made.epochs)}\n{lines}")
     (made.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
-    (log_dir / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\ndirectory.id=d\n")
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAABA\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAABA\n")
     return made
 
 
@@ -151,7 +151,7 @@ def facts_of(log_dir: Path, name: str = "orders-0", *, below: bool = False) -> d
             for row, each in enumerate(item.table):
                 at = int(each["position"]) - item.start_position
                 data = item.buffer[at : at + int(each["size"])]
-                fate = "none" if fates is None else Fate(int(fates[row])).name
+                fate = "NOT_TRANSACTIONAL" if fates is None else Fate(int(fates[row])).name
                 for record in make_batch(data, file_position=0, path=None).records():
                     if start <= record.offset < view.log_end_offset:
                         assert record.offset not in found
@@ -175,7 +175,7 @@ def state_of(folder: Path) -> dict[str, tuple[Any, ...]]:
     for at, folders, files in os.walk(folder):
         for name in [*folders, *files, "."]:
             path = os.path.join(at, name)
-            status = os.stat(path)
+            status = os.lstat(path)
             facts = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
             content = Path(path).read_bytes() if os.path.isfile(path) else b""
             found[path] = (*facts, hashlib.sha256(content).digest())
