@@ -1,0 +1,193 @@
+"""kafkafs groups, transactions and topics: tables, JSON, exit statuses, one line for what goes wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkafs.cli import cli, main
+from kafkafs.cli.table import duration, moment
+from tests.builders import Producer, batch, end_marker, values
+from tests.fixtures_data import log_dir
+from tests.replayed_bytes import NOW, commit, in_batches, transaction_record, write_partition
+
+CURRENT = str(log_dir("current"))
+CRASHED = str(log_dir("crashed"))
+OFFSETS = "__consumer_offsets-0"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def lines(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_groups_are_described_like_kafka_consumer_groups() -> None:
+    result = run("groups", CURRENT, "billing-0")
+    assert result.exit_code == 0
+    header, row, *rest = result.stdout.splitlines()
+    assert header.split() == [
+        "GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID",
+        "HOST", "CLIENT-ID",
+    ]  # fmt: skip
+    assert row.split() == ["billing-0", "orders", "0", "50", "1000", "950", "-", "-", "-"]
+    assert rest == [""]
+
+
+def test_columns_stand_under_their_headers() -> None:
+    header, row, *_ = run("groups", CURRENT, "billing-0").stdout.splitlines()
+    for name, value in (("TOPIC", "orders"), ("LAG", "950"), ("PARTITION", "0 ")):
+        at = header.index(name)
+        assert row[at : at + len(value)] == value
+
+
+def test_groups_as_json_are_one_object_a_line() -> None:
+    [row] = lines(run("groups", CURRENT, "billing-0", "--json"))
+    assert (row["group"], row["topic"], row["partition"]) == ("billing-0", "orders", 0)
+    assert (row["currentOffset"], row["logEndOffset"], row["lag"]) == (50, 1000, 950)
+
+
+def test_a_group_that_is_not_there_is_named_with_status_1() -> None:
+    result = run("groups", CURRENT, "nobody", "billing-0")
+    assert result.exit_code == 1
+    assert "nobody" in result.stderr
+    assert "billing-0" in result.stdout
+
+
+def test_names_and_states_of_groups() -> None:
+    assert run("groups", CURRENT, "--list").stdout.split() == ["billing-0", "billing-2"]
+    found = {row["group"]: row for row in lines(run("groups", CURRENT, "--state", "--json"))}
+    assert {row["state"] for row in found.values()} == {"Empty"}
+    assert run("groups", CURRENT, "--members").stdout == ""
+
+
+def test_groups_as_of_a_time_before_all_are_none() -> None:
+    result = run("groups", CURRENT, "--at", "2020-01-01T00:00:00Z")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["groups", "transactions", "topics"])
+def test_a_time_that_is_none_is_wrong_usage(command: str) -> None:
+    result = run(command, CURRENT, "--at", "yesterday")
+    assert result.exit_code == 2
+    assert "--at" in result.output
+
+
+@pytest.mark.parametrize("command", ["groups", "transactions"])
+def test_a_source_without_the_topic_is_one_line_and_status_3(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, CRASHED])
+    error = capsys.readouterr().err
+    assert (left.value.code, error.count("\n")) == (3, 1)
+    assert "holds no partition of __" in error
+
+
+def test_damage_is_a_warning_and_status_1_and_the_rest_is_shown(tmp_path: Path) -> None:
+    batches = in_batches([commit("g", "t", number, number) for number in range(3)])
+    broken = bytearray(batches[1])
+    broken[70] ^= 1
+    write_partition(tmp_path, OFFSETS, [batches[0], bytes(broken), batches[2]])
+    result = run("groups", str(tmp_path), "--json")
+    assert result.exit_code == 1
+    assert [row["partition"] for row in lines(result)] == [0, 2]
+    assert f"position {len(batches[0])}" in result.stderr
+
+
+def test_names_do_not_drive_the_terminal(tmp_path: Path) -> None:
+    write_partition(tmp_path, OFFSETS, in_batches([commit("a\x1b[31m\n", "t", 0, 1)]))
+    for form in ("--list", "--offsets", "--state"):
+        result = run("groups", str(tmp_path), form)
+        assert "\x1b" not in result.stdout
+        assert "a\\x1b[31m\\x0a" in result.stdout
+    assert lines(run("groups", str(tmp_path), "--json"))[0]["group"] == "a\x1b[31m\n"
+
+
+def test_transactional_ids_are_listed() -> None:
+    found = {row["transactionalId"]: row for row in lines(run("transactions", CURRENT, "--json"))}
+    assert found["tx-0"]["state"] == "Ongoing"
+    assert found["tx-0"]["partitions"] == [{"topic": "open-txn", "partition": 0}]
+    header, *rows = run("transactions", CURRENT).stdout.splitlines()
+    assert header.split()[:2] == ["TRANSACTIONAL-ID", "PRODUCER-ID"]
+    assert [row.split()[0] for row in rows] == sorted(found)
+
+
+def test_open_transactions_need_no_coordinator() -> None:
+    alone = str(log_dir("current") / "open-txn-0")
+    [row] = lines(run("transactions", alone, "--open", "--json"))
+    assert (row["topic"], row["firstOffset"], row["hangs"]) == ("open-txn", 50, None)
+    result = run("transactions", alone, "--hanging")
+    assert result.exit_code == 0
+    assert "not known" in result.stdout
+
+
+def test_a_hanging_transaction_is_a_finding(tmp_path: Path) -> None:
+    writer = Producer(id=7, epoch=0, sequence=0)
+    write_partition(
+        tmp_path, "t-0",
+        [batch(values("a", timestamp=NOW), producer=writer, transactional=True)],
+    )  # fmt: skip
+    ended = [batch(values("a", timestamp=NOW), producer=writer, transactional=True),
+             end_marker(1, writer, commit=True)]  # fmt: skip
+    write_partition(tmp_path, "u-0", ended)
+    record = transaction_record(
+        "tx", producerId=7, producerEpoch=0, transactionTimeoutMs=1, transactionStatus=4,
+        transactionLastUpdateTimestampMs=NOW, transactionStartTimestampMs=NOW,
+        transactionPartitions=[],
+    )  # fmt: skip
+    write_partition(tmp_path, "__transaction_state-0", in_batches([record]))
+    result = run("transactions", str(tmp_path), "--hanging", "--json")
+    assert result.exit_code == 1
+    [row] = lines(result)
+    assert (row["topic"], row["transactionalId"], row["hangs"]) == ("t", "tx", True)
+    aged = run("transactions", str(tmp_path), "--hanging", "--at", str(NOW + 90_000))
+    assert "1m 30s" in aged.stdout
+
+
+def test_topics_are_described_by_the_metadata_log() -> None:
+    result = run("topics", CURRENT, "orders")
+    assert result.exit_code == 0
+    heading, *rows = result.stdout.splitlines()
+    assert heading.startswith("Topic: orders\tTopicId: ")
+    assert len(rows) == 3
+    assert "PartitionCount: 3\tReplicationFactor: 1" in heading
+    [facts] = lines(run("topics", CURRENT, "orders", "--json"))
+    assert facts["partitions"][0]["logEndOffset"] == 1000
+
+
+def test_topics_are_described_by_their_folders_without_it() -> None:
+    found = {facts["name"]: facts for facts in lines(run("topics", CRASHED, "--json"))}
+    assert found["crash"]["topicId"]
+    assert [row["partition"] for row in found["crash"]["partitions"]] == [0]
+    assert "Leader: -" in run("topics", CRASHED, "crash").stdout
+
+
+def test_topics_are_chosen_by_regular_expressions() -> None:
+    assert run("topics", CURRENT, "--list", "or.*").stdout.split() == ["orders"]
+    assert run("topics", CURRENT, "no-such-topic").exit_code == 1
+    assert run("topics", CURRENT, "(").exit_code == 2
+    names = run("topics", CURRENT, "--list", "--exclude-internal").stdout.split()
+    assert names
+    assert not [name for name in names if name.startswith("__")]
+
+
+@pytest.mark.parametrize("command", ["groups", "transactions", "topics"])
+def test_help_has_examples(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"kafkafs {command} /var/lib/kafka/data" in result.stdout
+
+
+def test_times_and_lengths_are_for_people() -> None:
+    assert moment(NOW + 7) == "2023-11-14T22:13:20.007Z"
+    assert (moment(None), moment(-1), moment(2**62)) == (None, None, str(2**62))
+    assert [duration(each) for each in (0, 250, 61_000, 90_061_000, 3_600_000)] == [
+        "0.000s", "0.250s", "1m 1s", "1d 1h", "1h 0m",
+    ]  # fmt: skip
