@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -93,10 +94,10 @@ def dump_log_segments(file: Path) -> Sample:
     return run_process([*command, "--print-data-log", "--files", str(file)])
 
 
-def run_process(command: list[str]) -> Sample:
+def run_process(command: list[str], environment: Mapping[str, str] | None = None) -> Sample:
     """Runs a command with its output thrown away: wall and CPU time of the process."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
