@@ -62,7 +62,7 @@ def _lost(segment: SegmentUnderCheck, gap: Gap, verdict: Verdict) -> Finding:
         sentence = f"offsets {gap.first_offset} to {gap.next_offset - 1} ({number}) are missing before byte {gap.position}"
     where = segment.base_offset
     if gap.position == 0 and gap.first_offset < where:
-        sentence += ", where the segment begins: the end of what was before it is gone"
+        sentence += ", where the segment begins: a segment, or the end of one, is gone"
     sure = "" if verdict.is_certain else "probably lost: "
     if verdict.rule == "gap-unexplained":
         sure = ""

@@ -32,6 +32,7 @@ class Evidence:
             records than offsets, or with a delete horizon; -1 for none.
         keyless: offset of the first data record without a key, which compaction removes.
         breaks: where producers' sequences do not follow.
+        orphans: base offsets of indexes whose records file is not there.
         repeated: the first key that stands twice, which compaction would not have left below a gap.
     """
 
@@ -42,6 +43,7 @@ class Evidence:
     marked_to: Offset = -1
     keyless: Offset | None = None
     breaks: Sequence[SequenceBreak] = field(default_factory=tuple)
+    orphans: Sequence[Offset] = ()
     repeated: Repeated | None = None
 
     @property
@@ -72,6 +74,9 @@ def classify(gap: Gap, evidence: Evidence) -> Verdict:
     """Why the offsets of a gap are missing."""
     if gap.next_offset <= evidence.log_start_offset:
         return Verdict("gap-retention", True, "below the log start")
+    for orphan in evidence.orphans:
+        if gap.first_offset <= orphan < gap.next_offset:
+            return Verdict("gap-loss", True, f"there is an index of a segment {orphan}, and no log")
     keyless = evidence.keyless
     if evidence.is_compacted:
         if keyless is None or keyless >= gap.first_offset:

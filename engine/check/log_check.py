@@ -14,6 +14,7 @@ from engine.check.batch_order import BatchOrder
 from engine.check.breach import Breach
 from engine.check.damage_check import damage_breach
 from engine.check.finding import Finding
+from engine.check.folder_check import orphans
 from engine.check.gap_findings import gap_findings
 from engine.check.gaps import Evidence
 from engine.check.header_check import header_breaches
@@ -233,6 +234,7 @@ class LogCheck:
             for hole in self.summary.holes
         ]
         evidence.breaks = self.producers.breaks
+        evidence.orphans = orphans(self.under.view.listing)
         yield from gap_findings(self.under, self.order.gaps, self.order.late, evidence)
         yield from producer_findings(
             self.under, self.producers, evidence, [*lost, *self.order.late], self.order.gaps

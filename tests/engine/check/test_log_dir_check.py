@@ -180,6 +180,8 @@ def test_a_summary_counts_what_was_looked_at(tmp_path: Path) -> None:
         ({"cleaned_to": 12}, "gap-compaction", False),
         ({"marked_to": 50}, "gap-compaction", True),
         ({"policy": frozenset({"compact"})}, "gap-compaction", False),
+        ({"cleaned_to": 20, "orphans": (12,)}, "gap-loss", True),
+        ({"orphans": (15,)}, "gap-unexplained", False),
         ({"policy": frozenset({"delete"})}, "gap-loss", False),
         ({"keyless": 40}, "gap-loss", False),
         ({"topic": "__consumer_offsets"}, "gap-compaction", False),
@@ -191,6 +193,14 @@ def test_a_gap_is_explained_by_what_is_known(
 ) -> None:
     evidence = Evidence(**({"topic": "t", "log_start_offset": 0} | facts))  # type: ignore[arg-type]
     assert classify(Gap(10, 15, 0), evidence)[:2] == (rule, certain)
+
+
+def test_a_segment_that_is_gone_is_a_loss_when_its_index_is_there(tmp_path: Path) -> None:
+    folder = write(tmp_path / "t-0", {0: [plain(0)], 5: [plain(5)], 10: [plain(10)]})
+    log_of(folder, 5).unlink()
+    (gap,) = of_rule(found(folder), "gap-loss")
+    assert (gap.first_offset, gap.next_offset, gap.facts["certain"]) == (5, 10, True)
+    assert gap.file.endswith("00010.log")
 
 
 def test_batches_out_of_their_place_fill_gaps() -> None:
