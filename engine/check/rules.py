@@ -105,7 +105,10 @@ declare(
             "offsets too far from the segment's base offset",
             "A broker splits the segment when it loads it, or does not load it. " + _BEFORE_START,
         ),
-        "gap-loss": ("offsets are missing that were lost", _SALVAGE),
+        "gap-loss": (
+            "offsets are missing that were lost",
+            "They are gone here. Take them from another copy: `kafkafs rebuild --merge`.",
+        ),
     },
 )
 declare(
