@@ -16,6 +16,7 @@ from engine.internal_topics.decoded_record import (
     JsonObject,
     TopicDecoder,
 )
+from engine.message.decoding import Reader
 from engine.message.json_form import json_reader, read_json
 from engine.message.schema import Message
 
@@ -59,6 +60,7 @@ class CoordinatorDecoder(TopicDecoder):
     def __init__(self, types: Mapping[int, RecordType]) -> None:
         self._types = types
         self._keys: dict[bytes, _Key] = {}
+        self._readers: dict[tuple[str, bytes, bool], tuple[str, Reader]] = {}
 
     def decode(
         self, key: bytes | None, value: bytes | None, *, as_kafka: bool = False
@@ -75,9 +77,29 @@ class CoordinatorDecoder(TopicDecoder):
             note = f"record type {number} is not known"
             return DecodedRecord("", None, None, note, _value_note(value, note), _unknown(number))
         if found.json is None or value is None:
-            note = _value_note(value, found.note)
-            return DecodedRecord(kind.name, found.json, None, found.note, note, found.failure)
-        return _with_value(kind, found.json, value, as_kafka=as_kafka)
+            value_note = _value_note(value, found.note)
+            return DecodedRecord(kind.name, found.json, None, found.note, value_note, found.failure)
+        return self._with_value(kind, found.json, value, as_kafka=as_kafka)
+
+    def _with_value(
+        self, kind: RecordType, key: JsonObject, value: bytes, *, as_kafka: bool
+    ) -> DecodedRecord:
+        """A record whose key is good and whose value is not null."""
+        prefix = kind.name, value[:2], as_kafka
+        known = self._readers.get(prefix)
+        if known is None:
+            known = _value_reader(kind, value[:2], as_kafka=as_kafka)
+            if known is None:
+                return _unread(kind, key, value)
+            self._readers[prefix] = known
+        version, read = known
+        try:
+            data, _ = read(value, 2)
+        except CorruptMessageError as error:
+            return _unread(kind, key, value, error)
+        if kind.finish is not None:
+            kind.finish(data)
+        return DecodedRecord(kind.name, key, {"version": version, "data": data})
 
     def _key(self, key: bytes | None) -> _Key:
         """A key, from those that were seen lately when it is one of them."""
@@ -107,31 +129,36 @@ class CoordinatorDecoder(TopicDecoder):
         return _Key(kind, {"type": str(number), "data": data}, None, None)
 
 
-def _with_value(
-    kind: RecordType, key: JsonObject, value: bytes, *, as_kafka: bool
-) -> DecodedRecord:
-    """A record whose key is good and whose value is not null."""
-    if len(value) < 2:
-        failure = Failure("Could not read version from value's buffer.")
-        return DecodedRecord(
-            kind.name, key, None, None, "the value is too short for a version", failure
-        )
-    version = int.from_bytes(value[:2], "big", signed=True)
+def _value_reader(
+    kind: RecordType, version_bytes: bytes, *, as_kafka: bool
+) -> tuple[str, Reader] | None:
+    """The version of a value, as text, and what reads it; None when it is not known."""
+    version = int.from_bytes(version_bytes, "big", signed=True)
     message = kind.value
     if kind.wider is not None and not as_kafka and not message.knows(version):
         message = kind.wider
-    if not message.knows(version):
-        failure = Failure(f"Found an unknown record version {version} for {key['type']} type")
-        note = f"version {version} of {message.name} is not known"
-        return DecodedRecord(kind.name, key, None, None, note, failure)
-    try:
-        data, _ = json_reader(message, version)(value, 2)
-    except CorruptMessageError as error:
+    if len(version_bytes) < 2 or not message.knows(version):
+        return None
+    return str(version), json_reader(message, version)
+
+
+def _unread(
+    kind: RecordType, key: JsonObject, value: bytes, error: CorruptMessageError | None = None
+) -> DecodedRecord:
+    """A record whose key is good and whose value is not."""
+    if len(value) < 2:
+        note, says = (
+            "the value is too short for a version",
+            "Could not read version from value's buffer.",
+        )
+        return DecodedRecord(kind.name, key, None, None, note, Failure(says))
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if error is not None:
         failure = _unreadable(version, "value", error)
         return DecodedRecord(kind.name, key, None, None, str(error), failure)
-    if kind.finish is not None:
-        kind.finish(data)
-    return DecodedRecord(kind.name, key, {"version": str(version), "data": data})
+    note = f"version {version} of {kind.value.name} is not known"
+    failure = Failure(f"Found an unknown record version {version} for {key['type']} type")
+    return DecodedRecord(kind.name, key, None, None, note, failure)
 
 
 def _value_note(value: bytes | None, key_note: str | None) -> str | None:

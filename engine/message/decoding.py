@@ -345,6 +345,8 @@ def _length_reader(
 
 
 def _varint(data: bytes, position: int, name: str) -> tuple[int, int]:
+    if position < len(data) and (byte := data[position]) < 0x80:
+        return byte, position + 1
     try:
         return read_unsigned_varint(data, position)
     except IndexError:
