@@ -14,6 +14,8 @@ from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.units import TopicPartition
 
+NOT_ASKED_FOR = "its topic was not asked for"
+
 
 class LeftOut(NamedTuple):
     """Something of a source that is not in the result, and why."""
@@ -88,7 +90,7 @@ def _take(
     ):
         return f"a {state.value} folder, which is not the log; name it with --topic to take it"
     if options.topics and not is_named:
-        return "its topic was not asked for"
+        return NOT_ASKED_FOR
     new = TopicPartition(options.renames.get(topic, topic), partition)
     try:
         validate_topic(new.topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pwd
 import signal
@@ -84,6 +85,7 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     from engine.rebuild.rebuilding import rebuild as run
 
     options = _options(source, given)
+    logging.getLogger("engine").addHandler(logging.NullHandler())  # what matters is in the report
     try:
         with _stoppable(), _Shown(quiet=given["quiet"]) as shown:
             result = run(
@@ -220,7 +222,8 @@ class _Shown:
 
 def _print(result: Rebuilt) -> None:
     """A line for each partition, what it lacks, and what is left out."""
-    done = "would be" if result.target is None else "is"
+    from engine.rebuild.selection import NOT_ASKED_FOR
+
     for report in result.partitions:
         start, end = report["logStartOffset"], report["logEndOffset"]
         line = f"{report['partition']}: offsets {start} to {end}"
@@ -234,12 +237,13 @@ def _print(result: Rebuilt) -> None:
         click.echo(printable(line))
         for sentence in _losses(report):
             click.echo(printable(f"  {sentence}"))
-    for each in result.left_out[:_MOST_SHOWN]:
+    left_out = [each for each in result.left_out if each.reason != NOT_ASKED_FOR]
+    for each in left_out[:_MOST_SHOWN]:
         click.echo(printable(f"left out: {each.path}: {each.reason}"))
-    if len(result.left_out) > _MOST_SHOWN:
-        click.echo(f"left out: {len(result.left_out) - _MOST_SHOWN} more, see --json")
+    if len(left_out) > _MOST_SHOWN:
+        click.echo(f"left out: {len(left_out) - _MOST_SHOWN} more, see --json")
     if result.target is not None:
-        click.echo(f"{printable(result.target)} {done} whole, synced and verified")
+        click.echo(f"{printable(result.target)} is whole, synced and verified")
 
 
 def _losses(report: dict[str, Any]) -> Iterator[str]:

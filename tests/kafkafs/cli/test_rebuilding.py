@@ -1,0 +1,132 @@
+"""`kafkafs rebuild` on a terminal: what it prints, and how it exits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkafs.cli import cli, main
+from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["rebuild", *map(str, arguments)])
+
+
+def damaged(tmp_path: Path) -> MadeLog:
+    """A log whose first segment has one damaged batch."""
+    made = make_log(tmp_path / "source", Random(4), transactions=False)
+    _, position, batch = made.batches[2]
+    data = bytearray(made.path(0).read_bytes())
+    data[position + len(batch) - 1] ^= 1
+    made.path(0).write_bytes(data)
+    return made
+
+
+def test_a_whole_log_dir_is_status_0_and_a_table(tmp_path):
+    made = make_log(tmp_path / "source", Random(4), transactions=False)
+    done = run(tmp_path / "source", tmp_path / "target")
+    assert done.exit_code == 0, done.output
+    line, last = done.output.splitlines()
+    assert line.startswith(f"orders-0: offsets 0 to {made.next_offset}, {made.next_offset} records")
+    assert last == f"{tmp_path / 'target'} is whole, synced and verified"
+
+
+def test_a_loss_is_status_1_and_named(tmp_path):
+    made = damaged(tmp_path)
+    done = run(tmp_path / "source", tmp_path / "target")
+    assert done.exit_code == 1
+    _, position, batch = made.batches[2]
+    first = int.from_bytes(batch[:8], "big")
+    assert f"  missing: offsets {first} to " in done.output
+    assert f"at byte {position}, {len(batch)} bytes: crc_mismatch" in done.output
+    assert (tmp_path / "target").exists()
+
+
+def test_a_dry_run_prints_the_same_and_makes_nothing(tmp_path):
+    damaged(tmp_path)
+    dry = run(tmp_path / "source", "--dry-run")
+    real = run(tmp_path / "source", tmp_path / "target")
+    assert dry.exit_code == real.exit_code == 1
+    assert dry.output.splitlines() == real.output.splitlines()[:-1]
+
+
+def test_json_is_the_manifest(tmp_path):
+    damaged(tmp_path)
+    done = run(tmp_path / "source", tmp_path / "target", "--json")
+    manifest = json.loads((tmp_path / "target/kafkafs-rebuild.json").read_text())
+    assert json.loads(done.output) == manifest
+    assert manifest["state"] == "complete"
+    assert manifest["options"]["mode"] == "salvage"
+
+
+def test_verify_is_status_0_until_something_changes(tmp_path):
+    made = make_log(tmp_path / "source", Random(4))
+    run(tmp_path / "source", tmp_path / "target")
+    assert run("--verify", tmp_path / "target").exit_code == 0
+    path = tmp_path / "target/orders-0" / made.path(0).name
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    done = run("--verify", tmp_path / "target")
+    assert (done.exit_code, done.output) == (
+        1,
+        f"orders-0/{path.name}: its bytes are others\n",
+    )
+    found = json.loads(run("--verify", tmp_path / "target", "--json").output)
+    assert found["path"] == f"orders-0/{path.name}"
+
+
+@pytest.mark.parametrize(
+    ("bound", "first"),
+    [("17", 17), (f"@{START}", 0), ("2023-11-14T22:13:30Z", 10), ("20231114T221330Z", 10)],
+)
+def test_bounds_are_offsets_instants_or_milliseconds(tmp_path, bound, first):
+    make_log(tmp_path / "source", Random(4), transactions=False)
+    done = run(tmp_path / "source", tmp_path / "target", "--from", bound)
+    assert done.exit_code == 0, done.output
+    assert min(facts_of(tmp_path / "target")) == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "name a SOURCE and a TARGET"),
+        (["SOURCE"], "name a SOURCE and a TARGET"),
+        (["SOURCE", "SOURCE/new"], "is inside the source"),
+        (["SOURCE", "TARGET", "--from", "yesterday"], "an instant like"),
+        (["SOURCE", "TARGET", "--rename", "orders"], "NAME=VALUE"),
+        (["SOURCE", "TARGET", "--topic-id", "orders=xyz"], "--topic-id orders"),
+        (["SOURCE", "TARGET", "--owner", "nobody-of-this-name"], "no such user"),
+        (["SOURCE", "--dry-run", "--mode", "broker"], "kafkafs plan"),
+        (["SOURCE", "--verify", "TARGET"], "--verify takes no SOURCE"),
+    ],
+)
+def test_what_makes_no_sense_is_status_2(tmp_path, arguments, why):
+    make_log(tmp_path / "source", Random(4))
+    names = {"SOURCE": str(tmp_path / "source"), "TARGET": str(tmp_path / "target")}
+    done = run(*(each.replace("SOURCE", names["SOURCE"]).replace("TARGET", names["TARGET"]) for each in arguments))  # fmt: skip
+    assert done.exit_code == 2
+    assert why in done.output.replace("\n", " ")
+    assert not (tmp_path / "target").exists()
+
+
+def test_what_cannot_be_read_is_one_line_and_status_3(tmp_path, capfd):
+    for arguments in (["missing", "target"], ["--verify", "missing"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["rebuild", *(str(tmp_path / each) if each[0] != "-" else each for each in arguments)])  # fmt: skip
+        assert ended.value.code == 3
+        error = capfd.readouterr().err
+        assert error.startswith("kafkafs: ")
+        assert error.count("\n") == 1
+
+
+def test_where_a_broker_would_not_start_it_is_one_line_and_status_3(tmp_path, capfd):
+    made = make_log(tmp_path / "source", Random(4))
+    (made.folder / "abc.log").touch()
+    with pytest.raises(SystemExit) as ended:
+        main(["rebuild", str(made.log_dir), str(tmp_path / "target"), "--mode", "broker"])
+    assert ended.value.code == 3
+    assert capfd.readouterr().err.count("\n") == 1
