@@ -22,6 +22,7 @@ import bench_dump
 import bench_jvm
 import bench_lookup
 import bench_mount
+import bench_rebuild
 import bench_write
 from bench_report import Report
 
@@ -44,6 +45,7 @@ GROUPS = (
     "append",
     "recover",
     "compact",
+    "rebuild",
 )
 
 
@@ -90,6 +92,7 @@ def plan(
         "append": lambda: bench_write.run_append(report, options.size),
         "recover": lambda: bench_write.run_recover(report, options.size),
         "compact": lambda: bench_compact.run(report, options.size),
+        "rebuild": lambda: bench_rebuild.run(report, options.size),
     }
 
 
