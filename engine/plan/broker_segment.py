@@ -15,6 +15,7 @@ from engine.errors import (
 )
 from engine.index.transaction_index import ENTRY, AbortedTxn
 from engine.index.writable_lazy_index import LazyWritableIndex
+from engine.index.writable_offset_index import WritableOffsetIndex
 from engine.index.writable_transaction_index import WritableTransactionIndex
 from engine.plan.broker_failure import stops
 from engine.plan.broker_records import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from engine.state.producer_state_manager import ProducerStateManager
 
 _CURRENT_TXN_VERSION = 0
+_WARM_ENTRIES = 8192 // 8
 
 
 class NotAllGood(Exception):
@@ -137,7 +139,7 @@ class BrokerSegment(WritableSegment):
 
     def translate_offset(self, offset: Offset, start: Position = 0) -> BatchPosition | None:
         """Where a broker finds an offset; None when all lies below."""
-        begin = max(self.offset_index.lookup(offset).position, start)
+        begin = max(_looked_up(self.offset_index, offset), start)
         find = find_last_offset if self.finds_by_last_offset else find_offset
         return find(self.log.file, offset, begin, self.log.end)
 
@@ -230,3 +232,28 @@ class BrokerSegment(WritableSegment):
                 self.update_txn_index(completed, producer_state.last_stable_offset(completed))
                 producer_state.complete_txn(completed)
         producer_state.update_map_end_offset(batch.last_offset + 1)
+
+
+def _looked_up(index: WritableOffsetIndex, target: Offset) -> Position:
+    """Where an index tells a broker to begin: its very search, since an index may hold anything.
+
+    The last entries are searched first, and the others only when the target is not among them.
+    """
+    count = index.entries
+    if count == 0:
+        return 0
+    low, high = max(0, count - 1 - _WARM_ENTRIES), count - 1
+    if index.entry_at(low).offset >= target:
+        if index.entry_at(0).offset > target:
+            return 0
+        low, high = 0, low
+    while low < high:
+        middle = (low + high + 1) // 2
+        entry = index.entry_at(middle)
+        if entry.offset == target:
+            return entry.position
+        if entry.offset > target:
+            high = middle - 1
+        else:
+            low = middle
+    return index.entry_at(low).position

@@ -13,6 +13,7 @@ from engine.plan.broker_epochs import BrokerEpochCheckpoint
 from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
+from engine.plan.broker_records import batch_in, frames
 from engine.plan.broker_versions import BrokerVersion
 from engine.plan.file_changes import Change, FileChange, file_changes
 from engine.plan.java_text import offset_in_name, parse_epochs, parse_topic_id
@@ -107,9 +108,17 @@ class LogPlan:
         )
 
     @property
+    def bytes_read(self) -> int:
+        """About how much of it was read."""
+        return sum(change.size_before or 0 for change in self.changes)
+
+    @property
     def epochs_changed(self) -> bool:
-        """Whether leader epochs are others afterwards."""
-        return self.epochs_after is not None and self.epochs_before != self.epochs_after
+        """Whether leader epochs of records are others afterwards; those without records go in any start."""
+        if self.epochs_after is None or self.log_end is None or self.state is FolderState.DELETE:
+            return False
+        before = [each for each in self.epochs_before or () if each.start_offset < self.log_end]
+        return self.epochs_before is None or before != list(self.epochs_after)
 
 
 @dataclass
@@ -251,21 +260,39 @@ def _kept(disk: OverlayDisk, folder: str, changes: list[FileChange]) -> Iterator
 
 
 def _hidden(loaded: _Loaded) -> list[tuple[str, Offset]]:
-    """Records files with records beyond the log's end, which nobody sees any more."""
+    """Records files that may hold records beyond the log's end, which nobody sees any more."""
     segments, offsets = loaded.segments, loaded.offsets
     active = segments.last
     if active is None or offsets is None:
         return []
-    before = segments.lower(active.base_offset)
     end = offsets.next_offset_metadata.offset
-    if before is None:
-        return []
+    before = segments.lower(active.base_offset)
+    suspects = []
+    if before is not None and _may_pass(before, end):
+        suspects.append(before)
+    if not _index_leads_to_end(active):
+        suspects.append(active)
+    return [(os.path.basename(each.log.path), end) for each in suspects]
+
+
+def _may_pass(segment: WritableSegment, end: Offset) -> bool:
     try:
-        if before.read_next_offset() <= end:
-            return []
+        return segment.read_next_offset() > end
     except EXPECTED:
-        pass  # damaged: whether good batches beyond the end are in it, only a scan can tell
-    return [(os.path.basename(before.log.path), end)]
+        return True
+
+
+def _index_leads_to_end(segment: WritableSegment) -> bool:
+    """Whether the last index entry is right: then the log's end that was found from there is, too."""
+    try:
+        index = segment.offset_index
+        if not index.entries:
+            return True
+        entry = index.entry_at(index.entries - 1)
+        frame = next(frames(segment.log.file, entry.position, segment.log.end))
+        return batch_in(segment.log.file, frame).last_offset == entry.offset
+    except EXPECTED:
+        return False
 
 
 def _epochs_in(disk: OverlayDisk, folder: str) -> tuple[EpochEntry, ...] | None:

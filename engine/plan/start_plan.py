@@ -96,6 +96,11 @@ class StartPlan:
         """How many logs there are to load."""
         return sum(len(log_dir.folders) for log_dir in self.log_dirs)
 
+    @property
+    def starts(self) -> bool:
+        """Whether the broker starts with all its log dirs; final as `verdict` is."""
+        return self.verdict()[0] is Outcome.LOADS
+
     def close(self) -> None:
         """Close the sources."""
         for root in self._roots:

@@ -31,6 +31,7 @@ COMMANDS = {
     "ls": "listing",
     "mount": "mounting",
     "offsets": "offsets",
+    "plan": "planning",
     "rebuild": "rebuilding",
     "topics": "topics",
     "transactions": "transactions",

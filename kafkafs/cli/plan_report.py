@@ -1,0 +1,184 @@
+"""The words and the JSON of `kafkafs plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.plan.broker_failure import Outcome
+from engine.plan.file_changes import Change, FileChange
+from engine.plan.log_dir_plan import LogDirPlan
+from engine.plan.log_plan import LogPlan
+from engine.plan.start_plan import StartPlan
+from engine.units import EpochEntry
+
+_MOST_RANGES = 5
+_OUTCOMES = {
+    Outcome.LOG_DIR_OFFLINE: "its log dir goes offline",
+    Outcome.BROKER_STOPS: "the broker does not start",
+    Outcome.UNKNOWN: "it cannot be told",
+}
+
+
+def dir_lines(log_dir: LogDirPlan) -> Iterator[str]:
+    """A log dir for people."""
+    marker = "marked as cleanly closed" if log_dir.has_marker else "not marked as cleanly closed"
+    how = "no recovery" if log_dir.clean else "recovery from the recovery points on"
+    yield f"{_shown(log_dir.path)}: {len(log_dir.folders)} logs, {marker}, planned with {how}"
+    for note in log_dir.notes:
+        yield f"  {_shown(note)}"
+
+
+def log_lines(log: LogPlan, *, files: bool) -> Iterator[str]:
+    """A log for people; with `files` also the changes that are of no consequence."""
+    if log.outcome is Outcome.LOADS:
+        yield f"{_shown(log.folder)}: {_offsets(log)}"
+    else:
+        java = f"{log.java}: " if log.java else ""
+        yield f"{_shown(log.folder)}: {_OUTCOMES[log.outcome]}: {java}{_shown(log.reason)}"
+    yield from _loss_lines(log)
+    if log.epochs_changed:
+        yield f"  leader epochs: {_epochs(log.epochs_before)} become {_epochs(log.epochs_after)}"
+    if log.renamed_to is not None:
+        yield f"  the folder becomes {log.renamed_to}"
+    for note in log.notes:
+        yield f"  {_shown(note)}"
+    for change in log.changes:
+        if files or (change.change is not Change.PREALLOCATED and not log.is_harmless):
+            yield f"  {_change(change)}"
+
+
+def _loss_lines(log: LogPlan) -> Iterator[str]:
+    losses = log.losses
+    if not (losses.ranges or losses.bytes):
+        return
+    control = f" and {losses.control_records} control records" if losses.control_records else ""
+    damaged = f", {losses.damaged_bytes} of them damaged" if losses.damaged_bytes else ""
+    yield f"  lost: {losses.records} records{control}, {losses.bytes} bytes{damaged}"
+    if losses.ranges:
+        ranges = ", ".join(f"{first}..{end}" for first, end in losses.ranges[:_MOST_RANGES])
+        more = len(losses.ranges) - _MOST_RANGES
+        yield f"  offsets lost: {ranges}" + (f" and {more} more ranges" if more > 0 else "")
+
+
+def _offsets(log: LogPlan) -> str:
+    if log.log_end == log.log_end_before:
+        return f"log start {log.log_start}, log end {log.log_end}"
+    return f"log start {log.log_start}, log end {log.log_end_before} becomes {log.log_end}"
+
+
+def _epochs(entries: tuple[EpochEntry, ...] | None) -> str:
+    if entries is None:
+        return "an unreadable file"
+    return " ".join(f"{epoch}@{start}" for epoch, start in entries) or "none"
+
+
+def _change(change: FileChange) -> str:
+    name, before, after = _shown(change.name), change.size_before, change.size_after
+    match change.change:
+        case Change.CREATED:
+            return f"{name}: created, {after} bytes"
+        case Change.DELETED:
+            return f"{name}: deleted, {before} bytes"
+        case Change.RENAMED:
+            later = ", deleted a minute later" if change.deleted_later else ""
+            return f"{name}: renamed to {_shown(change.new_name or '')}{later}"
+        case Change.TRUNCATED:
+            return f"{name}: truncated from {before} to {after} bytes"
+        case _:
+            return f"{name}: {change.change.value}, {before} bytes become {after}"
+
+
+def verdict_line(start: StartPlan, *, harmless: bool) -> str:
+    """What becomes of the broker."""
+    outcome, reason = start.verdict()
+    broker, reason = f"a {start.version.name} broker", _shown(reason)
+    if outcome is Outcome.LOADS:
+        ending = "nothing is lost" if harmless else "with the losses and changes above"
+        return f"{broker.capitalize()} starts with {start.log_count} logs: {ending}"
+    if outcome is Outcome.LOG_DIR_OFFLINE:
+        return f"{broker.capitalize()} starts without a log dir: {reason}"
+    if outcome is Outcome.UNKNOWN:
+        return f"What {broker} would do cannot be told: {reason}"
+    return f"{broker.capitalize()} does not start: {reason}"
+
+
+def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
+    """A log as JSON."""
+    losses = log.losses
+    return {
+        "kind": "log",
+        "logDir": log_dir.path,
+        "folder": log.folder,
+        "topic": log.partition.topic,
+        "partition": log.partition.partition,
+        "state": log.state.value.removeprefix("-") or "log",
+        "clean": log.clean,
+        "recoveryPoint": log.recovery_point,
+        "outcome": log.outcome.value,
+        "exception": log.java or None,
+        "reason": log.reason or None,
+        "harmless": log.is_harmless,
+        "logStart": log.log_start,
+        "logEnd": log.log_end,
+        "logEndBefore": log.log_end_before,
+        "lost": {
+            "records": losses.records,
+            "controlRecords": losses.control_records,
+            "bytes": losses.bytes,
+            "damagedBytes": losses.damaged_bytes,
+            "offsets": [list(each) for each in losses.ranges],
+        },
+        "epochsBefore": _pairs(log.epochs_before),
+        "epochsAfter": _pairs(log.epochs_after),
+        "topicId": log.topic_id,
+        "renamedTo": log.renamed_to,
+        "files": [_change_facts(change) for change in log.changes],
+        "notes": list(log.notes),
+    }
+
+
+def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
+    """A log dir as JSON."""
+    return {
+        "kind": "logDir",
+        "logDir": log_dir.path,
+        "marker": log_dir.has_marker,
+        "clean": log_dir.clean,
+        "outcome": log_dir.outcome.value,
+        "exception": log_dir.java or None,
+        "reason": log_dir.reason or None,
+        "logs": len(log_dir.folders),
+        "notes": log_dir.notes,
+    }
+
+
+def broker_facts(start: StartPlan) -> dict[str, Any]:
+    """What becomes of the broker, as JSON."""
+    outcome, reason = start.verdict()
+    return {
+        "kind": "broker",
+        "version": start.version.name,
+        "outcome": outcome.value,
+        "reason": reason or None,
+    }
+
+
+def _pairs(entries: tuple[EpochEntry, ...] | None) -> list[list[int]] | None:
+    return None if entries is None else [list(entry) for entry in entries]
+
+
+def _change_facts(change: FileChange) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "change": change.change.value,
+        "sizeBefore": change.size_before,
+        "sizeAfter": change.size_after,
+        "newName": change.new_name,
+        "deletedLater": change.deleted_later,
+    }
+
+
+def _shown(text: str) -> str:
+    """Text with names in it, which may hold anything, for a terminal."""
+    return text if text.isprintable() and text.isascii() else ascii(text)[1:-1]

@@ -1,0 +1,95 @@
+"""`kafkafs plan`: what a broker would do to log dirs if it started on them now."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.arguments import source_argument, source_paths
+from kafkafs.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.plan.start_plan import StartPlan
+
+
+@click.command(
+    epilog="Exit status: 0 no data is lost or changed, 1 some is or a log does not load, 2 usage,"
+    " 3 cannot read."
+)
+@source_argument
+@click.option(
+    "--clean/--unclean",
+    default=None,
+    help="Plan as after a clean stop, or as after a crash. [default: as .kafka_cleanshutdown says]",
+)
+@click.option(
+    "--broker-version",
+    metavar="VERSION",
+    default="4.3.1",
+    show_default=True,
+    help="The release that would start, from 2.8 on.",
+)
+@click.option("--files", is_flag=True, help="Name all logs and every file that changes.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each log and log dir.")
+def plan(
+    sources: tuple[str, ...], clean: bool | None, broker_version: str, files: bool, as_json: bool
+) -> None:
+    """Say what a broker would do to SOURCE if it started on it now. Nothing is changed.
+
+    SOURCE is all log dirs of one broker, or one partition's folder. Each log is loaded as that broker loads it, and
+    what that truncates, deletes, renames and rewrites stays in memory: you read log starts and ends before and
+    after, records lost, files changed, and what keeps a broker from starting.
+
+    \b
+    kafkafs plan /var/lib/kafka/data
+    kafkafs plan --unclean /var/lib/kafka/data
+    kafkafs plan --unclean --files /var/lib/kafka/data/orders-0
+    kafkafs plan --broker-version 3.9.1 --json /data1 /data2
+    """
+    from engine.plan.broker_versions import broker_version as version_of
+    from engine.plan.start_plan import StartPlan
+
+    logging.getLogger("engine").setLevel(logging.CRITICAL)  # what loading warns of, the plan says
+    try:
+        version = version_of(broker_version)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--broker-version") from error
+    with StartPlan(source_paths(sources), version, clean=clean) as start:
+        is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
+    if not is_harmless:
+        sys.exit(1)
+
+
+def _print_json(start: StartPlan) -> bool:
+    from kafkafs.cli import plan_report as report
+
+    harmless = True
+    for log_dir, log in start.logs():
+        harmless = harmless and log.is_harmless
+        click.echo(json.dumps(report.log_facts(log_dir, log)))
+    for log_dir in start.log_dirs:
+        click.echo(json.dumps(report.dir_facts(log_dir)))
+    click.echo(json.dumps(report.broker_facts(start)))
+    return harmless and start.starts
+
+
+def _print_text(start: StartPlan, *, files: bool) -> bool:
+    from kafkafs.cli import plan_report as report
+
+    for log_dir in start.log_dirs:
+        for line in report.dir_lines(log_dir):
+            click.echo(line)
+    harmless = True
+    with Progress("planning") as progress:
+        for _, log in start.logs():
+            harmless = harmless and log.is_harmless
+            progress.advance(log.bytes_read)
+            if files or log.notes or not log.is_harmless:
+                for line in report.log_lines(log, files=files):
+                    click.echo(line)
+    click.echo(report.verdict_line(start, harmless=harmless))
+    return harmless and start.starts
