@@ -113,7 +113,10 @@ def encode(
     values: dict[str, Any],
     extra_tags: dict[int, bytes] | None = None,
 ) -> bytes:
-    """The bytes of a message; `extra_tags` are added to those of the outermost structure."""
+    """The bytes of a message; fields that are not given have their defaults.
+
+    `extra_tags` are added to those of the outermost structure.
+    """
     return _struct(message, message.fields, version, values, extra_tags or {})
 
 
@@ -124,18 +127,19 @@ def _struct(
     values: dict[str, Any],
     extra_tags: dict[int, bytes],
 ) -> bytes:
+    unknown = values.keys() - {field.name for field in fields}
+    assert not unknown, unknown
     present = [field for field in fields if field.is_in(version)]
+    given = {field.name: values.get(field.name, field.absent()) for field in present}
     row = [
-        _field(message, field, version, values[field.name])
-        for field in present
-        if field.tag is None
+        _field(message, field, version, given[field.name]) for field in present if field.tag is None
     ]
     if not message.is_flexible(version):
         return b"".join(row)
     tags = dict(extra_tags)
     for field in present:
-        if field.tag is not None and values[field.name] != field.absent():
-            tags[field.tag] = _field(message, field, version, values[field.name])
+        if field.tag is not None and given[field.name] != field.absent():
+            tags[field.tag] = _field(message, field, version, given[field.name])
     parts = [encode_unsigned_varint(len(tags))]
     for tag in sorted(tags):
         parts += [encode_unsigned_varint(tag), encode_unsigned_varint(len(tags[tag])), tags[tag]]

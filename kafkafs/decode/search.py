@@ -236,12 +236,15 @@ def matching_decoded(columns: kernel.Columns, query: Query, decoding: Decoding) 
     """As `matching_records`, in what keys and values say; of control records in their bytes."""
     search_in = query.pattern.search
     found = []
-    for i, row in enumerate(columns.row.tolist()):
-        key, value = columns.key(i), columns.value(i)
+    arena = columns.arena
+    for i, record in enumerate(columns.table.tolist()):
+        _, _, key_start, value_start, _, key_size, value_size, _, _, _, row = record
+        key = bytes(arena[key_start : key_start + key_size]) if key_size >= 0 else None
+        value = bytes(arena[value_start : value_start + value_size]) if value_size >= 0 else None
         if row not in decoding.controls:
             key, value = internal_texts(decoding.decoder, key, value)
         texts = [value if "value" in query.fields else None, key if "key" in query.fields else None]
-        if "headers" in query.fields:
+        if "headers" in query.fields and record[8]:
             texts += [text for header in columns.headers(i) for text in (header.key, header.value)]
         if any(text is not None and search_in(text) for text in texts):
             found.append(i)
