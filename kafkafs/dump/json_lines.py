@@ -39,7 +39,8 @@ from kafkafs.dump.record_parts import LegacyRecord, legacy_records
 from kafkafs.dump.report import DumpReport
 
 _ENOUGH = 8 * MiB
-_LINES = 1000
+_TEXT = 1 * MiB
+"""Bytes of lines that are written at once."""
 _LEAST_OFFSET = -(1 << 63)
 _BATCH_FIELDS = (
     *(("producerId", "producer_id"), ("producerEpoch", "producer_epoch")),
@@ -55,12 +56,15 @@ class JsonLines:
         self.report = report
         self._name = ""
         self._lines: list[bytes] = []
+        self._size = 0
 
     # Lines
 
     def _line(self, kind: str, facts: dict[str, Any]) -> None:
-        self._lines.append(_json({"type": kind, "file": self._name, **facts}))
-        if len(self._lines) >= _LINES:
+        line = _json({"type": kind, "file": self._name, **facts})
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= _TEXT:
             self._flush()
 
     def _error(self, facts: dict[str, Any]) -> None:
@@ -72,6 +76,7 @@ class JsonLines:
         if self._lines:
             self.report.out(b"\n".join(self._lines) + b"\n")
             self._lines.clear()
+            self._size = 0
 
     def _headline(self, file: DumpFile, size: int) -> None:
         self._name = file.shown

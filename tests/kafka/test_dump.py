@@ -52,8 +52,22 @@ def peer() -> Iterator[DumpPeer]:
         yield made
 
 
+MOST_LOG = 1 << 20
+CASES = [
+    (kind, name)
+    for kind in ("current", "legacy", "live", "crashed")
+    for name in OPTIONS
+    if kind in ("current", "legacy") or name in ("contents", "verify")
+]
+
+
 def is_padding(path: Path) -> bool:
     return path.suffix in (".index", ".timeindex") and not any(path.read_bytes())
+
+
+def is_too_slow(path: Path) -> bool:
+    """Kafka's check of a time index takes time with the square of the log's size."""
+    return path.suffix == ".timeindex" and path.with_suffix(".log").stat().st_size > MOST_LOG
 
 
 def agree(kafka: Dumped, ours: Ours) -> None:
@@ -67,22 +81,22 @@ def agree(kafka: Dumped, ours: Ours) -> None:
     assert ours.err.strip() == without_false_alarms(kafka.err).strip()
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("kind", ["current", "live", "legacy", "crashed"])
+@pytest.mark.parametrize(("kind", "name"), CASES)
 def test_the_text_of_what_a_broker_wrote_is_kafkas(
     kind: str,
-    options: list[str],
+    name: str,
     peer: DumpPeer,
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
+    options = OPTIONS[name]
     written: Written = request.getfixturevalue(kind)
     copy = tmp_path / kind
     shutil.copytree(written.log_dir, copy)
     seen = 0
     for folder in sorted(path for path in copy.iterdir() if path.is_dir()):
         files = [path for path in sorted(folder.iterdir()) if READ.fullmatch(path.name)]
-        files = [path for path in files if not is_padding(path)]
+        files = [path for path in files if not is_padding(path) and not is_too_slow(path)]
         if not files:
             continue
         # Ours first: Kafka's tool changes what it reads.
