@@ -54,6 +54,9 @@ def damage_breach(
     if damage.kind == "torn_tail" and next_base is not None:
         severity = Severity.ERROR
         sentence += ", and it is not the last segment"
+    if damage.kind == "zero_tail" and (damage.first_offset or 0) < (next_base or 0):
+        severity = Severity.ERROR
+        sentence += f", where offsets {damage.first_offset} to {(next_base or 0) - 1} were"
     end = next_base if damage.last_offset is None else damage.last_offset + 1
     return Breach(
         rule,

@@ -108,7 +108,8 @@ class _OffsetIndexCheck:
             last = first + int(self.positions[order[first:]].searchsorted(stop, "left"))
             running = np.maximum.accumulate(np.concatenate(([reached], rows["last_offset"])))
             disordered |= bool((rows["base_offset"] <= running[:-1]).any())
-            self._against(rows, order[first:last], running[:-1])
+            before = np.full(len(rows), -1, "i8") if disordered else running[:-1]
+            self._against(rows, order[first:last], before)
             self._resolve(rows, disordered)
             first, reached = last, int(running[-1])
         if not disordered and not self._had_damage():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import struct
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from engine.check.finding import Finding
@@ -22,9 +26,20 @@ MARKERS = {7: 150, 8: 120}
 Edit = Callable[[bytearray], object]
 
 
-def log_dir(folder: Path, *, name: str = "side-0", clean: bool = True) -> Path:
+def log_dir(folder: Path, *, clean: bool = True) -> Path:
     """Three leader epochs, an aborted transaction of producer 7 and a committed one of 8, several segments."""
-    folder.mkdir(parents=True)
+    shutil.copytree(_made(), folder)
+    if not clean:
+        (folder / ".kafka_cleanshutdown").unlink()
+    return folder
+
+
+@cache
+def _made() -> Path:
+    """The log dir that others are copies of."""
+    folder = Path(tempfile.mkdtemp()) / "dir"
+    atexit.register(shutil.rmtree, folder.parent)
+    folder.mkdir()
     config = LogConfig.from_properties(
         {"internal.segment.bytes": "9000", "index.interval.bytes": "400", "retention.ms": "-1"}
     )
@@ -40,8 +55,7 @@ def log_dir(folder: Path, *, name: str = "side-0", clean: bool = True) -> Path:
     write_checkpoint(folder, "log-start")
     text = "#\nnode.id=1\nversion=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAg\n"
     (folder / "meta.properties").write_text(text + "directory.id=sgf5MsZgRTuEMv68ZXKJbg\n")
-    if clean:
-        (folder / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":10}')
+    (folder / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":10}')
     return folder
 
 
