@@ -45,7 +45,9 @@ def _made() -> Path:
     )
     clock = MockClock(START)
     scheduler = MockScheduler(clock)
-    with UnifiedLog.create(folder / name, config, scheduler, clock=clock, topic_id=TOPIC_ID) as log:
+    with UnifiedLog.create(
+        folder / "side-0", config, scheduler, clock=clock, topic_id=TOPIC_ID
+    ) as log:
         for number, data in enumerate(_batches()):
             log.append_as_follower(MemoryRecords(data), epoch_of(number))
         end = log.log_end_offset
