@@ -134,7 +134,7 @@ class Dropped(NamedTuple):
             "diverged", "cannot_be_cut".
         reason: one sentence.
         first_offset, last_offset: which offsets it may have cost, as far as that is known.
-        is_repaired: whether all of these are in the result, from another place.
+        is_repaired: whether all of these are in the result, from another place, or were not asked for.
     """
 
     path: str

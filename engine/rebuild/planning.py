@@ -244,7 +244,9 @@ class _Planner:
         return files
 
     def _described(self, new: NewLog) -> PlannedLog:
-        dropped = [self._judged(each) for each in self.dropped]
+        dropped = [
+            self._judged(each, new.log_start_offset, new.log_end_offset) for each in self.dropped
+        ]
         checkpoints = self.view.log.checkpoints
         start, end = new.log_start_offset, new.log_end_offset
         high = checkpoints.high_watermark(self.view.partition)
@@ -262,13 +264,16 @@ class _Planner:
             cleaned if cleaned is not None and start <= cleaned <= end else None,
         )
 
-    def _judged(self, dropped: Dropped) -> Dropped:
-        """Whether other bytes stand in for what was dropped."""
+    def _judged(self, dropped: Dropped, start: Offset, end: Offset) -> Dropped:
+        """Whether other bytes stand in for what was dropped, or nobody asked for it."""
         if dropped.kind == "misplaced" or dropped.first_offset is None:
             return dropped
         first = dropped.first_offset
         last = first if dropped.last_offset is None else dropped.last_offset
-        return dropped._replace(is_repaired=last < first or is_covered(self.pieces, first, last))
+        is_outside = last < start or (first >= end and self.options.stop is not None)
+        return dropped._replace(
+            is_repaired=is_outside or last < first or is_covered(self.pieces, first, last)
+        )
 
     def _missing(self, dropped: Sequence[Dropped], start: Offset, end: Offset) -> Iterable[Missing]:
         """The gaps; where compaction leaves some, only those that damage lies in."""

@@ -103,7 +103,9 @@ def make_log(
     lines = "".join(f"{each} {at}\n" for each, at in made.epochs.items())
     (made.folder / "leader-epoch-checkpoint").write_text(f"0\n{len(made.epochs)}\n{lines}")
     (made.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
-    (log_dir / "meta.properties").write_text("version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAABA\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAABA\n")
+    (log_dir / "meta.properties").write_text(
+        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAABA\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAABA\n"
+    )
     return made
 
 

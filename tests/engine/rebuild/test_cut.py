@@ -165,3 +165,16 @@ def test_an_edge_that_cannot_be_read_is_named_and_left_out(tmp_path):
     assert [each["kind"] for each in report["dropped"]] == ["cannot_be_cut"]
     assert report["missing"] == [{"first_offset": 5, "next_offset": 7}]
     assert list(facts_of(tmp_path / "target")) == list(range(5))
+
+
+def test_damage_outside_of_a_cut_is_no_loss(tmp_path):
+    made = make_log(tmp_path / "source", Random(2), transactions=False)
+    base, position, batch = made.batches[-5]
+    data = bytearray(made.path(base).read_bytes())
+    data[position + len(batch) - 1] ^= 1
+    made.path(base).write_bytes(data)
+    first = int.from_bytes(batch[:8], "big")
+    options = RebuildOptions(start=Bound(offset=3), stop=Bound(offset=first))
+    assert not rebuild(str(tmp_path / "source"), str(tmp_path / "target"), options).lost_something
+    options = RebuildOptions(start=Bound(offset=3), stop=Bound(offset=first + 1))
+    assert rebuild(str(tmp_path / "source"), None, options).lost_something
