@@ -17,7 +17,7 @@ from engine.index.transaction_index import ENTRY, AbortedTxn
 from engine.index.writable_lazy_index import LazyWritableIndex
 from engine.index.writable_offset_index import WritableOffsetIndex
 from engine.index.writable_transaction_index import WritableTransactionIndex
-from engine.plan.broker_failure import stops
+from engine.plan.broker_failure import EXPECTED, stops
 from engine.plan.broker_records import (
     BrokerRecords,
     batch_in,
@@ -154,11 +154,16 @@ class BrokerSegment(WritableSegment):
         Raises:
             NotAllGood: some are not; nothing was cut off. `recover_slowly` is to follow.
         """
+        indexes = self.offset_index, self.time_index
+        before = [self._disk.read(index.path) for index in indexes]
         try:
             return super().recover(producer_state, leader_epochs, self._give_up)
-        except NotAllGood:
-            raise
-        except Exception as error:
+        except (NotAllGood, *EXPECTED) as error:
+            # What was put there must not show behind the entries that will be there.
+            for index, data in zip(indexes, before, strict=True):
+                written = index.size_in_bytes
+                with self._disk.open(index.path) as file:
+                    file.write_at(0, data[:written].ljust(written, b"\0"))
             raise NotAllGood from error
 
     @staticmethod

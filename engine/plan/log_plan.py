@@ -10,7 +10,7 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.file_names import PARTITION_METADATA, FileKind, FolderState
 from engine.log.log_segments import LogSegments
 from engine.plan.broker_epochs import BrokerEpochCheckpoint
-from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of
+from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_records import batch_in, frames
@@ -158,7 +158,8 @@ def plan_log(
         failure = failure_of(error)
         plan = replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
     finally:
-        hidden = _hidden(loaded) if plan.outcome is Outcome.LOADS else []
+        is_open = plan.outcome is Outcome.LOADS and log.state is not FolderState.DELETE
+        hidden = _hidden(loaded) if is_open else []
         for segment in loaded.segments:
             segment.close_handlers()
     return _with_results(disk, log, plan, loaded, hidden)
@@ -201,9 +202,28 @@ def _load(
         producers,
         disk=disk,
     ).load()
+    _find_first_unstable(loaded.segments, loaded.offsets, producers)
     path = os.path.join(log.path, PARTITION_METADATA)
     if disk.exists(path):
         loaded.topic_id = parse_topic_id(disk.read(path), path)
+
+
+def _find_first_unstable(
+    segments: LogSegments[WritableSegment], loaded: LoadedLogOffsets, producers: BrokerProducers
+) -> None:
+    """Look up where the first open transaction begins, as a broker does: damage there ends it."""
+    first = producers.first_unstable_offset
+    if first is None:
+        return
+    offset, end = max(first.offset, loaded.log_start_offset), loaded.next_offset_metadata.offset
+    segment = segments.floor(offset)
+    if segment is None or offset > end:
+        raise stops(
+            "OffsetOutOfRangeException",
+            f"an open transaction begins at {offset}, which the log does not have",
+        )
+    while offset < end and segment is not None and segment.read(offset, 1) is None:
+        segment = segments.higher(segment.base_offset)
 
 
 def _with_results(
