@@ -34,6 +34,11 @@ Nothing in the source is ever changed. Every name below works, listed or not:
     state/                       offsets, epochs, producers, transactions, indexes, leftovers
   time/2024-01-01/               all partitions cut to a period: a log dir for tar, rsync or cp
   state/                         meta.properties, checkpoints, partitions
+  groups/G/                      a consumer group: group.json, and for each partition TOPIC-N with its
+                                 committed offset and lag; from __consumer_offsets
+  transactions/ID                a transactional id; from __transaction_state
+  cluster/                       topics, brokers, configs, acls, features; from __cluster_metadata
+  time/2024-01-01/groups/        the same three as of the end of a period (not listed there)
   .kafkafs/                      version, problems found
 
 Good to know:
@@ -47,6 +52,8 @@ Good to know:
   or after its end. Where timestamps jump back and forth it may hold a few records from outside.
 - Files below log/ hold whole batches, so they may begin and end a few records outside the period.
 - Records that are on disk but below the log start offset are in records/ with "belowLogStart":true.
+- groups/, transactions/ and cluster/ are there when the source holds those topics. In their names what a
+  file name cannot hold is %XX, and the empty name is a lone %.
 - Damage is a line {{"error":{{...}}}} at its place in a decoded file, and the stream goes on; a single record
   that is damaged gives an input/output error, and: getfattr -n user.kafka.error FILE
 - The size of a decoded file is a guess until it is first opened, then exact. Its time is that of its
