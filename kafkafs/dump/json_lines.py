@@ -141,9 +141,9 @@ class JsonLines:
                     if item.damage is not None:
                         self._damage(item.damage)
                     self._batches(file, item, decoder)
-                self._flush()
                 advance(now - done)
                 done = now
+        self._flush()
 
     def _damage(self, damage: Damage) -> None:
         if self.options.is_partial and damage.kind == "torn_tail":
