@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from engine.clock import Clock
 from engine.disk import DISK, Disk, StrPath
@@ -14,6 +14,7 @@ from engine.errors import (
     OffsetOverflowError,
 )
 from engine.index.transaction_index import ENTRY, AbortedTxn
+from engine.index.writable_index import WritableIndex
 from engine.index.writable_lazy_index import LazyWritableIndex
 from engine.index.writable_offset_index import WritableOffsetIndex
 from engine.index.writable_transaction_index import WritableTransactionIndex
@@ -154,7 +155,7 @@ class BrokerSegment(WritableSegment):
         Raises:
             NotAllGood: some are not; nothing was cut off. `recover_slowly` is to follow.
         """
-        indexes = self.offset_index, self.time_index
+        indexes: list[WritableIndex[Any]] = [self.offset_index, self.time_index]
         before = [self._disk.read(index.path) for index in indexes]
         try:
             return super().recover(producer_state, leader_epochs, self._give_up)
