@@ -47,7 +47,6 @@ class Loads:
             log_dir_failure_channel=self.channel,
         ).close()
 
-    @property
     def is_offline(self) -> bool:
         return self.channel.has_offline_log_dir(self.log_dir.path)
 
@@ -69,7 +68,7 @@ def test_the_marker_decides_on_recovery_and_is_gone_once_loading_began(tmp_path:
     with pytest.raises(RuntimeError, match="anything"):
         load()
     assert not marker.exists()
-    assert not load.is_offline
+    assert not load.is_offline()
 
     # Whoever raises this has reported it before.
     load.error = LogDirFailureError("reported", load.log_dir.path)
@@ -77,10 +76,10 @@ def test_the_marker_decides_on_recovery_and_is_gone_once_loading_began(tmp_path:
     load.error = KafkaStorageError("not of the disk")
     with pytest.raises(KafkaStorageError, match="not of the disk"):
         load()
-    assert not load.is_offline
     load.error = OSError(5, "of the disk")
+    assert not load.is_offline()
     load()
-    assert load.is_offline
+    assert load.is_offline()
 
     load.error = None
     load.channel = LogDirFailureChannel()
