@@ -89,7 +89,7 @@ class ReplicaComparison:
         self.start = max(view.log_start_offset, other.log_start_offset)
         self.stop = min(view.log_end_offset, other.log_end_offset)
         self.summary = PartitionSummary(
-            view.name, view.log_start_offset, view.log_end_offset, view.live
+            view.name, view.log_start_offset, view.log_end_offset, view.live, len(view)
         )
         self._cursors = (
             ReplicaCursor(view, self.start, self.stop),
@@ -232,7 +232,7 @@ class ReplicaComparison:
         if differ or problem:
             first = differ[0] if differ else min(mine[0].first_offset, theirs[0].first_offset)
             last = differ[-1] if differ else max(mine[-1].last_offset, theirs[-1].last_offset)
-            reason = problem or f"{len(differ)} records differ"
+            reason = problem or f"{_counted(len(differ))} differ{'s' * (len(differ) == 1)}"
             bounds = first, last + 1
             yield from self._note("replica-diverges", 0, bounds, mine, theirs, len(differ), reason)
         for side, offsets in enumerate(lacking):
@@ -332,7 +332,7 @@ class ReplicaComparison:
         )
         is_compacted = damage is None and self._is_compacted()
         what = "it" if lacking == 0 else self._path(1)
-        has = self._path(1) if lacking == 0 else "it"
+        has = f" that {self._path(1)} has" if lacking == 0 else ""
         why = (
             ""
             if damage is None
@@ -341,8 +341,8 @@ class ReplicaComparison:
         why = why or (", as compaction leaves it" if is_compacted else "")
         return self._found(
             "replica-lacks",
-            f"{what} lacks {known.records} records of offsets {known.first_offset} to"
-            f" {known.next_offset - 1}, which {has} has{why}",
+            f"{what} lacks {_counted(known.records)} of offsets {known.first_offset} to"
+            f" {known.next_offset - 1}{has}{why}",
             batch=known.batches[0] if known.side == 0 else None,
             severity=Severity.NOTE if is_compacted else None,
             first_offset=known.first_offset,
@@ -414,3 +414,7 @@ class ReplicaComparison:
         )
         self.summary.found[made.severity] += 1
         return made
+
+
+def _counted(records: int) -> str:
+    return f"{records} record{'s' * (records != 1)}"
