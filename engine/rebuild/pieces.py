@@ -17,7 +17,7 @@ LARGEST_PIECE = 1024**3
 REPAIRABLE = frozenset(
     {
         "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets", "zeros",
-        "torn_tail", "zero_tail", "misplaced", "unloadable", "cannot_be_cut",
+        "torn_tail", "zero_tail", "misplaced", "unloadable", "cannot_be_cut", "unreadable",
     }
 )  # fmt: skip
 """Kinds of what is left out because of what it is, and not because somebody asked for it."""
@@ -130,7 +130,7 @@ class Dropped(NamedTuple):
 
     Attributes:
         path, position, size: where they are.
-        kind: of `Damage`; or "misplaced", "unloadable", "duplicate", "below_log_start", "outside",
+        kind: of `Damage`; or "unreadable", "misplaced", "unloadable", "duplicate", "below_log_start", "outside",
             "diverged", "cannot_be_cut".
         reason: one sentence.
         first_offset, last_offset: which offsets it may have cost, as far as that is known.

@@ -175,7 +175,9 @@ class _Rebuild:
             )
         if self.target is None:
             for chosen in self.selection.chosen:
-                self._note(self._plan(chosen))
+                planned = self._plan(chosen)
+                if planned is not None:
+                    self._note(planned)
             return self._rebuilt(None, self._manifest([]), [])
         staging = Staging(self.target, self.disk)
         try:
@@ -201,8 +203,16 @@ class _Rebuild:
 
     # Partitions
 
-    def _plan(self, chosen: Chosen) -> PlannedLog:
-        return plan_log(chosen, self.options, lambda count: self.advance("read", count))
+    def _plan(self, chosen: Chosen) -> PlannedLog | None:
+        """What a partition's log will be; None when it cannot be read: then it is left out."""
+        try:
+            return plan_log(chosen, self.options, lambda count: self.advance("read", count))
+        except (OSError, DamagedFileError) as error:
+            log = chosen.copies[0]
+            path = log.root.display(log.folder)
+            self.selection.left_out.append(LeftOut(path, f"it cannot be read: {error}"))
+            self.lost_something = True
+            return None
 
     def _note(self, planned: PlannedLog, report: Json | None = None) -> None:
         self.reports.append(report or log_report(planned))
@@ -219,6 +229,8 @@ class _Rebuild:
 
     def _write_salvaged(self, chosen: Chosen, staging: Staging) -> None:
         planned = self._plan(chosen)
+        if planned is None:
+            return
         loaded, checksums = write_log(
             staging.path, planned.log, self.disk, lambda count: self.advance("written", count)
         )

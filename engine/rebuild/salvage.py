@@ -74,8 +74,6 @@ def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
         copy: which of the partition's copies it is.
         advance: told how many bytes were read.
 
-    Raises:
-        OSError: a file cannot be read.
     """
     reader = _Reader(advance)
     reader.is_compacted = bool(view.log.checkpoints.cleaner_offset(view.partition))
@@ -154,6 +152,9 @@ class _Reader:
         lower = records.base_offset
         expected = lower
         for item in self._items(records, segment):
+            if isinstance(item, Dropped):
+                dropped.append(item._replace(first_offset=expected, last_offset=_below(upper)))
+                continue
             if isinstance(item, Damage):
                 if item.skipped:
                     dropped.append(_damaged(records, item))
@@ -175,21 +176,22 @@ class _Reader:
 
     def _items(
         self, records: RecordsFile, segment: LogSegment | None
-    ) -> Iterator[BatchRun | Damage]:
-        if segment is None:
-            file = records.file
-            size = file.size()  # type: ignore[attr-defined]
-            items = scan(file, 0, size, path=records.path, next_offset=records.base_offset)
-        else:
-            size = max(segment.end, segment.tail_end)
-            items = segment.scan(0, size)
+    ) -> Iterator[BatchRun | Damage | Dropped]:
+        """What a scan finds; last, what lies behind a place that the device does not give."""
         done = 0
-        for item in items:
-            end = item.end_position if isinstance(item, BatchRun) else item.position + item.length
-            if end > done:
-                self._advance(end - done)
-                done = end
-            yield item
+        try:
+            for item in _scan(records, segment):
+                if isinstance(item, BatchRun):
+                    end = item.end_position
+                else:
+                    end = item.position + item.length
+                if end > done:
+                    self._advance(end - done)
+                    done = end
+                yield item
+        except OSError as error:
+            reason = f"it cannot be read from here on: {error.strerror or error}"
+            yield Dropped(records.path, done, 0, "unreadable", reason)
 
     def _splits_at_gaps(self, run: BatchRun) -> bool:
         """Whether a missing offset means a lost batch: in a compacted log it does not, and there are many."""
@@ -264,6 +266,19 @@ class _Reader:
             return
         end = stated_end(records.file, last.position, last.first_offset)
         self.stated_end = max(self.stated_end, end or 0)
+
+
+def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[BatchRun | Damage]:
+    if segment is not None:
+        return segment.scan(0, max(segment.end, segment.tail_end))
+    file = records.file
+    size = file.size()  # type: ignore[attr-defined]
+    return scan(file, 0, size, path=records.path, next_offset=records.base_offset)
+
+
+def _below(upper: Offset) -> Offset | None:
+    """The last offset that a segment can have; None when nothing bounds it."""
+    return None if upper == MAX_INT64 else upper - 1
 
 
 def _damaged(records: RecordsFile, damage: Damage) -> Dropped:

@@ -17,7 +17,7 @@ import pytest
 
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
 from engine.checkpoint.partition_metadata import parse_partition_metadata
-from engine.file_names import LOG_START_OFFSET_CHECKPOINT
+from engine.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from engine.rebuild.options import Bound, Mode, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.units import TopicPartition
@@ -55,7 +55,13 @@ def damage(folder: Path, seed: int, hits: int = 1) -> None:
         path.write_bytes(data)
 
 
-def mark_deleted(folder: Path) -> None:
+def damage_unflushed(folder: Path, seed: int) -> None:
+    """The same where nobody knows any more what had been flushed: a broker reads all of it again."""
+    damage(folder, seed)
+    (folder.parent / RECOVERY_POINT_CHECKPOINT).unlink()
+
+
+def mark_deleted(folder: Path, _: int) -> None:
     """Rename all segments but the last, as retention does."""
     *old, _ = sorted(folder.glob("*.log"))
     for path in old:
@@ -75,7 +81,7 @@ CASES = [
         "codec-lz4-0",
         {"start": Bound(offset=50), "stop": Bound(offset=120), "whole_batches": True},
     ),
-    Case("as-broker", "days-0", {"mode": Mode.BROKER, "clean": False}, damage),
+    Case("as-broker", "days-0", {"mode": Mode.BROKER, "clean": False}, damage_unflushed),
     Case("merged", "orders-0", {}, damage, merges=True),
     Case("undeleted", "orders-0", {"deleted": True}, mark_deleted),
     Case("below-start", "trimmed-0", {"below_log_start": True}),
@@ -106,10 +112,8 @@ def make(case: Case, current: Written, folder: Path, topic_id: str) -> Rebuilt:
         other = copy_source(current, folder / "other", case.source)
         damage(other / case.source, SEED + 1, hits=3)
         merge.append(str(other))
-    if case.prepare is damage:
-        damage(source / case.source, SEED)
-    elif case.prepare is not None:
-        case.prepare(source / case.source)
+    if case.prepare is not None:
+        case.prepare(source / case.source, SEED)
     options = dict(case.options)
     if case.topic == "cut-by-time":
         stamps = sorted(record.timestamp for record in current.truth["days-0"].records)
@@ -167,7 +171,7 @@ def served(current: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield Served(
             served_whole,
             {each["partition"]: each for each in whole.partitions},
-            truth_of(broker.bootstrap),
+            truth_of(broker.bootstrap, {case.topic for case in CASES}),
             {case.topic: case for case in CASES},
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tests.fixtures_data import TruthRecord
@@ -44,11 +45,13 @@ class PartitionTruth:
         return next(late, clients.NO_OFFSET)
 
 
-def truth_of(bootstrap: str) -> dict[str, PartitionTruth]:
-    """By folder name, for every partition that clients can see."""
+def truth_of(bootstrap: str, topics: Collection[str] | None = None) -> dict[str, PartitionTruth]:
+    """By folder name, for every partition that clients can see, or only those of some topics."""
     found = {}
     with clients.Reader(bootstrap) as every, clients.Reader(bootstrap, committed=True) as stable:
         for topic, partition in clients.partitions_of(bootstrap):
+            if topics is not None and topic not in topics:
+                continue
             earliest, latest = every.bounds(topic, partition)
             records = every.records(topic, partition)
             truth = PartitionTruth(

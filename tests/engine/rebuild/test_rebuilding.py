@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from engine.checkpoint.file_lock import FileLock
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
+    LOCK,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
@@ -21,6 +25,7 @@ from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, read_manifest
 from engine.rebuild.options import Bound, Mode, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
+from engine.source_files import SourceFile, SourceRoot
 from engine.units import TopicPartition
 from tests import builders
 from tests.builders import Producer, Rec
@@ -326,3 +331,82 @@ def test_where_a_broker_would_not_start_the_reason_is_given(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
     made_of(tmp_path)
     assert (tmp_path / "target" / MANIFEST).exists()
+
+
+# Sources that are not as they should be
+
+
+def test_what_the_device_does_not_give_is_named_and_the_rest_is_saved(tmp_path, monkeypatch):
+    made = make_log(tmp_path / "source", Random(9), segments=4, transactions=False)
+    expected = facts_of(tmp_path / "source")
+    base, after = made.bases[1], made.bases[2]
+    real = SourceFile.read_at
+
+    def read_at(self: SourceFile, position: int, size: int) -> bytes:
+        if self.name == made.path(base).name and position + size > 100:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)
+        return real(self, position, size)
+
+    monkeypatch.setattr(SourceFile, "read_at", read_at)
+    result = made_of(tmp_path)
+    monkeypatch.undo()
+    [report] = result.partitions
+    assert result.lost_something
+    assert [each["kind"] for each in report["dropped"]] == ["unreadable"]
+    assert report["missing"] == [{"first_offset": base, "next_offset": after}]
+    assert facts_of(tmp_path / "target") == {
+        offset: each for offset, each in expected.items() if not base <= offset < after
+    }
+
+
+def test_a_partition_that_cannot_be_listed_is_left_out_and_the_others_are_made(
+    tmp_path, monkeypatch
+):
+    some_topics(tmp_path)
+    real = SourceRoot.list_apart
+
+    def list_apart(self: SourceRoot, folder: str = "") -> object:
+        if folder == "orders-1":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), folder)
+        return real(self, folder)
+
+    monkeypatch.setattr(SourceRoot, "list_apart", list_apart)
+    result = made_of(tmp_path)
+    assert [each["partition"] for each in result.partitions] == ["orders-0", "payments-0"]
+    assert result.lost_something
+    assert any(
+        "orders-1" in each.path and "cannot be read" in each.reason for each in result.left_out
+    )
+
+
+def test_links_and_strange_names_are_left_alone(tmp_path):
+    made = make_log(tmp_path / "source", Random(9), segments=3)
+    expected = facts_of(tmp_path / "source")
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"secret")
+    (made.folder / "00000000000000099999.log").symlink_to(outside)
+    (made.folder / "99999.log").write_bytes(b"x")
+    os.mkfifo(made.folder / "00000000000000088888.log")
+    (made.log_dir / "orders-7").symlink_to(made.folder)
+    (made.log_dir / "a b-0").mkdir()
+    result = made_of(tmp_path)
+    assert [each["partition"] for each in result.partitions] == ["orders-0"]
+    assert facts_of(tmp_path / "target") == expected
+    assert {Path(each.path).name for each in result.left_out} == {"orders-7", "a b-0"}
+
+
+def test_a_live_source_is_salvaged_as_it_was_at_one_moment_and_not_loaded_as_a_broker(tmp_path):
+    made = make_log(tmp_path / "source", Random(9), transactions=False)
+    expected = facts_of(tmp_path / "source")
+    lock = FileLock(tmp_path / "source" / LOCK)
+    assert lock.try_lock()
+    try:
+        with pytest.raises(RebuildRefusedError, match="torn"):
+            made_of(tmp_path, mode=Mode.BROKER)
+        before = state_of(tmp_path / "source")
+        [report] = made_of(tmp_path).partitions
+        assert state_of(tmp_path / "source") == before
+    finally:
+        lock.destroy()
+    assert f"consistent up to offset {made.next_offset}" in " ".join(report["notes"])
+    assert facts_of(tmp_path / "target") == expected
