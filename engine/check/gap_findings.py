@@ -14,6 +14,9 @@ from engine.check.rules import Severity
 from engine.units import Offset
 
 _NORMAL = ("gap-compaction", "gap-retention")
+_ASKED = ("gap-compaction", "gap-unexplained")
+_MANY = 10
+"""Gaps that look like compaction rather than loss, if the keys agree."""
 
 
 def gap_findings(
@@ -43,15 +46,17 @@ def gap_findings(
 
 
 def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence: Evidence) -> None:
-    """Where only the topic's policy says that compaction took something, ask the keys."""
-    unsure = [
-        gap.first_offset
-        for found in gaps.values()
-        for gap in found.kept
-        if classify(gap, evidence)[:2] == ("gap-compaction", False)
-    ]
-    if unsure:
-        evidence.repeated = first_repeated_key(under.view, max(unsure))
+    """Where nothing certain tells why offsets are missing, ask the keys."""
+    unsure: list[Gap] = []
+    for found in gaps.values():
+        verdicts = ((gap, classify(gap, evidence)) for gap in found.kept)
+        unsure += [
+            gap for gap, verdict in verdicts if not verdict.is_certain and verdict.rule in _ASKED
+        ]
+    if not unsure:
+        return
+    evidence.repeated = first_repeated_key(under.view, max(gap.first_offset for gap in unsure))
+    evidence.has_unique_keys = evidence.repeated is None and len(unsure) >= _MANY
 
 
 def _lost(segment: SegmentUnderCheck, gap: Gap, verdict: Verdict) -> Finding:

@@ -34,6 +34,7 @@ class Evidence:
         breaks: where producers' sequences do not follow.
         orphans: base offsets of indexes whose records file is not there.
         repeated: the first key that stands twice, which compaction would not have left below a gap.
+        has_unique_keys: whether there are many gaps, and no key stands twice below the last of them.
     """
 
     topic: str
@@ -45,6 +46,7 @@ class Evidence:
     breaks: Sequence[SequenceBreak] = field(default_factory=tuple)
     orphans: Sequence[Offset] = ()
     repeated: Repeated | None = None
+    has_unique_keys: bool = False
 
     @property
     def is_compacted(self) -> bool:
@@ -95,6 +97,8 @@ def classify(gap: Gap, evidence: Evidence) -> Verdict:
     if keyless is not None:
         why = f"a topic with records without keys, as at offset {keyless}, is not compacted"
         return Verdict("gap-loss", False, why)
+    if evidence.has_unique_keys:
+        return Verdict("gap-compaction", False, "no key stands twice, as in a compacted log")
     return Verdict("gap-unexplained", False, "nothing shows that the log was compacted")
 
 

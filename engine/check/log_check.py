@@ -176,6 +176,7 @@ class LogCheck:
         if late < len(table):
             self.producers.feed(place, table[late:])
             self._note_compaction(table[late:])
+        self.evidence.marked_to = max(self.evidence.marked_to, facts.thinned_to)
         if facts.keyless is not None and self.evidence.keyless is None:
             self.evidence.keyless = facts.keyless
         if segment.extents and segment.extents[-1][1] == run.position:

@@ -169,6 +169,8 @@ class SourceCheck:
     def _check_of(
         self, log: PartitionLog, view: LogView, workers: Workers, is_live: bool
     ) -> LogCheck:
+        # What stands beside a log is about all of it: nothing to hold one segment to.
+        beside = PARTITION_CHECKS if log.only is None else ()
         under = PartitionUnderCheck(view, self._log_dirs[log.root], is_live=is_live)
         return LogCheck(
             under,
@@ -177,7 +179,7 @@ class SourceCheck:
             policy=self._policies(log.topic_partition.topic),
             cleaned_to=log.checkpoints.cleaner_offset(log.topic_partition),
             segment_checks=SEGMENT_CHECKS,
-            partition_checks=(check_folder, *PARTITION_CHECKS),
+            partition_checks=(check_folder, *beside),
         )
 
 

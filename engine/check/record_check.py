@@ -45,12 +45,22 @@ class RecordFacts:
         count: records decoded.
         keyless: offset of the first data record without a key, None when all have one.
         starts: row and first offset of batches of which only the records tell it: legacy wrappers.
+        thinned_to: one past the last of these that compaction took records from; -1 for none.
     """
 
     breaches: list[Breach] = field(default_factory=list)
     count: int = 0
     keyless: Offset | None = None
     starts: list[tuple[Table, Table]] = field(default_factory=list)
+    thinned_to: Offset = -1
+
+    def note_thinned(self, offsets: Table, starts: Table, wrappers: Table) -> None:
+        """Legacy wrappers that hold fewer records than offsets: their headers do not tell."""
+        ends = np.append(starts[1:], len(offsets)) - 1
+        missing = offsets[ends] - offsets[starts] != ends - starts
+        thinned = offsets[ends][missing & wrappers]
+        if len(thinned):
+            self.thinned_to = max(self.thinned_to, int(thinned[-1]) + 1)
 
     def with_starts(self, table: Table) -> Table:
         """The run's table with each batch's first offset as its base offset."""
@@ -100,7 +110,8 @@ def _check_columns(run: BatchRun, columns: Columns, facts: RecordFacts) -> None:
     if is_wrapper.any():
         wrappers = is_wrapper[batches]
         facts.starts.append((batches[wrappers], columns.offset[starts[wrappers]]))
-    facts.breaches += _offset_breaches(run.table, columns, starts, batches)
+        facts.note_thinned(columns.offset, starts, wrappers)
+    facts.breaches += _offset_breaches(run.table, columns, starts, batches, broken)
     facts.breaches += _timestamp_breaches(run.table, columns.timestamp, starts, batches, broken)
     is_control = run.table["attributes"] & CONTROL_MASK != 0
     if is_control.any():
@@ -112,14 +123,16 @@ def _check_columns(run: BatchRun, columns: Columns, facts: RecordFacts) -> None:
 
 
 def _offset_breaches(
-    table: Table, columns: Columns, starts: Table, batches: Table
+    table: Table, columns: Columns, starts: Table, batches: Table, broken: set[int]
 ) -> Iterator[Breach]:
-    """Offsets that do not ascend in their batch, or lie outside of it."""
+    """Offsets that do not ascend in their batch, or lie outside of it; a legacy batch states its last one."""
     offsets = columns.offset
     ends = np.append(starts[1:], len(offsets)) - 1
     base, last = table["base_offset"][batches], table["last_offset"][batches]
     is_wrapper = table["magic"][batches] < 2  # its base offset is its last record's
     bad = (offsets[ends] > last) | ((offsets[starts] < base) & ~is_wrapper)
+    if is_wrapper.any():
+        bad |= is_wrapper & (offsets[ends] != last) & ~np.isin(batches, list(broken))
     if len(offsets) > len(starts):
         back = np.flatnonzero(np.diff(offsets) <= 0) + 1
         if len(back):

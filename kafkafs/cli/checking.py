@@ -77,10 +77,11 @@ def check(
     from kafkafs.cli.check_report import JsonReport, TextReport
 
     takes = _chosen_findings(rules, severity)
-    ranges = parse_topic_partitions(topic_partitions or topic or "")
+    wanted = topic_partitions or topic
+    ranges = parse_topic_partitions(wanted or "")
 
     def is_named(log: PartitionLog) -> bool:
-        return any(item.takes(log) for item in ranges)
+        return wanted is None or any(item.takes(log) for item in ranges)
 
     report: Report = JsonReport() if as_json else TextReport()
     with open_log_source(sources) as source, Progress("checked") as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -16,13 +17,16 @@ from engine.check.finding import Finding
 from engine.check.gaps import Evidence, classify, without
 from engine.check.log_dir_check import CheckOptions, Progress, SourceCheck
 from engine.check.rules import Severity
+from engine.coding.compression import CompressionType
 from engine.log.log_directory import open_source
-from tests.builders import Rec, batch, values
+from engine.source_files import SourceFile
+from tests.builders import Rec, any_batch, batch, values
 from tests.engine.check.logs import (
     Clock,
     bad,
     change,
     found,
+    keyed,
     log_of,
     look,
     of_rule,
@@ -201,6 +205,58 @@ def test_a_segment_that_is_gone_is_a_loss_when_its_index_is_there(tmp_path: Path
     (gap,) = of_rule(found(folder), "gap-loss")
     assert (gap.first_offset, gap.next_offset, gap.facts["certain"]) == (5, 10, True)
     assert gap.file.endswith("00010.log")
+
+
+def test_many_gaps_of_a_log_whose_keys_are_unique_are_taken_for_compactions(tmp_path: Path) -> None:
+    folder = write(tmp_path / "t-0", {0: [plain(base) for base in range(0, 200, 10)]})
+    (finding,) = [each for each in found(folder) if each.rule.startswith("gap-")]
+    assert (finding.rule, finding.facts["certain"]) == ("gap-compaction", False)
+
+
+def test_legacy_wrappers_that_lost_records_tell_of_compaction(tmp_path: Path) -> None:
+    gzip = CompressionType.GZIP
+    batches = [any_batch(keyed(*at), at[0], gzip, magic=1) for at in ((0, 1), (7, 9), (10, 11))]
+    folder = write(tmp_path / "t-0", {0: batches})
+    (finding,) = [each for each in found(folder) if each.rule.startswith("gap-")]
+    assert (finding.rule, finding.first_offset, finding.next_offset) == ("gap-compaction", 2, 7)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_legacy_messages_have_their_offsets_from_their_wrapper(magic: int, tmp_path: Path) -> None:
+    gzip = CompressionType.GZIP
+    batches = [any_batch(keyed(*range(at, at + 4)), at, gzip, magic=magic) for at in (0, 4, 8)]
+    folder = write(tmp_path / "t-0", {0: batches})
+    assert [each for each in bad(found(folder)) if each.file.endswith(".log")] == []
+    change(log_of(folder), lambda data: data.__setitem__(7, data[7] ^ 64))
+    rules = {each.rule for each in bad(found(folder)) if each.file.endswith(".log")}
+    assert rules & {"records-offsets", "offset-order"}
+
+
+def test_one_records_file_is_checked_alone_whatever_its_name(tmp_path: Path) -> None:
+    folder = write(tmp_path / "t-0", {0: [plain(0)], 5: [plain(5)]})
+    assert bad(found(log_of(folder, 0))) == []
+    shutil.copy(log_of(folder, 5), tmp_path / "loose.log")
+    findings, (summary,) = look(tmp_path / "loose.log")
+    assert bad(findings) == []
+    assert summary.records == 5
+
+
+def test_a_device_that_fails_costs_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "t-0", {0: [plain(0)], 5: [plain(5)], 10: [plain(10)]})
+    change(log_of(folder, 10), lambda data: data.__setitem__(80, 0xFF))
+    read_at = SourceFile.read_at
+
+    def fails(file: SourceFile, position: int, size: int) -> bytes:
+        if file.name == log_of(folder, 5).name:
+            raise OSError(errno.EIO, "Input/output error")
+        return read_at(file, position, size)
+
+    monkeypatch.setattr(SourceFile, "read_at", fails)
+    rules = {(each.rule, each.file.rpartition("/")[2]) for each in bad(found(folder))}
+    assert ("file-unreadable", log_of(folder, 5).name) in rules
+    assert ("batch-checksum", log_of(folder, 10).name) in rules
 
 
 def test_batches_out_of_their_place_fill_gaps() -> None:
