@@ -85,10 +85,17 @@ def legacy_records(
     count = 0
     try:
         for inner, record in LegacyRecordBatch(data).messages(budgets):
-            valid = inner.crc == inner.computed_crc
+            key_size, value_size = _sizes(inner)
             yield LegacyRecord(
-                *(record.offset, record.timestamp, record.key, record.value),
-                *(inner.crc, valid, inner.magic, *_sizes(inner)),
+                offset=record.offset,
+                timestamp=record.timestamp,
+                key=record.key,
+                value=record.value,
+                crc=inner.crc,
+                is_valid=inner.crc == inner.computed_crc,
+                magic=inner.magic,
+                key_size=key_size,
+                value_size=value_size,
             )
             count += 1
     except KafkaStorageError as error:
