@@ -15,6 +15,7 @@ from engine.internal_topics.decoded_record import (
     Failure,
     JsonObject,
     TopicDecoder,
+    too_large,
 )
 from engine.message.decoding import Reader
 from engine.message.json_form import json_reader, read_json
@@ -85,6 +86,8 @@ class CoordinatorDecoder(TopicDecoder):
         self, kind: RecordType, key: JsonObject, value: bytes, *, as_kafka: bool
     ) -> DecodedRecord:
         """A record whose key is good and whose value is not null."""
+        if (note := too_large(value)) is not None:
+            return DecodedRecord(kind.name, key, None, None, note, Failure(note))
         prefix = kind.name, value[:2], as_kafka
         known = self._readers.get(prefix)
         if known is None:

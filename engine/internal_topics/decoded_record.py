@@ -8,6 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 JsonObject: TypeAlias = dict[str, Any]
 
 
+LARGEST_VALUE = 4 * 1024 * 1024
+"""Bytes of a value that is decoded. Objects take up to two hundred times the bytes of what they say, and brokers
+take no record of more than a MiB unless they are told to."""
+
+
 class Failure(NamedTuple):
     """Why Kafka's own tool does not decode a record.
 
@@ -53,3 +58,10 @@ class TopicDecoder(ABC):
                 older versions wrote is unknown, and a newer version is read like the last one where Kafka
                 does not check.
         """
+
+
+def too_large(value: bytes) -> str | None:
+    """Why a value is not decoded although it might be; None when it is not that large."""
+    if len(value) <= LARGEST_VALUE:
+        return None
+    return f"a value of {len(value)} bytes is not decoded, the most are {LARGEST_VALUE}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from engine.coding.varint import read_unsigned_varint
 from engine.errors import CorruptMessageError
-from engine.internal_topics.decoded_record import DecodedRecord, Failure, TopicDecoder
+from engine.internal_topics.decoded_record import DecodedRecord, Failure, TopicDecoder, too_large
 from engine.message.json_form import read_json
 from engine.message.schema import Message
 
@@ -56,6 +56,8 @@ class FramedDecoder(TopicDecoder):
         key_note = None if key is None else "records of this topic have no key"
         if value is None:
             return DecodedRecord("", None, None, key_note, None, Failure(self._null_says))
+        if (large := too_large(value)) is not None:
+            return DecodedRecord("", None, None, key_note, large, Failure(large))
         try:
             number, version, position = _header(value)
         except _Refused as refused:

@@ -397,12 +397,13 @@ def _check_null(name: str, position: int, *, nullable: bool) -> None:
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str | bytes, int]:
-    """One mark for each bad sequence; a surrogate's three bytes are one, as in Java."""
+    """One mark for each bad sequence; what there is of a surrogate's three bytes is one, as in Java."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    bad = error.object[error.start : error.start + 3]
-    is_surrogate = len(bad) == 3 and bad[0] == 0xED and bad[1] >> 5 == 5 and bad[2] >> 6 == 2
-    return "�", error.start + 3 if is_surrogate else error.end
+    first, second, third = (*error.object[error.start : error.start + 3], 0, 0)[:3]
+    if first == 0xED and second >> 5 == 0b101:
+        return "�", error.start + (3 if third >> 6 == 0b10 else 2)
+    return "�", error.end
 
 
 _REPLACE = "kafkafs-replace-as-java"

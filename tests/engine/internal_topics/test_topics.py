@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+import tracemalloc
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -14,8 +15,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine import kernel
+from engine.coding.varint import encode_unsigned_varint
 from engine.internal_topics import topics
-from engine.internal_topics.decoded_record import DecodedRecord, Failure, TopicDecoder
+from engine.internal_topics.decoded_record import (
+    LARGEST_VALUE,
+    DecodedRecord,
+    Failure,
+    TopicDecoder,
+)
 from engine.internal_topics.topics import decoder_for
 from engine.record.attributes import CONTROL_MASK
 from engine.record.batch_table import BATCH_DTYPE
@@ -185,6 +192,28 @@ def test_a_tombstone_has_a_key_alone() -> None:
     decoded = offsets(COMMIT_KEY, None)
     assert decoded.key is not None
     assert decoded[2:] == (None, None, None, None)
+
+
+def test_a_value_that_would_take_too_much_memory_stays_bytes() -> None:
+    body = b"\1" * (LARGEST_VALUE + 1)
+    note = f"a value of {len(body)} bytes is not decoded, the most are {LARGEST_VALUE}"
+    decoded = offsets(COMMIT_KEY, body)
+    assert (decoded.value, decoded.value_note) == (None, note)
+    assert decoded.key is not None
+    assert metadata(body).value_note == note
+
+
+def test_objects_take_at_most_two_hundred_times_their_bytes() -> None:
+    count = 5000
+    tasks = encode_unsigned_varint(count + 1) + b"\1\1\0" * count
+    key = b"\0\x15\0\1g\0\1m"
+    tracemalloc.start()
+    decoded = offsets(key, b"\0\0" + tasks + b"\1\1\0")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert decoded.value is not None
+    assert len(decoded.value["data"]["activeTasks"]) == count
+    assert peak < 200 * len(tasks)
 
 
 # -- older writers ---------------------------------------------------------------------------------

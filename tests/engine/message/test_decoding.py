@@ -203,6 +203,8 @@ def test_a_tag_is_read_whatever_size_it_states() -> None:
     [
         (b"\xff\xfe", "��"),
         (b"a\xed\xa0\x80b", "a�b"),
+        (b"a\xed\xa0", "a�"),
+        (b"\xed\xbf\xc2b", "��b"),
         (b"\xf0\x9f\x99", "�"),
         (b"\xe2\x28\xa1", "�(�"),
         (b"\xc0\xaf", "��"),
