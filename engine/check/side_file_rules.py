@@ -171,6 +171,30 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         },
     ),
     (
+        "unfinished segments",
+        Severity.ERROR,
+        {
+            "unfinished-damaged": (
+                "a damaged segment is about to take the place of others",
+                "Remove the .swap files before a broker starts: then the old segments stay.",
+            ),
+        },
+    ),
+    (
+        "unfinished segments",
+        Severity.NOTE,
+        {
+            "unfinished-replaces": (
+                "new segments that a broker puts in the place of old ones",
+                "A compaction or split was interrupted at its end; nothing to do.",
+            ),
+            "unfinished-undone": (
+                "new segments that a broker removes",
+                "A compaction or split was interrupted; the old segments are all there.",
+            ),
+        },
+    ),
+    (
         "checkpoints",
         Severity.ERROR,
         {

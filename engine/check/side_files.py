@@ -16,6 +16,7 @@ from engine.check.snapshot_check import check_producer_snapshots
 from engine.check.time_index_check import check_time_index
 from engine.check.topic_id_check import check_topic_ids
 from engine.check.transaction_index_check import check_transaction_index
+from engine.check.unfinished_check import check_unfinished
 from engine.log.log_directory import LogSource
 from engine.source_files import SourceRoot
 
@@ -29,6 +30,7 @@ PARTITION_CHECKS: tuple[PartitionCheck, ...] = (
     check_partition_checkpoints,
     check_quorum_state,
     check_kraft_snapshots,
+    check_unfinished,
 )
 LOG_DIR_CHECKS: tuple[LogDirCheck, ...] = (
     check_log_dir_files,

@@ -424,6 +424,30 @@ def test_snapshots_of_the_cluster_metadata_are_whole(tmp_path: Path) -> None:
     assert "header" in of(folder, "kraft-snapshot").sentence
 
 
+# -- unfinished segments
+
+
+def test_a_complete_new_segment_takes_the_place_of_those_it_covers(folder: Path) -> None:
+    first, second, *_ = files(folder, ".log")
+    swap = first.with_name(first.name + ".swap")
+    swap.write_bytes(first.read_bytes() + second.read_bytes())
+    finding = of(folder, "unfinished-replaces")
+    assert finding.file == str(swap)
+    assert finding.facts["replaced"] == [first.name, second.name]
+    assert "unfinished-damaged" not in rules(folder)
+    change(swap, lambda data: data.__setitem__(100, data[100] ^ 1))
+    assert of(folder, "unfinished-damaged").position == 0
+
+
+def test_new_segments_that_are_not_all_complete_are_undone(folder: Path) -> None:
+    first, second, *_ = files(folder, ".log")
+    second.with_name(second.name + ".swap").write_bytes(second.read_bytes())
+    first.with_name(first.name + ".cleaned").write_bytes(b"half")
+    finding = of(folder, "unfinished-undone")
+    assert finding.facts["files"] == [first.name + ".cleaned", second.name + ".swap"]
+    assert not [each for each in found(folder) if each.rule == "unfinished-replaces"]
+
+
 # -- topic ids
 
 
