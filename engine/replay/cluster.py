@@ -25,10 +25,12 @@ from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
 from engine.replay.keyed_state import MOST_INSTANTS, MOST_UNREADABLE
 from engine.replay.partition_records import (
+    Progress,
     Replayed,
     ReplayedControl,
     Unreadable,
     damaged,
+    no_progress,
     records_of_run,
     replayed_records,
 )
@@ -140,9 +142,11 @@ class ClusterReplay:
 
     Args:
         source: where its log is: a source, or the internal topics of one.
+        progress: told how many more bytes were read.
     """
 
-    def __init__(self, source: LogSource | InternalLogs) -> None:
+    def __init__(self, source: LogSource | InternalLogs, progress: Progress = no_progress) -> None:
+        self._progress = progress
         self._logs = source if isinstance(source, InternalLogs) else InternalLogs(source)
         self._lock = Lock()
         self._log: PartitionLog | None = None
@@ -175,8 +179,11 @@ class ClusterReplay:
                 if image.next_offset == view.log_end_offset:
                     return image
                 if view.log_start_offset <= image.next_offset < view.log_end_offset:
-                    return self._keep(until, view, _Replay(view, until).go_on(image))
-            return self._keep(until, view, _Replay(view, until).begin())
+                    return self._keep(until, view, self._replay(view, until).go_on(image))
+            return self._keep(until, view, self._replay(view, until).begin())
+
+    def _replay(self, view: LogView, until: Timestamp | None) -> _Replay:
+        return _Replay(view, until, self._progress)
 
     def _keep(self, until: Timestamp | None, view: LogView, image: ClusterImage) -> ClusterImage:
         self._known[until] = view.rewrites, image
@@ -199,8 +206,9 @@ class _Snapshot(NamedTuple):
 class _Replay:
     """One pass over a metadata log."""
 
-    def __init__(self, view: LogView, until: Timestamp | None) -> None:
+    def __init__(self, view: LogView, until: Timestamp | None, progress: Progress) -> None:
         self._view = view
+        self._progress = progress
         self._until = until
         self._unreadable: list[Unreadable] = []
         self._timestamp: Timestamp = -1
@@ -244,7 +252,7 @@ class _Replay:
 
     def _run(self, start: Offset) -> ClusterImage:
         view = self._view
-        records = replayed_records(view, start, view.log_end_offset, self._until)
+        records = replayed_records(view, start, view.log_end_offset, self._until, self._progress)
         for change in self._changes(records, self._unreadable, self._tables.notes):
             self._timestamp = max(self._timestamp, change.timestamp)
             self._newest_offset = change.offset

@@ -22,9 +22,11 @@ from engine.log.partition_log import PartitionLog
 from engine.record.control_records import ControlRecordType
 from engine.replay.partition_records import (
     NO_PRODUCER,
+    Progress,
     ReplayedControl,
     ReplayedRecord,
     Unreadable,
+    no_progress,
     replayed_records,
 )
 from engine.units import Offset, Timestamp, TopicPartition
@@ -71,11 +73,16 @@ class KeyedState(NamedTuple):
 class KeyedReplay:
     """A partition whose state is carried forward while its log only grows; safe from several threads.
 
+    Args:
+        log: the partition.
+        progress: told how many more bytes were read.
+
     Raises LimitExceededError when the state would take more memory than the budget allows, and OSError.
     """
 
-    def __init__(self, log: PartitionLog) -> None:
+    def __init__(self, log: PartitionLog, progress: Progress = no_progress) -> None:
         self.log = log
+        self._progress = progress
         self._lock = Lock()
         self._known: OrderedDict[Timestamp | None, tuple[int, KeyedState]] = OrderedDict()
 
@@ -89,7 +96,7 @@ class KeyedReplay:
             view = self.log.view()
             found = self._fresh(view, until)
             if found is None:
-                found = carried_forward(view, self._known_state(view, until), until)
+                found = carried_forward(view, self._known_state(view, until), until, self._progress)
                 self._known[until] = view.rewrites, found
                 self._forget()
             return found
@@ -114,12 +121,15 @@ class KeyedReplay:
 
 
 def carried_forward(
-    view: LogView, state: KeyedState | None, until: Timestamp | None = None
+    view: LogView,
+    state: KeyedState | None,
+    until: Timestamp | None = None,
+    progress: Progress = no_progress,
 ) -> KeyedState:
     """The state at a view's end, from an earlier one of the same log or from nothing."""
     building = _Building(view, state)
     start = view.log_start_offset if state is None else state.next_offset
-    for each in replayed_records(view, start, view.log_end_offset, until):
+    for each in replayed_records(view, start, view.log_end_offset, until, progress):
         if isinstance(each, ReplayedRecord):
             building.apply(each)
         elif isinstance(each, ReplayedControl):

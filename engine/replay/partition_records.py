@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -75,14 +75,24 @@ class Unreadable(NamedTuple):
 
 
 Replayed: TypeAlias = "ReplayedRecord | ReplayedControl | Unreadable"
+Progress: TypeAlias = Callable[[int], None]
+"""Told how many more bytes were read."""
+
+
+def no_progress(_: int) -> None:
+    """Nobody wants to know."""
 
 
 def replayed_records(
-    view: LogView, start: Offset, stop: Offset, until: Timestamp | None = None
+    view: LogView,
+    start: Offset,
+    stop: Offset,
+    until: Timestamp | None = None,
+    progress: Progress = no_progress,
 ) -> Iterator[Replayed]:
     """Everything with an offset of [start, stop) and, with `until`, a timestamp up to it.
 
-    Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    `progress` is told the bytes that were read, as they are. Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
     """
     for segment, item in view.runs(start, stop):
         if isinstance(item, Damage):
@@ -94,6 +104,7 @@ def replayed_records(
                 start <= each.offset < stop and (until is None or each.timestamp <= until)
             ):
                 yield each
+        progress(item.end_position - item.position)
 
 
 def records_of_run(run: BatchRun, budgets: Budgets, name: str, path: str) -> Iterator[Replayed]:

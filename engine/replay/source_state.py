@@ -12,6 +12,7 @@ from engine.replay.cluster import ClusterReplay
 from engine.replay.group import CommittedOffset, Group, Member
 from engine.replay.groups import GroupsReplay
 from engine.replay.log_ends import LogEnds, lag
+from engine.replay.partition_records import Progress, no_progress
 from engine.replay.topic_replay import InternalLogs
 from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
 from engine.units import Offset, Timestamp
@@ -59,17 +60,21 @@ class GroupRow(NamedTuple):
 class SourceState:
     """Groups, transactions and the cluster of a source; safe from several threads.
 
+    Args:
+        source: where their topics are.
+        progress: told how many more bytes were read of those topics.
+
     Attributes:
         logs: the partitions of the internal topics.
         groups, transactions, cluster: each followed while its logs grow.
         ends: where the logs end.
     """
 
-    def __init__(self, source: LogSource) -> None:
+    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self.logs = InternalLogs(source)
-        self.groups = GroupsReplay(source)
-        self.transactions = TransactionsReplay(source)
-        self.cluster = ClusterReplay(source)
+        self.groups = GroupsReplay(source, progress)
+        self.transactions = TransactionsReplay(source, progress)
+        self.cluster = ClusterReplay(source, progress)
         self.ends = LogEnds(source)
         self._source = source
         self._lock = Lock()

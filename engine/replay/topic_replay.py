@@ -11,6 +11,7 @@ from engine.internal_topics.topics import decoder_for
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.keyed_state import MOST_INSTANTS, KeyedReplay, KeyedState
+from engine.replay.partition_records import Progress, no_progress
 from engine.units import Timestamp
 
 Image = TypeVar("Image")
@@ -23,6 +24,7 @@ class TopicReplay(Generic[Image]):
         logs: where its partitions are looked for, again whenever somebody asks.
         topic: which.
         make: an image of the partitions' states, and the time up to which records count.
+        progress: told how many more bytes were read.
     """
 
     def __init__(
@@ -30,7 +32,9 @@ class TopicReplay(Generic[Image]):
         logs: InternalLogs,
         topic: str,
         make: Callable[[Sequence[KeyedState], Timestamp | None], Image],
+        progress: Progress = no_progress,
     ) -> None:
+        self._progress = progress
         self._logs = logs
         self._topic = topic
         self._make = make
@@ -63,7 +67,9 @@ class TopicReplay(Generic[Image]):
         """The partitions that are there now."""
         logs = self._logs.of(self._topic)
         with self._lock:
-            self._replays = {log: self._replays.get(log) or KeyedReplay(log) for log in logs}
+            self._replays = {
+                log: self._replays.get(log) or KeyedReplay(log, self._progress) for log in logs
+            }
             return list(self._replays.values())
 
 

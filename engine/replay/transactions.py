@@ -23,7 +23,7 @@ from engine.log.transactions import OngoingTxn
 from engine.replay.groups import text_of
 from engine.replay.keyed_state import Entry, KeyedState, Owned
 from engine.replay.log_ends import end_offset
-from engine.replay.partition_records import Unreadable
+from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
 from engine.units import Offset, Timestamp, TopicPartition
 
@@ -217,8 +217,10 @@ def _or_none(number: int) -> int | None:
 class TransactionsReplay:
     """The transactional ids of a source, followed while their logs grow; safe from several threads."""
 
-    def __init__(self, source: LogSource) -> None:
-        self._replay = TopicReplay(InternalLogs(source), TRANSACTION_STATE, TransactionsImage)
+    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
+        self._replay = TopicReplay(
+            InternalLogs(source), TRANSACTION_STATE, TransactionsImage, progress
+        )
 
     @property
     def exists(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import one_source_argument, open_log_source
-from kafkafs.cli.table import instant_option, print_json, print_table, warn
+from kafkafs.cli.table import instant_option, print_json, print_table, replaying, warn
 
 if TYPE_CHECKING:
     from engine.replay.group import Group, Member
@@ -56,10 +56,11 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
 
     until = instant_option(at)
     with open_log_source((source,)) as logs:
-        state = SourceState(logs)
-        if not state.groups.exists:
-            raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
-        image = state.groups.image(until)
+        with replaying() as advance:
+            state = SourceState(logs, advance)
+            if not state.groups.exists:
+                raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
+            image = state.groups.image(until)
         is_missing = _report_missing(image, names)
         chosen = [group for name in names or image.names if (group := image.group(name))]
         show = {"list": _list, "offsets": _offsets, "members": _members, "state": _state}[form]

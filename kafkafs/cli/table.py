@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkafs.cli.listing import printable
+from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:
     from engine.replay.partition_records import Unreadable
@@ -71,6 +73,14 @@ def warn(unreadable: Iterable[Unreadable], notes: Iterable[str] = ()) -> bool:
     if len(sentences) > MOST_WARNINGS:
         click.echo(f"kafkafs: warning: and {len(sentences) - MOST_WARNINGS} more", err=True)
     return bool(sentences)
+
+
+@contextmanager
+def replaying() -> Iterator[Callable[[int], None]]:
+    """Show on a terminal that internal topics are read; gives what is to be told the bytes."""
+    with Progress("Replaying") as progress:
+        yield progress.advance
+    progress.active = False  # what is read later is read while results are printed
 
 
 def instant_option(text: str | None) -> int | None:

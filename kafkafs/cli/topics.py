@@ -10,7 +10,7 @@ import click
 
 from kafkafs.cli.arguments import one_source_argument, open_log_source
 from kafkafs.cli.listing import printable
-from kafkafs.cli.table import instant_option, print_json, warn
+from kafkafs.cli.table import instant_option, print_json, replaying, warn
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
@@ -51,8 +51,9 @@ def topics(
     until = instant_option(at)
     patterns = [_pattern(name) for name in names]
     with open_log_source((source,)) as logs:
-        state = SourceState(logs)
-        image = state.cluster.image(until) if state.cluster.exists else None
+        with replaying() as advance:
+            state = SourceState(logs, advance)
+            image = state.cluster.image(until) if state.cluster.exists else None
         if image is None:
             found = _by_folders(logs)
         else:

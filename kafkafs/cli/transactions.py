@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import one_source_argument, open_log_source
-from kafkafs.cli.table import duration, instant_option, moment, print_json, print_table, warn
+from kafkafs.cli.table import (
+    duration,
+    instant_option,
+    moment,
+    print_json,
+    print_table,
+    replaying,
+    warn,
+)
 
 if TYPE_CHECKING:
     from engine.replay.source_state import SourceState
@@ -52,7 +60,10 @@ def transactions(source: str, form: str | None, at: str | None, as_json: bool) -
 
     until = instant_option(at)
     with open_log_source((source,)) as logs:
-        state = SourceState(logs)
+        with replaying() as advance:
+            state = SourceState(logs, advance)
+            if state.transactions.exists:
+                state.transactions.image(until)
         if form is None and not state.transactions.exists:
             raise SourceError(f"{source} holds no partition of __transaction_state", hint=_HINT)
         if form is None:
