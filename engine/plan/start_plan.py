@@ -25,6 +25,7 @@ from engine.plan.log_dir_plan import (
     plan_log_dir,
 )
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
+from engine.plan.overlay_content import OverlayBudget
 from engine.plan.overlay_disk import OverlayDisk
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.source_files import SourceRoot
@@ -64,6 +65,7 @@ class StartPlan:
         self._clock = clock
         self._roots: list[SourceRoot] = []
         self._only: str | None = None
+        self._budget = OverlayBudget()
         try:
             self._open(paths)
             self.log_dirs: list[LogDirPlan] = [
@@ -97,6 +99,11 @@ class StartPlan:
         return sum(len(log_dir.folders) for log_dir in self.log_dirs)
 
     @property
+    def bytes_in_use(self) -> int:
+        """What the changes to the log that is looked at take."""
+        return self._budget.used
+
+    @property
     def starts(self) -> bool:
         """Whether the broker starts with all its log dirs; final as `verdict` is."""
         return self.verdict()[0] is Outcome.LOADS
@@ -113,7 +120,7 @@ class StartPlan:
         """
         for root, log_dir in zip(self._roots, self.log_dirs, strict=True):
             here = os.path.abspath(root.path)
-            disk = OverlayDisk({here: root})
+            disk = OverlayDisk({here: root}, self._budget)
             for folder in log_dir.folders:
                 path = os.path.join(here, folder.name)
                 plan = self._plan(disk, root, log_dir, folder, path)

@@ -1,0 +1,315 @@
+"""What a plan says of damage of each kind, as a broker's loader was seen to treat it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.file_names import FolderState
+from engine.plan.broker_failure import Outcome
+from engine.plan.broker_versions import broker_version
+from engine.plan.file_changes import Change
+from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
+from engine.plan.lost_records import OffsetRange
+from engine.plan.overlay_disk import OverlayDisk
+from engine.record.building import records_of
+from engine.record.simple_record import SimpleRecord
+from engine.source_files import SourceRoot
+from engine.storage.log_config import LogConfig
+from engine.storage.unified_log import UnifiedLog
+from engine.units import EpochEntry, TopicPartition
+from tests.builders import Producer, Rec, batch, patched, resealed, values
+from tests.clocks import MockClock, MockScheduler
+
+PER_SEGMENT, PER_BATCH, SEGMENTS = 10, 5, 3
+END = PER_SEGMENT * PER_BATCH * SEGMENTS
+SECOND, THIRD = f"{50:020}.log", f"{100:020}.log"
+CONFIG = LogConfig(max_index_size=4000, index_interval=200)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Offsets 0 to 149 in three segments, as a broker that was stopped properly leaves them."""
+    clock = MockClock()
+    log = UnifiedLog.create(tmp_path / "t-0", CONFIG, MockScheduler(clock), clock=clock)
+    for segment in range(SEGMENTS):
+        if segment:
+            log.roll()
+        for _ in range(PER_SEGMENT):
+            records = [SimpleRecord(b"k", b"value" * 10) for _ in range(PER_BATCH)]
+            log.append_as_leader(records_of(*records), 0)
+    log.flush(force_active_segment=True)
+    log.close()
+    return tmp_path / "t-0"
+
+
+def plan(
+    folder: Path, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0,
+    version: str = "4.3.1",
+) -> LogPlan:  # fmt: skip
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
+    with SourceRoot(str(folder.parent)) as root:
+        disk = OverlayDisk({"/d": root})
+        log = LogToLoad(
+            root, folder.name, f"/d/{folder.name}", TopicPartition("t", 0), FolderState.LOG, clean,
+            recovery_point, log_start,
+        )  # fmt: skip
+        made = plan_log(disk, log, broker_version(version), CONFIG, MockClock())
+    after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
+    assert before == after
+    return made
+
+
+def batches(data: bytes) -> Iterator[tuple[int, int]]:
+    position = 0
+    while position < len(data):
+        size = 12 + struct.unpack_from(">i", data, position + 8)[0]
+        yield position, size
+        position += size
+
+
+def edit(path: Path, number: int, change: Callable[[bytes, int, int], bytes]) -> None:
+    """Change one batch of a file."""
+    data = path.read_bytes()
+    path.write_bytes(change(data, *list(batches(data))[number]))
+
+
+def flipped(data: bytes, at: int, size: int) -> bytes:
+    return patched(data, at + size - 3, bytes([data[at + size - 3] ^ 0xFF]))
+
+
+def named(made: LogPlan, change: Change) -> set[str]:
+    return {each.name for each in made.changes if each.change is change}
+
+
+def test_a_whole_log_loses_nothing(folder: Path) -> None:
+    for clean in (True, False):
+        made = plan(folder, clean=clean)
+        assert made.is_harmless
+        assert (made.log_start, made.log_end_before, made.log_end) == (0, END, END)
+        assert not made.losses.records
+
+
+def test_a_flipped_bit_ends_the_log_and_takes_all_later_segments(folder: Path) -> None:
+    edit(folder / SECOND, 4, flipped)
+    assert plan(folder, clean=True).is_harmless  # nobody looks
+    made = plan(folder)
+    assert (made.log_end_before, made.log_end) == (END, 70)
+    assert made.losses.ranges == (OffsetRange(75, END),)
+    assert made.losses.records == END - 75
+    data = (folder / SECOND).read_bytes()
+    at, size = list(batches(data))[4]
+    assert made.losses.damaged_bytes == size
+    assert made.losses.bytes == len(data) - at + (folder / THIRD).stat().st_size
+    assert named(made, Change.TRUNCATED) >= {SECOND}
+    assert THIRD in {each.name for each in made.changes if each.deleted_later}
+    assert not made.is_harmless
+
+
+def test_what_was_flushed_is_not_looked_at(folder: Path) -> None:
+    edit(folder / SECOND, 4, flipped)
+    assert plan(folder, recovery_point=120).is_harmless
+    assert plan(folder, recovery_point=99).log_end == 70
+
+
+def test_a_torn_tail_goes_and_costs_no_record(folder: Path) -> None:
+    with (folder / THIRD).open("ab") as file:
+        file.write(batch(values("torn"), END)[:40])
+    made = plan(folder)
+    assert (made.log_end_before, made.log_end) == (END, END)
+    assert (made.losses.records, made.losses.bytes, made.losses.damaged_bytes) == (0, 40, 40)
+    assert not made.is_harmless
+
+
+def test_zeros_after_a_segment_take_all_later_ones(folder: Path) -> None:
+    with (folder / SECOND).open("ab") as file:
+        file.write(bytes(100))
+    made = plan(folder)
+    assert made.log_end == 100
+    assert made.losses.records == 50
+    assert made.losses.ranges == (OffsetRange(100, END),)
+
+
+def test_zeros_at_the_end_keep_a_broker_from_starting_after_a_clean_stop(folder: Path) -> None:
+    with (folder / THIRD).open("ab") as file:
+        file.write(bytes(100))
+    made = plan(folder, clean=True)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "CorruptRecordException")
+    assert plan(folder).log_end == END
+
+
+def test_a_batch_twice_empties_the_segment(folder: Path) -> None:
+    edit(folder / SECOND, 6, lambda data, at, size: data[: at + size] + data[at:])
+    made = plan(folder)
+    assert made.log_end == 50
+    assert made.losses.ranges == (OffsetRange(50, END),)
+
+
+def test_an_offset_far_above_keeps_a_broker_from_starting(folder: Path) -> None:
+    edit(folder / SECOND, 3, lambda data, at, _: patched(data, at, struct.pack(">q", 1 << 40)))
+    made = plan(folder)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "IllegalArgumentException")
+    assert made.log_end is None
+
+
+def test_a_missing_batch_and_an_unknown_magic_are_taken(folder: Path) -> None:
+    edit(folder / SECOND, 3, lambda data, at, size: data[:at] + data[at + size :])
+    edit(folder / THIRD, 3, lambda data, at, _: patched(data, at + 16, b"\7"))
+    made = plan(folder)
+    assert (made.log_end, made.losses.records) == (END, 0)
+
+
+def test_another_leader_epoch_is_believed(folder: Path) -> None:
+    edit(folder / SECOND, 3, lambda data, at, _: patched(data, at + 12, struct.pack(">i", 999)))
+    made = plan(folder)
+    assert made.epochs_before == (EpochEntry(0, 0),)
+    assert made.epochs_after == (EpochEntry(0, 0), EpochEntry(999, 65))
+    assert made.epochs_changed
+    assert not made.is_harmless
+    assert made.losses.records == 0
+
+
+def test_a_missing_index_brings_damage_to_light_even_after_a_clean_stop(folder: Path) -> None:
+    edit(folder / SECOND, 4, flipped)
+    (folder / SECOND).with_suffix(".index").unlink()
+    made = plan(folder, clean=True)
+    assert made.log_end == END  # later segments stay, with a hole before them
+    assert made.losses.ranges == (OffsetRange(75, 100),)
+    # Cut by the time that it is recovered, it does not look damaged any more.
+    assert plan(folder).losses.ranges == (OffsetRange(75, 100),)
+
+
+def test_an_index_that_leads_astray_hides_records_after_a_clean_stop(folder: Path) -> None:
+    _, size = next(batches((folder / THIRD).read_bytes()))
+    (folder / THIRD).with_suffix(".index").write_bytes(struct.pack(">ii", 2000, size))
+    made = plan(folder, clean=True)
+    assert (made.log_end_before, made.log_end) == (END, 100)
+    assert made.losses.records == 50
+    assert plan(folder).is_harmless
+
+
+@pytest.mark.parametrize(
+    ("name", "java"),
+    [
+        ("foo.log", "NumberFormatException"),
+        ("foo.index", "NumberFormatException"),
+        ("foo.snapshot", "NumberFormatException"),
+        ("a.swap", "NumberFormatException"),
+    ],
+)
+def test_a_stray_name_keeps_a_broker_from_starting(folder: Path, name: str, java: str) -> None:
+    (folder / name).write_bytes(b"")
+    made = plan(folder, clean=True)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, java)
+    assert name in made.reason
+
+
+def test_a_name_that_is_nearly_a_segments_cuts_the_log(folder: Path) -> None:
+    (folder / f"{120}.log").write_bytes(b"")
+    made = plan(folder, clean=True)
+    assert (made.log_end_before, made.log_end) == (END, 120)
+    assert made.losses.ranges == (OffsetRange(120, END),)
+    assert made.losses.bytes == 0  # they are still there, and nobody sees them
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("0\n1\nx 0\n", Outcome.BROKER_STOPS),
+        ("0\n1\n-1 0\n", Outcome.BROKER_STOPS),
+        ("0\n1\n0 0 0\n", Outcome.LOG_DIR_OFFLINE),
+        ("0\n7\n0 0\n", Outcome.LOG_DIR_OFFLINE),
+        ("\udcff", Outcome.LOG_DIR_OFFLINE),
+        ("", Outcome.LOADS),
+    ],
+)
+def test_garbage_among_the_epochs(folder: Path, text: str, outcome: Outcome) -> None:
+    data = text.encode(errors="surrogateescape")
+    (folder / "leader-epoch-checkpoint").write_bytes(data)
+    assert plan(folder, clean=True).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("", Outcome.BROKER_STOPS),
+        ("version: 0\ntopic_id: short\n", Outcome.BROKER_STOPS),
+        ("version: x\n", Outcome.LOG_DIR_OFFLINE),
+        ("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n", Outcome.LOG_DIR_OFFLINE),
+        ("version: 0\ntopic_id: sgf5MsZgRTuEMv68ZXKJbQ\n", Outcome.LOADS),
+    ],
+)
+def test_garbage_for_a_topic_id(folder: Path, text: str, outcome: Outcome) -> None:
+    (folder / "partition.metadata").write_text(text)
+    assert plan(folder, clean=True).outcome is outcome
+
+
+def test_markers_that_a_broker_does_not_expect(folder: Path) -> None:
+    for record, java in (
+        (Rec(b"\0\0\0\0\0\1", None), "NullPointerException"),
+        (Rec(None, b"\0\0\0\1"), "NullPointerException"),
+        (Rec(b"\0", b"\0\0\0\1"), "BufferUnderflowException"),
+    ):
+        marker = batch([record], END, producer=Producer(id=5), transactional=True, control=True)
+        saved = (folder / THIRD).read_bytes()
+        (folder / THIRD).write_bytes(saved + marker)
+        made = plan(folder)
+        assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, java)
+        (folder / THIRD).write_bytes(saved)
+
+
+def test_an_unknown_codec_matters_to_nobody_who_loads(folder: Path) -> None:
+    odd = bytearray(batch(values("odd"), END))
+    odd[22] |= 7
+    with (folder / THIRD).open("ab") as file:
+        file.write(resealed(bytes(odd)))
+    assert plan(folder).log_end == END + 1
+
+
+def test_a_log_start_above_the_end_deletes_everything(folder: Path) -> None:
+    made = plan(folder, log_start=1000)
+    assert (made.log_start, made.log_end) == (1000, 1000)
+    assert made.losses.records == 0  # they were deleted before
+    assert made.losses.bytes > 0
+    assert not made.is_harmless
+
+
+def test_records_below_the_log_start_are_not_lost(folder: Path) -> None:
+    edit(folder / SECOND, 0, flipped)
+    made = plan(folder, log_start=57)
+    assert made.losses.ranges == (OffsetRange(57, END),)
+    assert made.losses.records == END - 57
+
+
+def test_a_finished_compaction_takes_the_place_of_what_it_replaced(folder: Path) -> None:
+    compacted = batch(values("only"), 20)
+    (folder / f"{0:020}.log.swap").write_bytes(compacted)
+    for file in (SECOND, THIRD):
+        for suffix in (".log", ".index", ".timeindex"):
+            (folder / file).with_suffix(suffix).rename(folder / f"{file[:-4]}{suffix}.deleted")
+    made = plan(folder, clean=True)
+    assert (made.log_start, made.log_end) == (0, 21)
+    assert f"{0:020}.log" in named(made, Change.DELETED)
+    renamed = {each.name: each.new_name for each in made.changes if each.new_name}
+    assert renamed[f"{0:020}.log.swap"] == f"{0:020}.log"
+    assert made.losses.ranges == (OffsetRange(25, 50),)
+
+
+def test_older_brokers_find_an_unfinished_swap_otherwise(folder: Path) -> None:
+    (folder / f"{0:020}.log.swap").write_bytes(batch(values("only"), 20))
+    new, old = plan(folder, clean=True), plan(folder, clean=True, version="2.8.2")
+    assert f"{0:020}.log" in named(new, Change.DELETED)
+    assert {each.name for each in old.changes if each.deleted_later} >= {f"{0:020}.log"}
+    assert new.log_end == old.log_end == END
+    assert new.losses.records == old.losses.records
+
+
+def test_a_link_is_not_followed_and_said_so(folder: Path, tmp_path: Path) -> None:
+    (folder / THIRD).rename(tmp_path / "elsewhere")
+    (folder / THIRD).symlink_to(tmp_path / "elsewhere")
+    made = plan(folder)
+    assert made.outcome is Outcome.UNKNOWN
+    assert any("symbolic link" in note for note in made.notes)
