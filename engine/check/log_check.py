@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -255,22 +256,23 @@ class LogCheck:
             )
 
     def _beside(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding]:
-        work = [(check, segment) for segment in segments for check in self.segment_checks]
+        """Indexes and side files, each by a thread of its own; the findings in a fixed order."""
+        work: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+            (segment.name, partial(check, segment))
+            for segment in segments
+            for check in self.segment_checks
+        ]
+        work += [("", partial(check, self.under)) for check in self.partition_checks]
 
-        def look(each: tuple[SegmentCheck, SegmentUnderCheck]) -> list[Finding]:
-            check, segment = each
+        def look(each: tuple[str, Callable[[], Iterator[Finding]]]) -> list[Finding]:
+            name, check = each
             try:
-                return list(check(segment))
+                return list(check())
             except (OSError, KafkaStorageError) as error:
-                return [unreadable(self.under, segment.name, error)]
+                return [unreadable(self.under, name, error)]
 
         for _, findings in self.workers.map(look, work):
             yield from findings
-        for check in self.partition_checks:
-            try:
-                yield from check(self.under)
-            except (OSError, KafkaStorageError) as error:
-                yield unreadable(self.under, "", error)
 
 
 class _Damaged:
