@@ -21,7 +21,8 @@ from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.manifest import FORMAT, MANIFEST, STAGING, Json, read_manifest, render_manifest
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
-_LONGEST = 200
+_LONGEST = 50
+"""Characters of the target's name in that of the folder that it is made in: a name has 255 bytes."""
 
 
 class Staging:

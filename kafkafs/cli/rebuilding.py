@@ -260,6 +260,14 @@ def _losses(report: dict[str, Any]) -> Iterator[str]:
         )
     if len(dropped) > _MOST_SHOWN:
         yield f"dropped: {len(dropped) - _MOST_SHOWN} more places, see --json"
+    diverged = [each for each in report.get("dropped", []) if each["kind"] == "diverged"]
+    for each in diverged[:_MOST_SHOWN]:
+        yield (
+            f"not taken: offsets {each['firstOffset']} to {each['lastOffset']} of {each['file']}:"
+            f" {each['reason']}"
+        )
+    if len(diverged) > _MOST_SHOWN:
+        yield f"not taken: {len(diverged) - _MOST_SHOWN} more ranges, see --json"
     for name in report.get("removed", [])[:_MOST_SHOWN]:
         yield f"removed: {name}"
     for each in report.get("changed", [])[:_MOST_SHOWN]:

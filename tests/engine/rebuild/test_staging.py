@@ -238,6 +238,12 @@ def test_a_target_that_a_broker_holds_is_refused_by_its_process(tmp_path):
         lock.destroy()
 
 
+def test_a_target_may_have_the_longest_name(tmp_path):
+    target = tmp_path / ("ä" * 127)
+    rebuild(str(small_log(tmp_path)), str(target))
+    assert is_whole(target)
+
+
 def test_an_empty_target_is_taken(tmp_path):
     (tmp_path / "target").mkdir()
     rebuild(str(small_log(tmp_path)), str(tmp_path / "target"))

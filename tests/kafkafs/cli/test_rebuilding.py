@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli, main
+from tests import builders
+from tests.builders import Rec
 from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log
 
 
@@ -130,3 +132,17 @@ def test_where_a_broker_would_not_start_it_is_one_line_and_status_3(tmp_path, ca
         main(["rebuild", str(made.log_dir), str(tmp_path / "target"), "--mode", "broker"])
     assert ended.value.code == 3
     assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_what_another_leader_wrote_is_named(tmp_path):
+    shared = [builders.batch([Rec(b"x")] * 5, at) for at in range(0, 20, 5)]
+    for name, epoch in (("source", 1), ("other", 0)):
+        own = builders.batch([Rec(name.encode())] * 5, 20, leader_epoch=epoch)
+        folder = tmp_path / name / "orders-0"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}.log").write_bytes(b"".join([*shared, own]))
+        lines = "2\n0 0\n1 20\n" if epoch else "1\n0 0\n"
+        (folder / "leader-epoch-checkpoint").write_text(f"0\n{lines}")
+    done = run(tmp_path / "source", tmp_path / "target", "--merge", tmp_path / "other")
+    assert done.exit_code == 0
+    assert f"  not taken: offsets 20 to 24 of {tmp_path / 'other'}" in done.output
