@@ -10,7 +10,7 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.file_names import PARTITION_METADATA, FileKind, FolderState
 from engine.log.log_segments import LogSegments
 from engine.plan.broker_epochs import BrokerEpochCheckpoint
-from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
+from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_records import batch_in, frames
@@ -217,11 +217,6 @@ def _find_first_unstable(
         return
     offset, end = max(first.offset, loaded.log_start_offset), loaded.next_offset_metadata.offset
     segment = segments.floor(offset)
-    if segment is None or offset > end:
-        raise stops(
-            "OffsetOutOfRangeException",
-            f"an open transaction begins at {offset}, which the log does not have",
-        )
     while offset < end and segment is not None and segment.read(offset, 1) is None:
         segment = segments.higher(segment.base_offset)
 

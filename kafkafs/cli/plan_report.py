@@ -24,7 +24,7 @@ def dir_lines(log_dir: LogDirPlan) -> Iterator[str]:
     """A log dir for people."""
     marker = "marked as cleanly closed" if log_dir.has_marker else "not marked as cleanly closed"
     how = "no recovery" if log_dir.clean else "recovery from the recovery points on"
-    yield f"{_shown(log_dir.path)}: {len(log_dir.folders)} logs, {marker}, planned with {how}"
+    yield f"{_shown(log_dir.path)}: {_logs(len(log_dir.folders))}, {marker}, planned with {how}"
     for note in log_dir.notes:
         yield f"  {_shown(note)}"
 
@@ -95,7 +95,7 @@ def verdict_line(start: StartPlan, *, harmless: bool) -> str:
     broker, reason = f"a {start.version.name} broker", _shown(reason)
     if outcome is Outcome.LOADS:
         ending = "nothing is lost" if harmless else "with the losses and changes above"
-        return f"{broker.capitalize()} starts with {start.log_count} logs: {ending}"
+        return f"{broker.capitalize()} starts with {_logs(start.log_count)}: {ending}"
     if outcome is Outcome.LOG_DIR_OFFLINE:
         return f"{broker.capitalize()} starts without a log dir: {reason}"
     if outcome is Outcome.UNKNOWN:
@@ -177,6 +177,10 @@ def _change_facts(change: FileChange) -> dict[str, Any]:
         "newName": change.new_name,
         "deletedLater": change.deleted_later,
     }
+
+
+def _logs(count: int) -> str:
+    return f"{count} log{'s' * (count != 1)}"
 
 
 def _shown(text: str) -> str:

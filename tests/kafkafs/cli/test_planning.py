@@ -1,0 +1,124 @@
+"""`kafkafs plan` as a user meets it: what it prints, exit status, a source that stays as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkafs.cli import cli
+from tests.fixtures_data import copy_of
+
+SECOND = "orders-0/00000000000000000395.log"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["plan", *arguments])
+
+
+def objects(*arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    """The sample's log dir."""
+    return copy_of("sample", tmp_path / "data")
+
+
+@pytest.fixture
+def hurt(sound: Path) -> Path:
+    """The same with one bit flipped, and nothing flushed since."""
+    data = bytearray((sound / SECOND).read_bytes())
+    data[30_000] ^= 1
+    (sound / SECOND).write_bytes(data)
+    (sound / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    return sound
+
+
+def test_a_sound_log_dir_is_status_0(sound: Path) -> None:
+    result = run(str(sound))
+    assert result.exit_code == 0
+    assert result.stdout == (
+        f"{sound}: 3 logs, marked as cleanly closed, planned with no recovery\n"
+        "A 4.3.1 broker starts with 3 logs: nothing is lost\n"
+    )
+
+
+def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
+    assert run(str(hurt)).exit_code == 0  # after a clean stop nobody looks
+    result = run(str(hurt), "--unclean")
+    assert result.exit_code == 1
+    assert "orders-0: log start 0, log end 1000 becomes 568\n" in result.stdout
+    assert "  lost: 420 records, 71089 bytes, 1818 of them damaged\n" in result.stdout
+    assert "  offsets lost: 580..1000\n" in result.stdout
+    assert f"  {Path(SECOND).name}: truncated from 65212 to 28659 bytes\n" in result.stdout
+    assert "00000000000000000790.log.deleted, deleted a minute later\n" in result.stdout
+
+
+def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
+    *logs, log_dir, broker = objects(str(hurt), "--unclean")
+    assert [log["kind"] for log in logs] == ["log"] * 3
+    (orders,) = [log for log in logs if log["folder"] == "orders-0"]
+    assert (orders["logEndBefore"], orders["logEnd"], orders["harmless"]) == (1000, 568, False)
+    assert orders["lost"] == {
+        "records": 420,
+        "controlRecords": 0,
+        "bytes": 71089,
+        "damagedBytes": 1818,
+        "offsets": [[580, 1000]],
+    }
+    assert log_dir["marker"] is True
+    assert broker == {"kind": "broker", "version": "4.3.1", "outcome": "loads", "reason": None}
+
+
+def test_what_keeps_a_broker_from_starting_is_said_last(sound: Path) -> None:
+    (sound / "lost+found").mkdir()
+    result = run(str(sound))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1].startswith(
+        "A 4.3.1 broker does not start: the folder 'lost+found' is not named like a partition's"
+    )
+
+
+def test_every_file_on_request(sound: Path) -> None:
+    result = run(str(sound / "orders-0"), "--files")
+    assert result.exit_code == 0
+    assert "00000000000000000790.index: preallocated, " in result.stdout
+
+
+def test_usage_and_unreadable(tmp_path: Path) -> None:
+    assert run(str(tmp_path), "--broker-version", "0.8").exit_code == 2
+    assert run().exit_code == 2
+    with pytest.raises(Exception, match="No such file"):
+        CliRunner().invoke(cli, ["plan", str(tmp_path / "none")], catch_exceptions=False)
+
+
+def test_the_source_stays_as_it_was_even_where_all_changes(hurt: Path) -> None:
+    def seal() -> dict[str, Any]:
+        found = {}
+        for folder, _, files in os.walk(hurt):
+            for path in (folder, *(os.path.join(folder, name) for name in files)):
+                status = os.stat(path)
+                found[path] = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+        return found
+
+    before = seal()
+    for options in ((), ("--unclean",), ("--unclean", "--broker-version", "2.8.2")):
+        run(str(hurt), *options)
+    assert seal() == before
+    for path, facts in before.items():
+        os.chmod(path, 0o555 if os.path.isdir(path) else 0o444)
+        assert facts
+    assert run(str(hurt), "--unclean").exit_code == 1
+
+
+def test_names_with_bytes_for_a_terminal_are_shown_harmless(sound: Path) -> None:
+    os.mkdir(os.fsencode(sound) + b"/\x1b[31mx-0")
+    result = run(str(sound), "--files")
+    assert "\x1b" not in result.stdout
+    assert "\\x1b[31mx-0" in result.stdout
