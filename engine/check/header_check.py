@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.breach import Breach
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
 from engine.units import MAX_INT32, MAX_INT64, NO_TIMESTAMP, Offset
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -40,6 +40,14 @@ def header_breaches(
         for batch in table[low]:
             sentence = f"the batch at byte {batch['position']} states {batch['max_timestamp']} as its largest timestamp"
             yield Breach.of("timestamp-negative", batch, sentence)
+    by_broker = (table["attributes"] & TIMESTAMP_TYPE_MASK != 0) & (table["magic"] > 0)
+    unstamped = by_broker & (table["max_timestamp"] == NO_TIMESTAMP)
+    if unstamped.any():
+        for batch in table[unstamped & (table["record_count"] != 0)]:
+            sentence = (
+                f"the batch at byte {batch['position']} has the time of its append, and states none"
+            )
+            yield Breach.of("records-timestamps", batch, sentence)
     empty = (table["record_count"] == 0) & (table["size"] > _HEADER_SIZE) & (table["magic"] == 2)
     if empty.any():
         for batch in table[empty]:

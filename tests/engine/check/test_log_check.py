@@ -171,6 +171,7 @@ CASES = (
     Case("control-record", three(middle=control_batch(2, bytes(6), 5, key_version=-1)), SIZE, name="negative version"),
     Case("records-not-checked", lambda folder: _bomb(folder), 0),
     Case("records-timestamps", three(middle=batch(OTHER_TIMES, 5, max_timestamp=1_700_000_000_005)), SIZE),
+    Case("records-timestamps", three(middle=plain(5, attributes=8, max_timestamp=-1)), SIZE, name="of no append"),
     Case("timestamp-negative", three(middle=batch([Rec(b"a", b"k", -7)], 5)), SIZE),
     Case("control-type", three(middle=control_batch(99, bytes(6), 5)), SIZE),
     Case("timestamp-future", three(middle=batch([Rec(b"a", b"k", NOW * 2)], 5)), SIZE),
