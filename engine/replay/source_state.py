@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any, NamedTuple
 
+from engine.internal_topics.topics import TRANSACTION_STATE
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterReplay
@@ -108,7 +109,22 @@ class SourceState:
     def open_transactions(self, until: Timestamp | None = None) -> Iterator[OpenTransaction]:
         """The open transactions of all logs, and which of them hang. Raises OSError, LimitExceededError."""
         image = self.transactions.image(until) if self.transactions.exists else None
-        return open_transactions(self._source, image, until)
+        is_complete = self._holds_all(TRANSACTION_STATE)
+        return open_transactions(self._source, image, until, is_complete=is_complete)
+
+    def _holds_all(self, topic: str) -> bool:
+        """Whether no partition of an internal topic is missing, as far as can be told.
+
+        The cluster's metadata says how many there are; without it, a gap in their numbers says that some are
+        missing.
+        """
+        held = {log.topic_partition.partition for log in self.logs.of(topic)}
+        if self.cluster.exists:
+            image = self.cluster.image()
+            item = image.topics.get(topic)
+            if item is not None:
+                return held >= set(image.partitions_of(item.facts["topicId"]))
+        return held == set(range(len(held)))
 
     def _assigned(self, member: Member) -> Iterator[tuple[str, int]]:
         for each in member.assignment:

@@ -242,9 +242,9 @@ class OpenTransaction(NamedTuple):
         newest_timestamp: the largest of the partition's log.
         transactional_id: None when `__transaction_state` does not tell.
         coordinator_state: what the coordinator has for that id.
-        hangs: whether no coordinator will end it; None where the source does not hold the partitions of
-            `__transaction_state`, so that nobody can tell.
-        reason: why it hangs.
+        hangs: whether no coordinator will end it; None where the source does not hold the partition of
+            `__transaction_state` that may know it, so that nobody can tell.
+        reason: why it hangs, or why nobody can tell.
     """
 
     partition: TopicPartition
@@ -276,7 +276,11 @@ class OpenTransaction(NamedTuple):
 
 
 def open_transactions(
-    source: LogSource, image: TransactionsImage | None, until: Timestamp | None = None
+    source: LogSource,
+    image: TransactionsImage | None,
+    until: Timestamp | None = None,
+    *,
+    is_complete: bool = True,
 ) -> Iterator[OpenTransaction]:
     """The open transactions of all logs of a source, by topic, partition and offset.
 
@@ -284,6 +288,7 @@ def open_transactions(
         source: where the logs are.
         image: what the coordinators know; None when the source does not tell.
         until: as the logs were before the first record after this time; None: now.
+        is_complete: whether the image is of all partitions of the topic.
 
     Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
     """
@@ -292,7 +297,7 @@ def open_transactions(
         view = log.view()
         for txn in _ongoing(view, until):
             holder = None if image is None else image.holder_of(txn.producer_id)
-            reason = None if image is None else _why_it_hangs(view.partition, holder)
+            hangs, reason = _fate(image, view.partition, holder, is_complete=is_complete)
             newest = view.max_timestamp
             yield OpenTransaction(
                 view.partition, txn.producer_id, txn.producer_epoch, txn.first_offset,
@@ -300,7 +305,7 @@ def open_transactions(
                 None if newest is None else newest.timestamp,
                 None if holder is None else holder.transactional_id,
                 None if holder is None else holder.state,
-                None if image is None else reason is not None,
+                hangs,
                 reason,
             )  # fmt: skip
 
@@ -311,13 +316,23 @@ def _ongoing(view: LogView, until: Timestamp | None) -> tuple[OngoingTxn, ...]:
     return stable_offset.transaction_state(view, end_offset(view, until)).ongoing
 
 
-def _why_it_hangs(partition: TopicPartition, holder: Transaction | None) -> str | None:
+def _fate(
+    image: TransactionsImage | None,
+    partition: TopicPartition,
+    holder: Transaction | None,
+    *,
+    is_complete: bool,
+) -> tuple[bool | None, str | None]:
     """As kafka-transactions tells: the coordinator waits for markers of the partitions that it lists."""
+    if image is None:
+        return None, "the source holds no partition of __transaction_state"
+    if holder is None and not is_complete:
+        return None, "the source does not hold all partitions of __transaction_state"
     if holder is None:
-        return "no transactional id of this source has this producer id"
+        return True, "no transactional id has this producer id"
     if partition in holder.partitions:
-        return None
-    return f"the coordinator's transaction ({holder.state}) does not include this partition"
+        return False, None
+    return True, f"the coordinator's transaction ({holder.state}) does not include this partition"
 
 
 def _timestamp_at(view: LogView, offset: Offset) -> Timestamp | None:

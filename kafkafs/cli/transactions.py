@@ -51,8 +51,8 @@ def transactions(source: str, form: str | None, at: str | None, as_json: bool) -
     kafkafs transactions /var/lib/kafka/data --hanging --json
 
     An open transaction hangs when its coordinator does not know it any more: read_committed consumers
-    stay before it for ever. Where the source holds no partition of __transaction_state nobody can tell,
-    and --hanging shows all open ones. AGE is up to now, or up to --at. Exit status 1: transactions hang,
+    stay before it for ever. Where the source does not hold the partitions of __transaction_state nobody can
+    tell, and --hanging shows those too. AGE is up to now, or up to --at. Exit status 1: transactions hang,
     or damage was found.
     """
     from engine.errors import SourceError
@@ -109,7 +109,9 @@ def _show_open(state: SourceState, until: int | None, *, hanging: bool, as_json:
 
 def _open_row(found: OpenTransaction, now: int) -> Sequence[object]:
     since = found.first_timestamp
-    hangs = "not known" if found.hangs is None else (found.reason or "no")
+    hangs = found.reason or "no"
+    if found.hangs is None:
+        hangs = f"not known: {hangs}"
     return (
         found.partition.topic, found.partition.partition, found.producer_id, found.producer_epoch,
         found.first_offset, moment(since), None if since is None else duration(max(now - since, 0)),

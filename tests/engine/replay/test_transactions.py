@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from engine.replay.transactions import STATES, Transaction, TransactionsReplay
 from engine.units import TopicPartition
 from tests.builders import Producer, Rec, batch, end_marker, values
 from tests.fixtures_data import log_dir
-from tests.replayed_bytes import NOW, in_batches, transaction_record, write_partition
+from tests.replayed_bytes import (
+    NOW,
+    TOPIC_ID,
+    in_batches,
+    topic_records,
+    transaction_record,
+    write_partition,
+)
 
 TOPIC = "__transaction_state-0"
 ONGOING = {
@@ -115,6 +123,26 @@ def test_a_transaction_whose_producer_nobody_knows_hangs(tmp_path: Path) -> None
     )
     [found] = state.open_transactions()
     assert (found.hangs, found.transactional_id) == (True, None)
+
+
+@pytest.mark.parametrize("has_metadata", [False, True])
+def test_nobody_can_tell_where_partitions_of_the_coordinators_are_missing(
+    tmp_path: Path, has_metadata: bool
+) -> None:
+    with_open(tmp_path, 0)
+    number = 1
+    if has_metadata:
+        number = 0
+        records = topic_records("__transaction_state", TOPIC_ID, 2)
+        write_partition(tmp_path, "__cluster_metadata-0", in_batches(records))
+    write_partition(tmp_path, f"__transaction_state-{number}", [])
+    state = SourceState(open_source(str(tmp_path)))
+    [found] = state.open_transactions()
+    assert found.hangs is None
+    assert found.reason == "the source does not hold all partitions of __transaction_state"
+    write_partition(tmp_path, f"__transaction_state-{1 - number}", [])
+    time.sleep(0.3)
+    assert [each.hangs for each in state.open_transactions()] == [True]
 
 
 def test_a_producer_id_that_was_replaced_still_belongs_to_its_id(tmp_path: Path) -> None:
