@@ -26,6 +26,7 @@ from engine.record.attributes import (
     TimestampType,
 )
 from engine.record.batch_table import BatchProblem, Problem
+from engine.record.columns import Columns
 from engine.record.control_records import describe_control
 from engine.record.dump_text import codec_name, last_sequence, timestamp_label
 from engine.record.json_text import Values, bytes_json, hide
@@ -61,7 +62,9 @@ class JsonLines:
     # Lines
 
     def _line(self, kind: str, facts: dict[str, Any]) -> None:
-        line = _json({"type": kind, "file": self._name, **facts})
+        self._append(_json({"type": kind, "file": self._name, **facts}))
+
+    def _append(self, line: bytes) -> None:
         self._lines.append(line)
         self._size += len(line)
         if self._size >= _TEXT:
@@ -161,11 +164,51 @@ class JsonLines:
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
             fields = batches.table[row]
             self._line("batch", batch_facts(fields))
+            is_control = bool(int(fields["attributes"]) & CONTROL_MASK)
+            if int(fields["magic"]) >= 2 and decoder is None and not is_control:
+                self._plain_records(batches, row, first, last)
+                continue
             for record in self._records(batches, row):
                 if isinstance(record, BatchProblem):
                     self._problem(record, fields)
                 elif first <= int(record["offset"]) <= last:
                     self._record(record, fields, decoder)
+
+    def _plain_records(self, batches: Batches, row: int, first: int, last: int) -> None:
+        """The records of a batch of magic 2 that are what they are: most of all there is."""
+        fields = batches.table[row]
+        columns = self._decoded(batches, row)
+        head = _json({"type": "record", "file": self._name, "batchPosition": 0})[:-2]
+        head += b'%d,"index":' % fields["position"]
+        label = timestamp_label(fields).encode()
+        arena = columns.arena
+        for index, record in enumerate(columns.table.tolist()):
+            offset, timestamp, key_at, value_at, _, key_size, value_size, _, headers, sequence = (
+                record[:10]
+            )
+            if not first <= offset <= last:
+                continue
+            key = None if key_size < 0 else bytes(arena[key_at : key_at + key_size])
+            value = None if value_size < 0 else bytes(arena[value_at : value_at + value_size])
+            shown = (_pair(header) for header in columns.headers(index)) if headers else ()
+            self._append(
+                b'%s%d,"offset":%d,"timestamp":%d,"sequence":%d,"timestampType":"%s",%s,%s'
+                b',"headers":[%s]}'
+                % (
+                    *(head, index, offset, timestamp, sequence, label),
+                    *(_field(b"key", key), _field(b"value", value), b",".join(shown)),
+                )
+            )
+        for problem in columns.problems:
+            self._problem(problem, fields)
+
+    def _decoded(self, batches: Batches, row: int) -> Columns:
+        return kernel.decode(
+            *(batches.buffer, batches.readable, row, row + 1),
+            start_position=batches.start_position,
+            budgets=self.options.budgets,
+            enough=_ENOUGH,
+        )
 
     def _problem(self, problem: BatchProblem, row: np.void) -> None:
         self._error(
@@ -185,12 +228,7 @@ class JsonLines:
             for index, found in enumerate(legacy_records(batches, row, self.options.budgets)):
                 yield found if isinstance(found, BatchProblem) else _legacy_facts(found, index)
             return
-        columns = kernel.decode(
-            *(batches.buffer, batches.readable, row, row + 1),
-            start_position=batches.start_position,
-            budgets=self.options.budgets,
-            enough=_ENOUGH,
-        )
+        columns = self._decoded(batches, row)
         offsets, timestamps = columns.offset.tolist(), columns.timestamp.tolist()
         sequences = columns.sequence.tolist()
         for index in range(len(columns)):
@@ -301,6 +339,20 @@ def _bytes(name: str, data: bytes | None) -> dict[str, Any]:
     except UnicodeDecodeError:
         text, encoding = bytes_json(data, Values.BASE64)
         return {name: text[1:-1].decode(), f"{name}Encoding": encoding}
+
+
+def _field(name: bytes, data: bytes | None) -> bytes:
+    """The same as JSON."""
+    if data is None:
+        return b'"%s":null' % name
+    text, encoding = bytes_json(data, Values.TEXT)
+    if encoding is None:
+        return b'"%s":%s' % (name, text)
+    return b'"%s":%s,"%sEncoding":"%s"' % (name, text, name, encoding.encode())
+
+
+def _pair(header: Header) -> bytes:
+    return b"{%s,%s}" % (_field(b"key", header.key), _field(b"value", header.value))
 
 
 def _with_bytes(fields: dict[str, Any]) -> dict[str, Any]:
