@@ -20,11 +20,11 @@ from engine.check.index_entries import (
     damaged_spans,
     looked_at,
     read_entries,
+    severity_of,
     unreadable,
     within,
 )
 from engine.check.partition_under_check import SegmentUnderCheck
-from engine.check.rules import Severity
 from engine.file_names import offset_index_name
 from engine.index.offset_index import ENTRY
 from engine.units import MAX_INT64
@@ -43,7 +43,7 @@ def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
         yield from unreadable(segment, name, error)
         return
     if entries is None:
-        if segment.partition.view.log.only is None:
+        if segment.partition.view.log.only is None and segment.end:
             yield segment.partition.found(
                 "index-missing",
                 name,
@@ -155,6 +155,7 @@ class _OffsetIndexCheck:
             length=max(end - start, 0),
             first_offset=first,
             next_offset=int(self.offsets[slot]) + 1,
+            severity=severity_of(self.segment, "log-moved"),
             expected=int(self.positions[slot]),
             found=end,
         )
@@ -177,6 +178,7 @@ class _OffsetIndexCheck:
                 length=2 * DTYPE.itemsize,
                 first_offset=int(min(self.offsets[slot : slot + 2])),
                 next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+                severity=severity_of(self.segment, "index-order"),
             )
 
     def _ends(self) -> Iterator[Finding]:
@@ -190,14 +192,9 @@ class _OffsetIndexCheck:
                 "index-past-end",
                 slot,
                 f"the entry points to {self.positions[slot]}, the segment ends at {self.segment.end}",
-                severity=self._severity_past_end(),
                 expected=f"below {self.segment.end}",
                 found=int(self.positions[slot]),
             )
-
-    def _severity_past_end(self) -> Severity:
-        """A crash leaves such entries in the active segment, which a broker then recovers."""
-        return Severity.WARNING if self.segment.is_active else Severity.ERROR
 
     def _against(self, rows: Table, slots: Table, reached: Table) -> None:
         """Hold the entries that point into some rows to them; `reached` is the largest offset before each."""
@@ -305,7 +302,6 @@ class _OffsetIndexCheck:
         sentence: str,
         *,
         next_offset: int | None = None,
-        severity: Severity | None = None,
         **facts: object,
     ) -> Finding:
         offset = int(self.offsets[slot])
@@ -318,6 +314,6 @@ class _OffsetIndexCheck:
             length=DTYPE.itemsize,
             first_offset=self._served_from(slot) if is_offset else None,
             next_offset=(next_offset or offset + 1) if is_offset else None,
-            severity=severity,
+            severity=severity_of(self.segment, rule),
             facts=facts,
         )

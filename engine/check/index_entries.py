@@ -12,6 +12,7 @@ import numpy.typing as npt
 from engine.budgets import MiB
 from engine.check.finding import Finding
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
+from engine.check.rules import RULES, Severity
 from engine.errors import InvalidNameError, SourceRefusedError
 from engine.file_names import CLEAN_SHUTDOWN, FolderState, parse_folder_name
 from engine.units import Position
@@ -112,3 +113,18 @@ def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:
     except OSError:
         return False
     return True
+
+
+def severity_of(segment: SegmentUnderCheck, rule: str) -> Severity | None:
+    """How bad a breach of an index's rule is, where it is not as bad as the rule is.
+
+    A truncation leaves entries of before behind the end of the active segment's indexes until they are closed; and
+    after a crash a broker makes these indexes again.
+    """
+    if not segment.is_active:
+        return None
+    if segment.partition.is_live:
+        return Severity.NOTE
+    if RULES[rule].severity is Severity.ERROR and not has_clean_shutdown(segment):
+        return Severity.WARNING
+    return None

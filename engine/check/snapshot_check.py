@@ -176,8 +176,9 @@ class _Replay:
             self.shrunk.add(entry.producer_id)
         else:
             self.shrunk.discard(entry.producer_id)
-            if row["attributes"] & TRANSACTIONAL_MASK and entry.current_txn_first_offset is None:
-                entry.current_txn_first_offset = base
+        is_transactional = row["attributes"] & TRANSACTIONAL_MASK and row["record_count"]
+        if is_transactional and entry.current_txn_first_offset is None:
+            entry.current_txn_first_offset = base
 
     def _note_gaps(self, rows: Table) -> None:
         before = np.concatenate(([self._next], rows["last_offset"][:-1] + 1))
@@ -210,7 +211,8 @@ class _Comparison:
                 yield self._found("snapshot-producer", slot, entry, *batch)
         for producer, known in self.replay.producers.items():
             first = known.current_txn_first_offset
-            if first is not None and producer not in seen and self._is_certain(producer):
+            is_open = first is not None and first >= self.replay.gap_end
+            if is_open and producer not in seen and self._is_certain(producer):
                 yield self.partition.found(
                     "snapshot-transactions",
                     self.name,
@@ -237,52 +239,72 @@ class _Comparison:
         if known is not None and self._is_certain(entry.producer_id):
             if actual is None:
                 return f"its transaction of offset {first} has ended", None
-            if first is None:
+            if first is None and actual >= self.replay.gap_end:
                 return f"its transaction of offset {actual} has not ended", actual
-        if first is not None and self._is_there(first):
-            begins = "none is open" if actual is None else f"one begins at {actual}"
-            return f"no transaction of it begins at {first}; {begins}", actual
-        return None
+        if first is None or self._may_begin(first, entry.producer_id):
+            return None
+        begins = "none is open" if actual is None else f"one begins at {actual}"
+        return f"no transaction of it begins at {first}; {begins}", actual
+
+    def _may_begin(self, offset: Offset, producer: int) -> bool:
+        """Whether a batch of a producer begins there, or nothing is there any more."""
+        segment = self.partition.view.segment_for(offset)
+        try:
+            run = None if segment is None else segment.batch(offset)
+        except (DamagedFileError, OSError):
+            return True
+        return run is None or (
+            run.base_offset == offset and int(run.table["producer_id"][0]) == producer
+        )
 
     def _batch(self, entry: ProducerStateEntry) -> tuple[str, object] | None:
         """What contradicts the last batch of an entry, and what the log says."""
         known = self.replay.producers.get(entry.producer_id)
-        last = entry.last_batch
-        if last is not None and last.last_offset >= self.offset:
-            return (
-                f"its last batch ends at {last.last_offset}, not below the snapshot's offset",
-                None,
-            )
+        last = entry.last_data_offset
+        if last >= self.offset:
+            return f"its last batch ends at {last}, not below the snapshot's offset", None
         if known is None:
-            if last is not None and self._is_there(last.last_offset):
-                return f"the batch with offset {last.last_offset} is another producer's", None
+            if last >= 0 and self._is_there(last):
+                return f"the batch with offset {last} is another producer's", None
             return None
-        if not self._is_certain(entry.producer_id):
-            same = known.last_batch is not None and last is not None
-            if same and last is not None and last.last_offset == known.last_data_offset:
-                return self._differs(entry, known)
-            if last is not None and self._is_there(last.last_offset):
-                return f"no batch of it ends at {last.last_offset}", known.last_data_offset
-            return None
-        return self._differs(entry, known)
-
-    def _differs(
-        self, entry: ProducerStateEntry, known: ProducerStateEntry
-    ) -> tuple[str, object] | None:
-        pairs = {
-            "producer epoch": (entry.producer_epoch, known.producer_epoch),
-            "last sequence": (entry.last_sequence, known.last_sequence),
-            "last offset": (entry.last_data_offset, known.last_data_offset),
-            "offset delta": (entry.last_offset_delta, known.last_offset_delta),
-        }
-        if entry.producer_id not in self.replay.shrunk and known.last_timestamp != NO_TIMESTAMP:
-            pairs["timestamp"] = (entry.last_timestamp, known.last_timestamp)
-        if min(entry.coordinator_epoch, known.coordinator_epoch) >= 0:
-            pairs["coordinator epoch"] = (entry.coordinator_epoch, known.coordinator_epoch)
-        for what, (stated, actual) in pairs.items():
+        if last != known.last_data_offset:
+            return self._other_batch(last, known)
+        facts = {} if last < 0 else self._batch_facts(entry, known)
+        if self._is_certain(entry.producer_id):
+            facts |= self._newest_facts(entry, known)
+        for what, (stated, actual) in facts.items():
             if stated != actual:
                 return f"the {what} is {actual}, not {stated}", actual
         return None
+
+    def _other_batch(self, last: Offset, known: ProducerStateEntry) -> tuple[str, object] | None:
+        """Where the snapshot's last batch is another than the log's: compaction may have taken the newer one."""
+        actual = known.last_data_offset
+        if last > actual:
+            return (f"no batch of it ends at {last}", actual) if self._is_there(last) else None
+        # Of a producer that had expired, a marker tells nothing but that it is there again.
+        if last < 0 and self.replay.last_offsets[known.producer_id] != actual:
+            return None
+        return f"its last batch ends at {actual}, not at {last}", actual
+
+    def _batch_facts(
+        self, entry: ProducerStateEntry, known: ProducerStateEntry
+    ) -> dict[str, tuple[int, int]]:
+        return {
+            "last sequence": (entry.last_sequence, known.last_sequence),
+            "offset delta": (entry.last_offset_delta, known.last_offset_delta),
+        }
+
+    def _newest_facts(
+        self, entry: ProducerStateEntry, known: ProducerStateEntry
+    ) -> dict[str, tuple[int, int]]:
+        """What the newest batch or marker tells."""
+        facts = {"producer epoch": (entry.producer_epoch, known.producer_epoch)}
+        if entry.producer_id not in self.replay.shrunk and known.last_timestamp != NO_TIMESTAMP:
+            facts["timestamp"] = (entry.last_timestamp, known.last_timestamp)
+        if min(entry.coordinator_epoch, known.coordinator_epoch) >= 0:
+            facts["coordinator epoch"] = (entry.coordinator_epoch, known.coordinator_epoch)
+        return facts
 
     def _is_there(self, offset: Offset) -> bool:
         """Whether a good batch of the log holds an offset."""

@@ -19,6 +19,7 @@ from engine.check.index_entries import (
     has_clean_shutdown,
     is_served,
     read_entries,
+    severity_of,
     unreadable,
 )
 from engine.check.partition_under_check import SegmentUnderCheck
@@ -127,6 +128,7 @@ class _TimeIndexCheck:
                 length=2 * DTYPE.itemsize,
                 first_offset=int(min(self.offsets[slot : slot + 2])),
                 next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+                severity=severity_of(self.segment, "time-index-order"),
             )
 
     def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:
@@ -213,5 +215,6 @@ class _TimeIndexCheck:
             length=DTYPE.itemsize,
             first_offset=offset if is_offset else None,
             next_offset=offset + 1 if is_offset else None,
+            severity=severity_of(self.segment, rule),
             facts=facts,
         )

@@ -16,6 +16,7 @@ from engine.check.finding import Finding
 from engine.check.index_entries import LARGEST_INDEX, Table, read_entries, unreadable
 from engine.check.markers import MarkerReader, is_marker, steps
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
+from engine.check.rules import Severity
 from engine.errors import DamagedFileError
 from engine.file_names import transaction_index_name
 from engine.index.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
@@ -38,14 +39,25 @@ _MOST_NAMED = 100
 
 
 class _Abort(NamedTuple):
-    """An ABORT marker; `first_offset` is None when no data of the transaction is known."""
+    """An ABORT marker.
+
+    Attributes:
+        producer_id, position: whose, and where in its segment.
+        first_offset: of the transaction's data; None when none is known.
+        last_stable_offset: by all transactions that no marker has ended.
+        after: the last marker of the producer before, -1 when none is known.
+        is_certain: whether no offsets are missing between the data and the marker: where some are, compaction may
+            have taken the end of one transaction and the beginning of another.
+        known_stable: the last stable offset by those transactions alone of which that is certain.
+    """
 
     producer_id: int
     first_offset: Offset | None
     position: Position
     last_stable_offset: Offset
     after: Offset
-    """The last marker of the producer before, -1 when none is known."""
+    is_certain: bool
+    known_stable: Offset
 
 
 def check_transaction_index(partition: PartitionUnderCheck) -> Iterator[Finding]:
@@ -66,6 +78,8 @@ class _Transactions:
     def __init__(self, partition: PartitionUnderCheck) -> None:
         first = partition.segments[0].base_offset if partition.segments else 0
         self.certain_from: Offset = first
+        self._next: Offset = first
+        self._gap_end: Offset = first
         self._open: dict[int, Offset] = {}
         self._ended: dict[int, Offset] = {}
 
@@ -77,12 +91,13 @@ class _Transactions:
         for rows in segment.chunks():
             ends = is_marker(rows)
             positions = rows["position"]
+            gap_ends = self._gap_ends(rows)
             for row in steps(rows, transactional=True):
                 while losses and losses[0] < positions[row]:
                     losses.pop(0)
                     self._lose(int(rows["base_offset"][row]))
                 if ends[row]:
-                    self._end(rows[row], reader, aborts)
+                    self._end(rows[row], reader, aborts, int(gap_ends[row]))
                 else:
                     self._open.setdefault(
                         int(rows["producer_id"][row]), int(rows["base_offset"][row])
@@ -91,12 +106,23 @@ class _Transactions:
             self._lose(segment.next_offset)
         return aborts
 
+    def _gap_ends(self, rows: Table) -> Table:
+        """One past the last missing offset before each row."""
+        before = np.concatenate(([self._next], rows["last_offset"][:-1] + 1))
+        ends = np.where(rows["base_offset"] > before, rows["base_offset"], -1)
+        found = np.maximum.accumulate(np.maximum(ends, self._gap_end))
+        self._gap_end = int(found[-1])
+        self._next = int(rows["last_offset"][-1]) + 1
+        return found
+
     def _lose(self, offset: Offset) -> None:
         self.certain_from = max(self.certain_from, offset)
         self._open.clear()
         self._ended.clear()
 
-    def _end(self, row: np.void, reader: MarkerReader, aborts: dict[Offset, _Abort]) -> None:
+    def _end(
+        self, row: np.void, reader: MarkerReader, aborts: dict[Offset, _Abort], gap_end: Offset
+    ) -> None:
         marker = reader.read(row)
         if marker is None:
             return
@@ -105,7 +131,16 @@ class _Transactions:
         if marker.type is ControlRecordType.ABORT:
             stable = min(self._open.values(), default=offset + 1)
             after = self._ended.get(producer, -1)
-            aborts[offset] = _Abort(producer, first, int(row["position"]), stable, after)
+            known = (each for each in self._open.values() if each >= gap_end)
+            aborts[offset] = _Abort(
+                producer,
+                first,
+                int(row["position"]),
+                stable,
+                after,
+                first is not None and first >= gap_end,
+                min(known, default=offset + 1),
+            )
         self._ended[producer] = offset
 
 
@@ -192,7 +227,11 @@ class _SegmentCheck:
             return True
         if stable < abort.last_stable_offset:
             return stable >= 0 and self._is_gone(stable)
-        if abort.last_stable_offset <= entry.last_offset or stable >= MAX_INT64:
+        if abort.known_stable <= entry.last_offset and stable > abort.known_stable:
+            return False
+        if stable == abort.known_stable:
+            return True
+        if stable >= MAX_INT64:
             return False
         return stable < self.partition.log_end_offset and (
             self._begins_transaction(stable) or self._is_gone(stable)
@@ -235,6 +274,17 @@ class _SegmentCheck:
             for offset, abort in self.aborts.items()
             if abort.first_offset is not None and offset not in known
         ]
+        uncertain = [each for each in missing if not each[1].is_certain]
+        missing = [each for each in missing if each[1].is_certain]
+        if uncertain:
+            offset, abort = uncertain[0]
+            yield self._missing_from(
+                f"it may lack {len(uncertain)} transactions: compaction took what would tell",
+                abort.first_offset or 0,
+                offset + 1,
+                severity=Severity.NOTE,
+                transactions=len(uncertain),
+            )
         if not missing:
             return
         what = "" if is_there else "there is no such file; "
@@ -259,7 +309,13 @@ class _SegmentCheck:
             )
 
     def _missing_from(
-        self, sentence: str, first: Offset, following: Offset, **facts: object
+        self,
+        sentence: str,
+        first: Offset,
+        following: Offset,
+        *,
+        severity: Severity | None = None,
+        **facts: object,
     ) -> Finding:
         return self.partition.found(
             "txn-index-missing",
@@ -267,6 +323,7 @@ class _SegmentCheck:
             sentence,
             first_offset=first,
             next_offset=following,
+            severity=severity,
             facts=facts,
         )
 
