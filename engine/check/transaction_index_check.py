@@ -272,7 +272,9 @@ class _SegmentCheck:
         missing = [
             (offset, abort)
             for offset, abort in self.aborts.items()
-            if abort.first_offset is not None and offset not in known
+            if abort.first_offset is not None
+            and offset not in known
+            and offset >= self.partition.log_start_offset  # nobody reads what lies below
         ]
         uncertain = [each for each in missing if not each[1].is_certain]
         missing = [each for each in missing if each[1].is_certain]
