@@ -180,12 +180,10 @@ def _unexpected_offset(
 
 def _note_epochs(to: LogUpkeep, batches: list[BatchFacts]) -> None:
     """Magic 0 and 1 have no epochs: what is known does not tell any more where to truncate."""
-    noted = None
     for batch in batches:
         if batch.magic >= 2:
-            if batch.leader_epoch != noted:
-                noted = batch.leader_epoch
-                to.leader_epoch_cache.assign(noted, batch.base_offset)
+            # Of each batch: a follower's may go back, and the epoch then begins earlier.
+            to.leader_epoch_cache.assign(batch.leader_epoch, batch.base_offset)
         elif to.leader_epoch_cache.latest_entry is not None:
             log.warning(
                 "the leader epochs of %s are forgotten after a batch of magic %d",
@@ -193,7 +191,6 @@ def _note_epochs(to: LogUpkeep, batches: list[BatchFacts]) -> None:
                 batch.magic,
             )
             to.leader_epoch_cache.clear_and_flush()
-            noted = None
 
 
 def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment:

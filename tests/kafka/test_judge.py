@@ -46,10 +46,13 @@ def test_the_same_calls_write_the_same_bytes(judge: Judge, tmp_path: Path, seed:
     ours = RandomScript(seed, tmp_path / "ours" / "topic-0", STEPS)
     written = answered(lambda: judge.write(tmp_path / "kafka" / "topic-0", plain(ours.script)))
     finished = answered(ours.finish)
-    if ours.is_over and "steps" in written:  # what is mapped twice by then is not compared
+    if not ours.is_over:
+        assert without_messages(finished) == without_messages(written)
+    elif "steps" in finished and "steps" in written:
+        # What is mapped twice by then is not compared, and Kafka may fail to close it.
         assert finished["steps"] == without_messages(written)["steps"]
     else:
-        assert without_messages(finished) == without_messages(written)
+        assert "error" in written
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

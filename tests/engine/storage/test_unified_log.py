@@ -39,7 +39,7 @@ from engine.storage.offsets_for_times import (
     MAX_TIMESTAMP,
 )
 from engine.storage.unified_log import UnifiedLog
-from engine.units import FoundTimestamp, LogOffsetMetadata, TopicPartition
+from engine.units import EpochEntry, FoundTimestamp, LogOffsetMetadata, TopicPartition
 from tests.clocks import MockScheduler, MockTask
 from tests.conformance.unified_log_steps import (
     ABORT,
@@ -210,6 +210,16 @@ def test_what_is_not_whole_at_the_end_is_left_out(bench: LogBench) -> None:
     info = log.append_as_follower(MemoryRecords(whole + next_one[:-1]), 0)
     assert info.valid_bytes == len(whole) == log.size
     assert log.log_end_offset == 1
+
+
+def test_an_epoch_begins_earlier_when_a_followers_batch_goes_back(bench: LogBench) -> None:
+    log = bench.log()
+    forth = records_of(rec("a"), rec("b"), base_offset=84, partition_leader_epoch=4)
+    back = records_of(
+        rec("a"), rec("b"), rec("c"), rec("d"), base_offset=83, partition_leader_epoch=4
+    )
+    log.append_as_follower(MemoryRecords(bytes(forth.buffer) + bytes(back.buffer)), 4)
+    assert log.leader_epoch_cache.epoch_entries == [EpochEntry(4, 83)]
 
 
 def test_a_batch_of_a_wrong_checksum_changes_nothing(bench: LogBench) -> None:
