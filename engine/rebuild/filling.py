@@ -33,6 +33,7 @@ def fill(
     *,
     must_touch: bool = False,
     lowest: Offset = 0,
+    any_epoch: bool = False,
     fits: Callable[[Piece], bool] | None = None,
 ) -> Filled:
     """Put what fits between, before and behind the pieces.
@@ -42,6 +43,7 @@ def fill(
         candidates: further pieces; a part of one may fit.
         must_touch: before the first and behind the last piece, take only what goes on without a gap.
         lowest: take nothing below this offset.
+        any_epoch: do not ask whether a leader epoch lies between its neighbours'.
         fits: a last question about each batch.
     """
     result = list(pieces)
@@ -52,7 +54,7 @@ def fill(
             at = bisect_right(result, part.base_offset, key=_base_of)
             if (
                 part.base_offset >= lowest
-                and _has_room(result, at, part, must_touch)
+                and _has_room(result, at, part, must_touch, any_epoch)
                 and (fits is None or fits(part))
             ):
                 result.insert(at, part)
@@ -98,17 +100,21 @@ def _holes(pieces: Sequence[Piece], low: Offset, high: Offset) -> list[tuple[Off
     return holes
 
 
-def _has_room(pieces: Sequence[Piece], at: int, piece: Piece, must_touch: bool) -> bool:
+def _has_room(
+    pieces: Sequence[Piece], at: int, piece: Piece, must_touch: bool, any_epoch: bool
+) -> bool:
     """Whether a piece fits before that in a place: by its offsets, and by its leader epoch."""
     before = pieces[at - 1] if at else None
     after = pieces[at] if at < len(pieces) else None
     if before is not None:
-        if before.next_offset > piece.base_offset or not _ascend(before.epoch, piece.epoch):
+        ascends = any_epoch or _ascend(before.epoch, piece.epoch)
+        if before.next_offset > piece.base_offset or not ascends:
             return False
         if after is None and must_touch and before.next_offset != piece.base_offset:
             return False
     if after is not None:
-        if piece.next_offset > after.base_offset or not _ascend(piece.epoch, after.epoch):
+        ascends = any_epoch or _ascend(piece.epoch, after.epoch)
+        if piece.next_offset > after.base_offset or not ascends:
             return False
         if before is None and must_touch and piece.next_offset != after.base_offset:
             return False

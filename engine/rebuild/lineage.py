@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from engine.rebuild.pieces import Piece
 from engine.state.leader_epoch_cache import LeaderEpochCache
-from engine.units import EpochEntry, Offset
+from engine.units import NO_PARTITION_LEADER_EPOCH, EpochEntry, Offset
 
 
 def believable(pieces: Sequence[Piece]) -> list[Piece]:
@@ -57,7 +57,8 @@ def lineage(
     odd = [
         piece
         for piece in pieces
-        if piece.epoch >= 0 and right.epoch_for(piece.base_offset) != piece.epoch
+        if piece.epoch < NO_PARTITION_LEADER_EPOCH
+        or (piece.epoch >= 0 and right.epoch_for(piece.base_offset) != piece.epoch)
     ]
     return right, odd
 

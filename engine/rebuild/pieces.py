@@ -185,6 +185,17 @@ def coalesced(pieces: Sequence[Piece], *, across_gaps: bool) -> list[Piece]:
     return joined
 
 
+def where_expected(piece: Piece, before: Piece | None) -> Offset | None:
+    """The offset that a piece begins with if nothing is missing before it; None where something is."""
+    if piece.origin is None:
+        return None
+    if piece.position == 0:
+        return piece.origin.base_offset
+    if before is None or before.origin is not piece.origin or before.end != piece.position:
+        return None
+    return before.next_offset
+
+
 def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
     """Whether the pieces hold a batch of the same offsets and, but for its leader epoch, the same bytes."""
     at = bisect_right(pieces, batch.base_offset, key=lambda piece: piece.base_offset) - 1

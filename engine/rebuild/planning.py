@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from engine.file_names import QUORUM_STATE, FileState, kraft_checkpoint_name
@@ -14,7 +15,14 @@ from engine.rebuild.filling import fill
 from engine.rebuild.layout import lay_out
 from engine.rebuild.lineage import lineage, reference
 from engine.rebuild.options import Bound, RebuildOptions
-from engine.rebuild.pieces import Dropped, Piece, coalesced, is_covered
+from engine.rebuild.pieces import (
+    Dropped,
+    Piece,
+    coalesced,
+    is_covered,
+    same_batch,
+    where_expected,
+)
 from engine.rebuild.salvage import Advance, Salvaged, salvage, salvage_leftovers
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import NewLog
@@ -71,6 +79,8 @@ class _Planner:
         self.dropped: list[Dropped] = []
         for each in self.salvaged:
             self.dropped += each.dropped
+        if len(self.salvaged) > 1:
+            self._drop_strays()
         copies = [
             (each.pieces, known) for each, known in zip(self.salvaged, self.known, strict=True)
         ]
@@ -125,8 +135,31 @@ class _Planner:
 
     # Several copies
 
+    def _drop_strays(self) -> None:
+        """Take out what another copy has at the offset where it belongs: its base offset is damaged."""
+        for each in self.salvaged:
+            others = [other.pieces for other in self.salvaged if other is not each]
+            for before, piece in list(pairwise([None, *each.pieces])):
+                assert piece is not None
+                expected = where_expected(piece, before)
+                if piece.batches != 1 or expected is None or piece.base_offset <= expected:
+                    continue
+                belongs = piece._replace(base_offset=expected)
+                if any(same_batch(pieces, belongs) for pieces in others):
+                    each.pieces.remove(piece)
+                    reason = "its offset is not the one that it has in another replica"
+                    self.dropped.append(_dropped(piece, "misplaced", reason))
+
     def _merge(self) -> None:
         known = self._known_epochs()
+        if len(self.salvaged) == 1:
+            return
+        _, odd = lineage(self.pieces, known)
+        self.pieces = [piece for piece in self.pieces if piece not in odd]
+        self._fill_from_others(known)
+        self.pieces = fill(self.pieces, odd, any_epoch=True).pieces
+
+    def _fill_from_others(self, known: LeaderEpochCache) -> None:
         for at, each in enumerate(self.salvaged):
             if at == self.leading:
                 continue

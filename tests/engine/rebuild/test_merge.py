@@ -16,6 +16,9 @@ from tests import builders
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, make_log, state_of
 
+NO_TOPIC_ID = (
+    "no topic id is known: a broker takes the log for a stray one without partition.metadata"
+)
 TOLD = ("noise", "zeroed", "cut_short", "removed", "duplicated", "swapped", "inserted")
 
 
@@ -107,6 +110,28 @@ def test_a_damaged_epoch_at_the_end_does_not_make_a_replica_the_newest(tmp_path)
     report = merged(tmp_path, "other")
     assert report["logEndOffset"] == 40
     assert {each.epoch for each in facts_of(tmp_path / "target").values()} == {3}
+
+
+@pytest.mark.parametrize("liar", ["source", "other"])
+def test_a_last_batch_of_a_damaged_offset_does_not_make_the_log_longer(tmp_path, liar):
+    good = [text(offset, 0, "same") for offset in range(0, 40, 5)]
+    damaged = [*good[:-1], builders.patched(good[-1], 0, (416_611_827_723).to_bytes(8, "big"))]
+    honest = "other" if liar == "source" else "source"
+    write(tmp_path / liar, damaged, [(0, 0)])
+    write(tmp_path / honest, good, [(0, 0)])
+    report = merged(tmp_path, "other")
+    assert (report["logEndOffset"], report["missing"]) == (40, [])
+    assert values(tmp_path / "target") == values(tmp_path / honest)
+
+
+@pytest.mark.parametrize("epoch", [0, 2, 999, -7])
+def test_a_batch_of_a_damaged_epoch_is_taken_from_the_other_replica(tmp_path, epoch):
+    good = [text(offset, 1, "same") for offset in range(0, 40, 5)]
+    damaged = [*good[:3], text(15, epoch, "same"), *good[4:]]
+    write(tmp_path / "source", damaged, [(1, 0)])
+    write(tmp_path / "other", good, [(1, 0)])
+    assert merged(tmp_path, "other")["notes"] == [NO_TOPIC_ID]
+    assert {each.epoch for each in facts_of(tmp_path / "target").values()} == {1}
 
 
 def test_the_longer_replica_of_the_newest_epoch_leads(tmp_path):
