@@ -114,6 +114,8 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
                 yield Fault("index_position", found, row.position, offset, position)
             elif found != offset:
                 yield Contradiction(Mismatch.OFFSET_INDEX, row.position, offset, found)
+        if options.verify_index_only:
+            continue
         fields = {"slot": row.slot, "offset": offset, "logPosition": position}
         yield Entry(f"offset: {offset} position: {position}", fields)
 
@@ -210,9 +212,11 @@ def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> It
             found = index.lookup(offset) if isinstance(index, OffsetIndex) else None
             hint = 0 if found is None else found.position
             yield from _compared(row, timestamp, offset, previous, cursor, hint)
+        previous = timestamp
+        if options.verify_index_only:
+            continue
         fields = {"slot": row.slot, "timestamp": timestamp, "offset": offset}
         yield Entry(f"timestamp: {timestamp} offset: {offset}", fields)
-        previous = timestamp
 
 
 def _index_of(file: DumpFile, base: Offset) -> OffsetIndex | Fault:
