@@ -233,7 +233,8 @@ def _with_results(
         losses = NOTHING_LOST
         if plan.outcome is not Outcome.UNKNOWN and (hidden or any(map(_changes_data, changes))):
             kept = list(_kept(disk, log.path, changes))
-            losses = lost_records(log.root, log.relative, changes, log.log_start, kept, hidden)
+            unseen = [(disk.content(os.path.join(log.path, name)), end) for name, end in hidden]
+            losses = lost_records(log.root, log.relative, changes, log.log_start, kept, unseen)
     except OSError as error:
         return replace(
             plan, outcome=Outcome.UNKNOWN, java="", reason=f"it cannot be read here: {error}"

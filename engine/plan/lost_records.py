@@ -64,7 +64,7 @@ def lost_records(
     changes: Iterable[FileChange],
     log_start: Offset,
     kept: Iterable[OffsetRange],
-    hidden: Iterable[tuple[str, Offset]] = (),
+    hidden: Iterable[tuple[OverlayContent, Offset]] = (),
 ) -> Losses:
     """What changes to a folder's files take away.
 
@@ -73,7 +73,7 @@ def lost_records(
         changes: what is done to its files.
         log_start: records below were deleted before.
         kept: offsets that are in new segments, in the place of what was there.
-        hidden: the names of records files that stay, and the offset from where on nobody sees them any more.
+        hidden: records files that stay, and the offset from where on nobody sees them any more.
 
     Raises:
         OSError: a file cannot be read.
@@ -84,8 +84,8 @@ def lost_records(
         start = _gone_from(change)
         if start is not None:
             count.scan(root, prefix + change.name, start)
-    for name, offset in hidden:
-        count.scan_visible(root, prefix + name, max(log_start, offset))
+    for content, offset in hidden:
+        count.scan_hidden(content, max(log_start, offset))
     return count.losses()
 
 
@@ -116,20 +116,19 @@ class _Count:
                 if isinstance(item, Damage):
                     self._damaged += item.length if item.skipped else 0
                 else:
-                    self._take(item, self._log_start)
+                    self._take(item, self._log_start, self._kept)
 
-    def scan_visible(self, root: SourceRoot, path: str, first_offset: Offset) -> None:
+    def scan_hidden(self, content: OverlayContent, first_offset: Offset) -> None:
         """Count the batches that a file has from an offset on; it stays as it is."""
-        with root.open_fresh(path) as file:
-            for item in scan(file, 0, file.size()):
-                if isinstance(item, BatchRun):
-                    self._take(item, first_offset)
+        for item in scan(_Readable(content), 0, content.size):
+            if isinstance(item, BatchRun):
+                self._take(item, first_offset, [])
 
-    def _take(self, run: BatchRun, log_start: Offset) -> None:
+    def _take(self, run: BatchRun, log_start: Offset, kept: list[OffsetRange]) -> None:
         for row in range(len(run.table)):
             batch = run.table[row]
             first, last = int(batch["base_offset"]), int(batch["last_offset"])
-            if last < log_start or any(each.start <= first < each.end for each in self._kept):
+            if last < log_start or any(each.start <= first < each.end for each in kept):
                 continue
             count = int(batch["record_count"])
             if count < 0 or first < log_start:
