@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from engine.log.scan import BatchRun, Damage, scan
 from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.source_files import SourceFile, SourceRoot
+from engine.units import Offset
 
 
 def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
@@ -76,6 +77,7 @@ def _contents(
     first: ControlRecordType | None = None
     last: ControlRecordType | None = None
     batches = 0
+    frame: tuple[Offset, int | None] = (0, None)
     for item in scan(file, 0, file.size(), budgets=budgets):
         if isinstance(item, Damage):
             yield make(item.reason, item)
@@ -89,6 +91,7 @@ def _contents(
             row = item.table[problem.row]
             position, size = int(row["position"]), int(row["size"])
             yield make(problem.detail, Damage(file.path, position, size, "records", problem.detail))
+        frame = yield from _frames(file, item, frame, make)
         if not batches:
             first = _control_type(item, 0)
         last = _control_type(item, len(item.table) - 1)
@@ -97,6 +100,27 @@ def _contents(
         yield make("it does not begin with a snapshot's header", None)
     if last is not ControlRecordType.SNAPSHOT_FOOTER:
         yield make("it does not end with a snapshot's footer: it is not complete", None)
+
+
+def _frames(
+    file: SourceFile,
+    run: BatchRun,
+    frame: tuple[Offset, int | None],
+    make: Callable[[str, Damage | None], Finding],
+) -> Generator[Finding, None, tuple[Offset, int | None]]:
+    """Offsets and epochs, which no checksum covers: they count on from 0, and the epoch is the same."""
+    following, epoch = frame
+    for row in run.table:
+        position, size = int(row["position"]), int(row["size"])
+        base, stated = int(row["base_offset"]), int(row["leader_epoch"])
+        if base != following or (epoch is not None and stated != epoch):
+            reason = f"a batch of offset {base} and epoch {stated}, where offset {following}"
+            reason += "" if epoch is None else f" and epoch {epoch}"
+            yield make(f"{reason} must be", Damage(file.path, position, size, "frame", reason))
+        else:
+            epoch = stated
+        following = int(row["last_offset"]) - base + following + 1
+    return following, epoch
 
 
 def _control_type(run: BatchRun, row: int) -> ControlRecordType | None:

@@ -238,6 +238,8 @@ class _Comparison:
             return f"its transaction begins at {first}, not below the snapshot's offset", actual
         if known is not None and self._is_certain(entry.producer_id):
             if actual is None:
+                if self._ends_with_an_emptied_batch(known):
+                    return None
                 return f"its transaction of offset {first} has ended", None
             if first is None and actual >= self.replay.gap_end:
                 return f"its transaction of offset {actual} has not ended", actual
@@ -245,6 +247,12 @@ class _Comparison:
             return None
         begins = "none is open" if actual is None else f"one begins at {actual}"
         return f"no transaction of it begins at {first}; {begins}", actual
+
+    def _ends_with_an_emptied_batch(self, known: ProducerStateEntry) -> bool:
+        """Whether its newest batch is data that compaction took: of a transaction that may have been open."""
+        producer = known.producer_id
+        is_data = self.replay.last_offsets[producer] == known.last_data_offset
+        return is_data and producer in self.replay.shrunk
 
     def _may_begin(self, offset: Offset, producer: int) -> bool:
         """Whether a batch of a producer begins there, or nothing is there any more."""

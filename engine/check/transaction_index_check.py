@@ -219,7 +219,11 @@ class _SegmentCheck:
         if first == abort.first_offset or abort.after < first < self.certain_from:
             return True
         limit = entry.last_offset if abort.first_offset is None else abort.first_offset
-        return abort.after < first < limit and self._is_gone(first)
+        if abort.after < first < limit and self._is_gone(first):
+            return True
+        # Compaction can have emptied the first batch, or taken the end of a transaction before this one.
+        is_possible = not abort.is_certain and abort.after < first <= entry.last_offset
+        return is_possible and self._begins_transaction(first, abort.producer_id)
 
     def _stable_fits(self, entry: AbortedTxn, abort: _Abort) -> bool:
         stable = entry.last_stable_offset
@@ -234,7 +238,7 @@ class _SegmentCheck:
         if stable >= MAX_INT64:
             return False
         return stable < self.partition.log_end_offset and (
-            self._begins_transaction(stable) or self._is_gone(stable)
+            self._begins_transaction(stable, None) or self._is_gone(stable)
         )
 
     def _may_be_lost(self, offset: Offset) -> bool:
@@ -258,14 +262,14 @@ class _SegmentCheck:
         except (DamagedFileError, OSError):
             return True
 
-    def _begins_transaction(self, offset: Offset) -> bool:
+    def _begins_transaction(self, offset: Offset, producer: int | None) -> bool:
+        """Whether a batch of a transaction begins at an offset, of a producer or, None, of any."""
         segment = self.partition.view.segment_for(offset)
         run = None if segment is None else segment.batch(offset)
-        return (
-            run is not None
-            and run.base_offset == offset
-            and bool(run.table["attributes"][0] & 0x10)
-        )
+        if run is None or run.base_offset != offset:
+            return False
+        row = run.table[0]
+        return bool(row["attributes"] & 0x10) and producer in (None, int(row["producer_id"]))
 
     def _missing(self, table: Table, *, is_there: bool) -> Iterator[Finding]:
         known = set(table["last_offset"].tolist())

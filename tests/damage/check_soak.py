@@ -272,8 +272,9 @@ def is_near(partition: Partition, hit: Try, finding: Finding) -> bool:
         if finding.position is None:
             return True
         return finding.position <= end and finding.position + (finding.length or 1) >= start
-    if (
-        finding.rule == "log-start-epochs"
+    if finding.rule in (
+        "log-start-epochs",
+        "epochs-start",
     ):  # two files contradict each other: nothing tells which is wrong
         return hit.path.endswith(("leader-epoch-checkpoint", "log-start-offset-checkpoint"))
     if not hit.path.endswith(".log"):

@@ -421,7 +421,12 @@ def test_snapshots_of_the_cluster_metadata_are_whole(tmp_path: Path) -> None:
     bootstrap.write_bytes(whole[:footer])
     assert "not complete" in of(folder, "kraft-snapshot").sentence
     bootstrap.write_bytes(whole[footer:])
-    assert "header" in of(folder, "kraft-snapshot").sentence
+    said = [each.sentence for each in found(folder) if each.rule == "kraft-snapshot"]
+    assert any("header" in sentence for sentence in said)
+    bootstrap.write_bytes(whole)
+    change(bootstrap, put(">i", footer + 12, 7))
+    finding = of(folder, "kraft-snapshot")
+    assert finding.position == footer
 
 
 # -- unfinished segments
