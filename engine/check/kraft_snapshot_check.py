@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.source_files import SourceFile, SourceRoot
 from engine.units import Offset
+
+Frame: TypeAlias = tuple[Offset | None, int | None]
+"""The offset that comes next and the epoch of all batches; None where that is not known."""
 
 
 def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
@@ -77,10 +81,11 @@ def _contents(
     first: ControlRecordType | None = None
     last: ControlRecordType | None = None
     batches = 0
-    frame: tuple[Offset, int | None] = (0, None)
+    frame: Frame = (0, None)
     for item in scan(file, 0, file.size(), budgets=budgets):
         if isinstance(item, Damage):
             yield make(item.reason, item)
+            frame = None, frame[1]
             continue
         columns = kernel.decode(
             *(item.buffer, item.table, 0, len(item.table)),
@@ -105,14 +110,15 @@ def _contents(
 def _frames(
     file: SourceFile,
     run: BatchRun,
-    frame: tuple[Offset, int | None],
+    frame: Frame,
     make: Callable[[str, Damage | None], Finding],
-) -> Generator[Finding, None, tuple[Offset, int | None]]:
+) -> Generator[Finding, None, Frame]:
     """Offsets and epochs, which no checksum covers: they count on from 0, and the epoch is the same."""
     following, epoch = frame
     for row in run.table:
         position, size = int(row["position"]), int(row["size"])
         base, stated = int(row["base_offset"]), int(row["leader_epoch"])
+        following = base if following is None else following
         if base != following or (epoch is not None and stated != epoch):
             reason = f"a batch of offset {base} and epoch {stated}, where offset {following}"
             reason += "" if epoch is None else f" and epoch {epoch}"
