@@ -235,13 +235,15 @@ class LogCheck:
             (hole.first_offset, hole.next_offset or self.order.next_offset)
             for hole in self.summary.holes
         ]
+        # A broker forgets producers whose last batch is below the log start: they may begin anew.
+        start = self.under.log_start_offset
+        self.producers.breaks = [each for each in self.producers.breaks if each.after >= start]
         evidence.breaks = self.producers.breaks
         evidence.orphans = orphans(self.under.view.listing)
         yield from gap_findings(self.under, self.order.gaps, self.order.late, evidence)
         yield from producer_findings(
             self.under, self.producers, evidence, [*lost, *self.order.late], self.order.gaps
         )
-        start = self.under.log_start_offset
         if segments and segments[0].base_offset < start and segments[0].row_count:
             first = segments[0].base_offset
             sentence = (

@@ -29,6 +29,7 @@ from tests.engine.check.logs import (
     keyed,
     log_of,
     look,
+    numbered,
     of_rule,
     plain,
     write,
