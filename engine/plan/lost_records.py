@@ -1,7 +1,8 @@
 """Which records a loading takes away: the good batches in what it cuts, deletes and renames.
 
 Counted are records in batches whose checksum is right, also behind damage; of what is damaged nobody can say
-how many records it held. What a finished compaction or a split puts elsewhere is not lost.
+how many records it held. What a finished compaction or a split puts elsewhere is not lost. Where offsets are not
+in order in a file that stays, records beyond the log's end are not looked for.
 """
 
 from __future__ import annotations

@@ -144,8 +144,8 @@ def wrong_losses(plan: LogPlan, before: Path, after: Path, log_start: int) -> li
     assert plan.log_end is not None
     has = offsets_in(after, plan.log_start, plan.log_end)
     odd = any(path.suffix == ".swap" or not path.stem.isdigit() for path in before.glob("*.*"))
-    if odd or len(set(had)) < len(had):
-        return []  # which of two records is the one that is lost is a matter of words
+    if odd or len(set(had)) < len(had) or had != sorted(had):
+        return []  # what of such a log is lost is a matter of words
     gone = sorted(set(had) - set(has))
     losses = plan.losses
     ranges = losses.ranges
