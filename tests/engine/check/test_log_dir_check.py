@@ -154,6 +154,14 @@ def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_checked(tmp_path: Pa
     assert "batch-checksum" in rules
 
 
+def test_a_producer_whose_batches_are_below_the_log_start_may_begin_anew(tmp_path: Path) -> None:
+    folder = _entries(tmp_path)
+    write(folder / "t-0", {0: [numbered(0, 0), plain(5), numbered(10, 0)]})
+    assert of_rule(found(folder / "t-0"), "producer-sequence")
+    (folder / "log-start-offset-checkpoint").write_text("0\n1\nt 0 5\n", encoding="ascii")
+    assert of_rule(found(folder / "t-0"), "producer-sequence") == []
+
+
 def test_progress_counts_every_byte(tmp_path: Path) -> None:
     folder = write(tmp_path / "t-0", {0: [plain(0), plain(5)], 10: [plain(10)]})
     change(log_of(folder), lambda data: data.__setitem__(80, 0xFF))
