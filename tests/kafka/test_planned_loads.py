@@ -134,6 +134,8 @@ def offsets_in(folder: Path, start: int, end: int) -> list[int]:
                             run.buffer, run.table, 0, count, start_position=run.start_position
                         )
                         found += columns.offset.tolist()
+                        if columns.problems:  # their headers count records that nobody can read
+                            found += [start, start]
     return [offset for offset in found if start <= offset < end]
 
 
