@@ -219,7 +219,11 @@ def replace_segments(
         disk.sync_folder(folder)
         for segment in reversed(coming):
             segment.change_file_suffixes(CLEANED, SWAP)
-    disk.sync_folder(folder)
+            # A .swap below it is the sign that it is whole: loading would throw away half of the new segments
+            # and keep the rest if a later name came to the disk before an earlier one.
+            disk.sync_folder(folder)
+    else:
+        disk.sync_folder(folder)
     for segment in reversed(coming):
         existing.add(segment)
     bases = {segment.base_offset for segment in coming}

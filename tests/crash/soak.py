@@ -28,7 +28,7 @@ from tests.crash.recording import (
     RecordingDisk,
     State,
     materialize,
-    plain_states,
+    random_plain_state,
     random_state,
 )
 from tests.crash.scenarios import SCENARIOS, step, walk, write_overflowed
@@ -95,8 +95,7 @@ def states_of(recording: Recording, random: Random, count: int) -> Iterator[Stat
         crash = random.randrange(recording.clock + 1)
         kind = number % 3
         if kind == 0:
-            plain = list(plain_states(recording, crash))
-            yield random.choice(plain)
+            yield random_plain_state(recording, crash, random)
         else:
             yield random_state(recording, crash, random, in_order=kind == 1)
 
@@ -105,7 +104,7 @@ def soak(seed: int, count: int, *, only: str | None = None, say: bool = True) ->
     """Load `count` states; what was wrong, one text each."""
     failures: list[str] = []
     seen: Counter[str] = Counter()
-    done, number = 0, 0
+    done, number, said = 0, 0, 0
     names = [only] if only else [*SCENARIOS, *["walk"] * 6]
     while done < count:
         random = Random(f"{seed}-{number}")
@@ -128,8 +127,9 @@ def soak(seed: int, count: int, *, only: str | None = None, say: bool = True) ->
             shutil.rmtree(work)
         number += 1
         if say:
-            for failure in failures[-3:]:
+            for failure in failures[said:]:
                 print(failure, flush=True)
+            said = len(failures)
         if len(failures) > 20:
             break
     if say:
