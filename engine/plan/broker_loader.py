@@ -164,13 +164,15 @@ class BrokerLoader(LogLoader):
             self._disk.read(self._at(LEADER_EPOCH_CHECKPOINT)),
         )
         producers = self._producers_before(segment)
+        # Made once: it writes snapshots, and what is loaded from those has forgotten who has expired.
+        before = producers.copied()
         try:
             try:
                 truncated = segment.recover(producers, self._leader_epochs)
             except NotAllGood:
                 assert isinstance(segment, BrokerSegment)
                 self._restore_epochs(*epochs)
-                producers = self._producers_before(segment)
+                producers = before
                 truncated = segment.recover_slowly(producers, self._leader_epochs)
         except OffsetOverflowError as error:
             raise _SegmentOverflow(segment) from error

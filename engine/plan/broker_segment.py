@@ -157,6 +157,7 @@ class BrokerSegment(WritableSegment):
         """
         indexes: list[WritableIndex[Any]] = [self.offset_index, self.time_index]
         before = [self._disk.read(index.path) for index in indexes]
+        had_transactions = self._disk.exists(self.txn_index.path)
         try:
             return super().recover(producer_state, leader_epochs, self._give_up)
         except (NotAllGood, *EXPECTED) as error:
@@ -165,7 +166,14 @@ class BrokerSegment(WritableSegment):
                 written = index.size_in_bytes
                 with self._disk.open(index.path) as file:
                     file.write_at(0, data[:written].ljust(written, b"\0"))
+            if not had_transactions:
+                self._forget_transactions()
             raise NotAllGood from error
+
+    def _forget_transactions(self) -> None:
+        index = self.txn_index
+        index.delete_if_exists()
+        self.txn_index = WritableTransactionIndex(index.base_offset, index.path, disk=self._disk)
 
     @staticmethod
     def _give_up() -> None:

@@ -60,6 +60,13 @@ class ProducerMap(MutableMapping[int, ProducerStateEntry]):
         """Remove all; the buckets stay."""
         self._entries.clear()
 
+    def copied(self) -> ProducerMap:
+        """A map of copies of the entries, which iterates and grows as this one."""
+        copy = ProducerMap()
+        copy._buckets = self._buckets
+        copy._entries = {producer_id: each.copied() for producer_id, each in self._entries.items()}
+        return copy
+
     def _grow(self, producer_id: int) -> None:
         if self._buckets < _TREES_FROM:
             bucket = self._bucket(producer_id)

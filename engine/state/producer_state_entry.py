@@ -118,6 +118,12 @@ class ProducerStateEntry:
         """How far before its end the newest batch begins, or 0."""
         return self.batches[-1].offset_delta if self.batches else 0
 
+    def copied(self) -> Self:
+        """The same as of now; what happens to one does not happen to the other."""
+        copy = self.without_batches()
+        copy.batches.extend(self.batches)
+        return copy
+
     def without_batches(self) -> Self:
         """A copy that knows no batch."""
         return type(self)(

@@ -60,6 +60,13 @@ class TransactionsByOffset:
             if transaction.last_offset is not None and transaction.last_offset < offset:
                 self.pop(transaction.first_offset.offset)
 
+    def copied(self) -> TransactionsByOffset:
+        """The same transactions as of now."""
+        copy = TransactionsByOffset()
+        copy._offsets = [*self._offsets]
+        copy._transactions = {**self._transactions}
+        return copy
+
     def clear(self) -> None:
         """Take out all."""
         self._offsets.clear()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.state.producer_map import ProducerMap, ProducerUpdates
-from engine.state.producer_state_entry import ProducerStateEntry
+from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
 
 FEW = [1000, 17, 1, 33, 4096, 65536, 2 << 32, (1 << 32) + 5, 49]
 
@@ -91,3 +91,20 @@ def test_more_buckets_come_with_the_look_after_the_thirteenth_update() -> None:
     assert updates.values() == [0, 16, *range(1, 12)]
     updates.of(16, lambda: -1)
     assert updates.values() == [*range(12), 16]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    producers = ProducerMap()
+    for producer_id in range(13):
+        producers[producer_id] = ProducerStateEntry(
+            producer_id, batches=[BatchMetadata(0, 5, 0, 1)]
+        )
+    del producers[12]
+    copy = producers.copied()
+    copy[16] = ProducerStateEntry(16)
+    producers[16] = ProducerStateEntry(16)
+    assert [*copy] == [*producers]  # the buckets are as many
+    copy[3].update(ProducerStateEntry(3, 7, batches=[BatchMetadata(0, 9, 0, 2)]))
+    del copy[4]
+    assert producers[3] == ProducerStateEntry(3, batches=[BatchMetadata(0, 5, 0, 1)])
+    assert 4 in producers
