@@ -299,14 +299,22 @@ def _may_pass(segment: WritableSegment, end: Offset) -> bool:
 
 
 def _index_leads_to_end(segment: WritableSegment) -> bool:
-    """Whether the last index entry is right: then the log's end that was found from there is, too."""
+    """Whether the last index entry is right, and batches follow from there to the end of the file.
+
+    Then the log's end that was found from there is right, too.
+    """
     try:
-        index = segment.offset_index
-        if not index.entries:
-            return True
-        entry = index.entry_at(index.entries - 1)
-        frame = next(frames(segment.log.file, entry.position, segment.log.end))
-        return batch_in(segment.log.file, frame).last_offset == entry.offset
+        index, file = segment.offset_index, segment.log.file
+        position = 0
+        if index.entries:
+            entry = index.entry_at(index.entries - 1)
+            position = entry.position
+            frame = next(frames(file, position, segment.log.end))
+            if batch_in(file, frame).last_offset != entry.offset:
+                return False
+        for frame in frames(file, position, segment.log.end):
+            position = frame.position + frame.size
+        return position == segment.log.end
     except EXPECTED:
         return False
 

@@ -129,13 +129,15 @@ class _Count:
         for row in range(len(run.table)):
             batch = run.table[row]
             first, last = int(batch["base_offset"]), int(batch["last_offset"])
+            count = int(batch["record_count"])
+            if count < 0 or first < log_start <= last:
+                offsets = _offsets(run, row)
+                offsets = offsets[offsets >= log_start]
+                count = len(offsets)
+                if count:  # an old compressed batch need not know the offsets that its records have
+                    first, last = int(offsets.min()), int(offsets.max())
             if last < log_start or any(each.start <= first < each.end for each in kept):
                 continue
-            count = int(batch["record_count"])
-            if count < 0 or first < log_start:
-                offsets = _offsets(run, row)
-                first = int(offsets[0]) if len(offsets) else first
-                count = int((offsets >= log_start).sum())
             if batch["attributes"] & CONTROL_MASK and batch["magic"] >= 2:
                 self._control += count
             else:

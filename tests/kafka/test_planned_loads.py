@@ -141,7 +141,8 @@ def offsets_in(folder: Path, start: int, end: int) -> list[int]:
 
 def wrong_losses(plan: LogPlan, before: Path, after: Path, log_start: int) -> list[str]:
     """Whether records lost are not those that are there before and not after Kafka has loaded the log."""
-    had = offsets_in(before, log_start, 1 << 63)
+    segments = [int(path.stem) for path in before.glob("*.log") if path.stem.isdigit()]
+    had = offsets_in(before, max(log_start, min(segments, default=0)), 1 << 63)
     assert plan.log_start is not None
     assert plan.log_end is not None
     has = offsets_in(after, plan.log_start, plan.log_end)

@@ -313,3 +313,22 @@ def test_a_link_is_not_followed_and_said_so(folder: Path, tmp_path: Path) -> Non
     made = plan(folder)
     assert made.outcome is Outcome.UNKNOWN
     assert any("symbolic link" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(("has_index", "log_end"), [(False, 135), (True, 100)])
+def test_a_length_beyond_the_end_hides_what_follows_after_a_clean_stop(
+    folder: Path, has_index: bool, log_end: int
+) -> None:
+    number = 9 if has_index else 7  # the last index entry is for the last batch
+    edit(
+        folder / THIRD,
+        number,
+        lambda data, at, _: patched(data, at + 8, struct.pack(">i", 1 << 20)),
+    )
+    if not has_index:
+        (folder / THIRD).with_suffix(".index").write_bytes(b"")
+    made = plan(folder, clean=True)
+    assert made.log_end == log_end
+    assert made.losses.ranges == (OffsetRange(100, 145) if has_index else OffsetRange(140, END),)
+    assert made.losses.bytes == 0
+    assert not made.is_harmless
