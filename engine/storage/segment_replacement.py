@@ -3,8 +3,9 @@
 New segments are written under .cleaned and flushed. Then they are renamed to .swap, the one of the largest
 base offset first: while there is a .cleaned file, what was renamed does not count. Once all are .swap the
 new ones count; the old ones are renamed to .deleted and the new ones get their names. Whoever loads the log
-after a crash finishes that or undoes it. The folder is synced after each of the three steps, so that none
-can be on the device without the one before.
+after a crash finishes that or undoes it. The folder is synced after each of the three steps, and in the first
+and the last after each new segment, so that none can be on the device without the one before: loading would
+throw away a segment that is not renamed between some that are, or that is between some that are not.
 """
 
 from __future__ import annotations
@@ -219,8 +220,6 @@ def replace_segments(
         disk.sync_folder(folder)
         for segment in reversed(coming):
             segment.change_file_suffixes(CLEANED, SWAP)
-            # A .swap below it is the sign that it is whole: loading would throw away half of the new segments
-            # and keep the rest if a later name came to the disk before an earlier one.
             disk.sync_folder(folder)
     else:
         disk.sync_folder(folder)
@@ -236,5 +235,5 @@ def replace_segments(
     disk.sync_folder(folder)
     for segment in coming:
         segment.change_file_suffixes(SWAP, "")
-    disk.sync_folder(folder)
+        disk.sync_folder(folder)
     return [segment for segment in going if segment.base_offset not in bases]

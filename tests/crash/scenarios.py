@@ -150,7 +150,7 @@ def write_overflowed(driver: Driver) -> None:
     folder = driver.root / str(PARTITION)
     DISK.make_folder(folder)
     base = 0
-    for step in (1, 3, 1):
+    for step in (1, 5, 1):
         with WritableFileRecords.open(log_path(folder, base)) as records:
             offset = base
             for number in range(2 * step):

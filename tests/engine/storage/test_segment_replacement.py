@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from engine.disk import Disk
+from engine.disk import DISK, Disk
 from engine.log.log_segments import LogSegments
 from engine.record.building import records_of
 from engine.record.simple_record import SimpleRecord
+from engine.storage.leftovers import clear_leftovers
 from engine.storage.log_config import LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.segment_replacement import (
@@ -24,8 +25,9 @@ from engine.storage.segment_replacement import (
 from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, TopicPartition
 from tests.clocks import MockClock, MockScheduler
+from tests.crash.recording import Naming, RecordingDisk, everything, materialize
 
-CONFIG = LogConfig(index_interval=100, file_delete_delay_ms=1000)
+CONFIG = LogConfig(index_interval=100, max_index_size=120, file_delete_delay_ms=1000)
 
 
 class NotingDisk(Disk):
@@ -52,9 +54,10 @@ class NotingDisk(Disk):
 class Around:
     """What a log has around its segments."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
         self.folder = folder
-        self.disk = NotingDisk()
+        self.noting = NotingDisk()
+        self.disk = disk or self.noting
         self.clock = MockClock()
         self.scheduler = MockScheduler(self.clock)
         self.channel = LogDirFailureChannel()
@@ -158,12 +161,13 @@ def test_a_segment_without_overflow_is_not_split(around: Around) -> None:
 def test_files_are_renamed_from_the_end_on_and_each_step_is_synced(around: Around) -> None:
     old = [around.add(0, 0, 1), around.add(10, 10), around.add(20, 20)]
     new = [around.cleaned(0), around.cleaned(10)]
-    around.disk.steps.clear()
+    around.noting.steps.clear()
     assert around.replace(list(reversed(new)), old) == [old[2]]
-    renamed = [step for step in around.disk.steps if ".log" in step or step == "sync"]
+    renamed = [step for step in around.noting.steps if ".log" in step or step == "sync"]
     assert renamed == [
         "sync",
         "00000000000000000010.log.cleaned -> 00000000000000000010.log.swap",
+        "sync",
         "00000000000000000000.log.cleaned -> 00000000000000000000.log.swap",
         "sync",
         "00000000000000000000.log -> 00000000000000000000.log.deleted",
@@ -171,6 +175,7 @@ def test_files_are_renamed_from_the_end_on_and_each_step_is_synced(around: Aroun
         "00000000000000000020.log -> 00000000000000000020.log.deleted",
         "sync",
         "00000000000000000000.log.swap -> 00000000000000000000.log",
+        "sync",
         "00000000000000000010.log.swap -> 00000000000000000010.log",
         "sync",
     ]
@@ -214,7 +219,7 @@ def test_no_failing_step_of_a_replacement_loses_a_batch(tmp_path: Path) -> None:
         around = Around(folder)
         segment = around.add(0, *FAR)
         data = Path(segment.log.path).read_bytes()
-        around.disk.fails_at = step
+        around.noting.fails_at = step
         try:
             around.split(segment)
         except OSError:
@@ -233,3 +238,46 @@ def test_no_failing_step_of_a_replacement_loses_a_batch(tmp_path: Path) -> None:
         if data not in old:
             assert not any(name.endswith(".cleaned") for name in contents)
     assert step > 15
+
+
+def base_of(naming: Naming) -> str:
+    place = naming.new or naming.old
+    assert place is not None
+    return place[1][:20]
+
+
+def test_no_order_in_which_the_renames_of_a_split_reach_the_device_loses_a_batch(
+    tmp_path: Path,
+) -> None:
+    """After any call: of one segment's names all are lost and the others' kept, or the other way round."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    offsets = [5, MAX_INT32 + 1, 2 * 2**31, 4 * 2**31, 6 * 2**31]
+    Around(folder).add(0, *offsets).close()
+    data = (folder / "00000000000000000000.log").read_bytes()
+    recording_disk = RecordingDisk(folder)
+    around = Around(folder, recording_disk)
+    around.split(around.add(0))
+    around.close()
+    recording = recording_disk.recording
+    assert len(around.segments) == 4
+    seen = 0
+    for crash in range(recording.clock + 1):
+        pending = recording.open_names(crash)
+        for base in {base_of(each) for each in pending}:
+            for is_kept in (True, False):
+                seen += 1
+                left = tmp_path / str(seen)
+                kept = [each for each in pending if (base_of(each) == base) is is_kept]
+                materialize(recording.tree(crash, kept.__contains__, everything), left)
+                clear_leftovers(str(left), CONFIG, MockClock(), DISK)
+                assert records_in(left) == data, (recording.calls[:crash], base, is_kept)
+    assert seen > 100
+
+
+def records_in(folder: Path) -> bytes:
+    """Those of all segments; without the one that begins at 0 if others have its batches."""
+    contents = [path.read_bytes() for path in sorted(folder.glob("*.log"))]
+    if len(contents) > 1 and contents[0] == b"".join(contents[1:]):
+        del contents[0]
+    return b"".join(contents)
