@@ -27,7 +27,7 @@ from engine.storage.local_log import create_new_cleaned_segment
 from engine.storage.log_config import LogConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.unified_log import UnifiedLog
-from engine.units import MAX_INT32, TopicPartition
+from engine.units import MAX_INT32, Offset, TopicPartition
 from tests.clocks import MockClock, MockScheduler
 from tests.crash.recording import RecordingDisk
 
@@ -63,6 +63,8 @@ class Promise(NamedTuple):
         versions: of one of these it holds a part without gaps; they grow while the log is appended to.
         exact: the log is exactly the only version.
         open_ended: one batch more may be there, of an append that failed.
+        ends: offsets to which the log was cut; it may end there with its last record further below, where
+            offsets are not dense.
     """
 
     stable: int
@@ -70,6 +72,17 @@ class Promise(NamedTuple):
     versions: tuple[list[Batch], ...]
     exact: bool = False
     open_ended: bool = False
+    ends: tuple[Offset, ...] = ()
+
+
+def records_below(batches: list[Batch], offset: Offset) -> Offset:
+    """Where the last batch ends that lies below an offset; 0 without one.
+
+    Of a log up to that offset this is what a crash must leave: nothing says how far a gap behind it reached.
+    """
+    return max(
+        (batch.last_offset + 1 for batch in batches if batch.last_offset < offset), default=0
+    )
 
 
 def batches_in(log: UnifiedLog) -> list[Batch]:
@@ -143,7 +156,7 @@ class Driver:
         yield
         stable = self.promise.stable
         if self.log.recovery_point > self.log.log_start_offset:  # else the log start moved it
-            stable = max(stable, self.log.recovery_point)
+            stable = max(stable, records_below(self.current, self.log.recovery_point))
         start = max(self.log.log_start_offset, self.not_whole_below)
         self.say(self.promise._replace(stable=stable, start=start))
 
@@ -255,7 +268,8 @@ class Driver:
     # -- upkeep
 
     def _all_is_flushed(self) -> None:
-        self.say(self.promise._replace(stable=self.log.log_end_offset, versions=(self.current,)))
+        stable = records_below(self.current, self.log.log_end_offset)
+        self.say(self.promise._replace(stable=stable, versions=(self.current,)))
 
     def flush(self) -> None:
         with self._doing():
@@ -272,9 +286,10 @@ class Driver:
             return
         left = [batch for batch in self.current if batch.last_offset < target]
         with self._doing(
-            stable=min(self.promise.stable, target),
+            stable=min(self.promise.stable, records_below(left, target)),
             start=min(self.promise.start, target),
             versions=(*self.promise.versions, left),
+            ends=(*self.promise.ends, target),
         ):
             self.log.truncate_to(target)
             self.current = left
@@ -320,6 +335,9 @@ class Driver:
     def replace(self, count: int) -> None:
         """Put one segment in the place of the oldest ones, with the same batches."""
         old = self.log.segments[:-1][:count]
+        old = [
+            each for each in old if each.read_next_offset() - 1 - old[0].base_offset <= MAX_INT32
+        ]
         if not old or sum(segment.size for segment in old) > 2 * self.config.segment_size:
             return
         with self._doing():
@@ -327,7 +345,7 @@ class Driver:
                 self.log.folder, self.config, old[0].base_offset, disk=self.disk
             )
             for segment in old:
-                new.append_from_file(segment.log, 0)
+                assert new.append_from_file(segment.log, 0) == segment.size
                 for aborted in segment.txn_index.all_aborted_txns():
                     new.txn_index.append(aborted)
             new.on_become_inactive_segment()

@@ -77,8 +77,9 @@ def _load(root: Path, promise: Promise, config: LogConfig) -> tuple[list[str], l
                 *judge_files(log),
             ]
         if not wrong:
+            end = log.log_end_offset
             wrong = judge_append(log)
-            log.truncate_to(loaded[-1].last_offset + 1 if loaded else log.log_start_offset)
+            log.truncate_to(end)
         return wrong, loaded
     finally:
         log.close()
@@ -92,7 +93,7 @@ def judge_records(log: UnifiedLog, loaded: list[Batch], promise: Promise) -> lis
     """Whether nothing flushed is lost, and what is there is one piece of what was written."""
     wrong = []
     end = loaded[-1].last_offset + 1 if loaded else log.log_start_offset
-    if log.log_end_offset != end:
+    if log.log_end_offset != end and log.log_end_offset not in promise.ends:
         wrong.append(f"the log end is {log.log_end_offset}, the last record's is {end}")
     if end < promise.stable:
         wrong.append(f"flushed up to {promise.stable}, and there are {brief(loaded)}")

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 from engine.disk import DISK
-from tests.crash.driver import Driver, Promise, batches_in, open_log
+from tests.crash.driver import Driver, Promise, batches_in, open_log, records_below
 from tests.crash.failing import Failures
 from tests.crash.faults import CODES, count_calls, try_fault
 from tests.crash.judge import judge_state, promise_at, quiet
@@ -73,7 +73,9 @@ def record_recovery(state: State, start: int, root: Path, random: Random) -> Rec
     with quiet():
         found = open_log(root.with_name("copy"), DISK).log
         start = max(start, found.log_start_offset)
-        promise = Promise(found.log_end_offset, start, (batches_in(found),), exact=True)
+        end, batches = found.log_end_offset, batches_in(found)
+        stable = records_below(batches, end)
+        promise = Promise(stable, start, (batches,), exact=True, ends=(end,))
         found.close_handlers()
         shutil.rmtree(root.with_name("copy"))
         driver = Driver(root, RecordingDisk(root))
@@ -117,11 +119,13 @@ def soak(seed: int, count: int, *, only: str | None = None, say: bool = True) ->
                 done += 1
                 found = judge_state(state, promise, work)
                 if found:
-                    failures.append(report(seed, number, name, recording, state, found))
+                    where = f"seed {seed} round {number} {name}"
+                    failures.append(report(where, recording, state, found))
                 elif random.random() < 0.05 and done < count:
                     done += 1
                     found = recover_twice(state, promise.start, work, random)
-                    failures += [f"{each}\n  after {state.what}" for each in found]
+                    where = f"seed {seed} round {number} {name}, "
+                    failures += [f"{where}{each}\n  after {state.what}" for each in found]
                 seen[name] += 1
         finally:
             shutil.rmtree(work)
@@ -147,7 +151,7 @@ def recover_twice(state: State, start: int, work: Path, random: Random) -> list[
         recording, random.randrange(recording.clock + 1), random, in_order=in_order
     )
     found = judge_state(again, promise_at(recording, again.crash), work)
-    return [report(0, 0, "recovery", recording, again, found)] if found else []
+    return [report("recovery", recording, again, found)] if found else []
 
 
 def soak_faults(seed: int, count: int, *, only: str | None = None, say: bool = True) -> list[str]:
@@ -179,12 +183,10 @@ def soak_faults(seed: int, count: int, *, only: str | None = None, say: bool = T
     return failures
 
 
-def report(
-    seed: int, number: int, name: str, recording: Recording, state: State, found: list[str]
-) -> str:
+def report(where: str, recording: Recording, state: State, found: list[str]) -> str:
     last = " | ".join(recording.calls[max(state.crash - 6, 0) : state.crash])
     text = "\n  ".join(found[:4])
-    return f"seed {seed} round {number} {name}, crash at {state.crash} after {last}\n  {state.what}\n  {text}"
+    return f"{where}, crash at {state.crash} after {last}\n  {state.what}\n  {text}"
 
 
 def main() -> int:
