@@ -194,7 +194,10 @@ def test_a_reader_killed_in_a_long_open_dies_at_once(
     start: Start, number: signal.Signals, loop: str
 ) -> None:
     mounted = start(f"loop={loop}")
-    reader = subprocess.Popen(["cat", mounted.path / "slow"])
+    # Who runs the tests in the background may have SIGINT ignored, and children inherit that.
+    reader = subprocess.Popen(
+        ["cat", mounted.path / "slow"], preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+    )
     time.sleep(0.4)
     began = time.monotonic()
     reader.send_signal(number)
