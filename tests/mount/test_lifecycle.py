@@ -196,7 +196,8 @@ def test_a_reader_killed_in_a_long_open_dies_at_once(
     mounted = start(f"loop={loop}")
     # Who runs the tests in the background may have SIGINT ignored, and children inherit that.
     reader = subprocess.Popen(
-        ["cat", mounted.path / "slow"], preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+        ["cat", mounted.path / "slow"],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     time.sleep(0.4)
     began = time.monotonic()
