@@ -1,0 +1,27 @@
+"""Log directories as a data source of Spark.
+
+`spark.dataSource.register(kafkafs.spark.KafkaLogDataSource)`, then `spark.read.format("kafkalog")`. Nothing here
+imports PySpark before it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafkafs.spark.data_source import KafkaLogDataSource
+    from kafkafs.spark.reading import read
+
+__all__ = ["KafkaLogDataSource", "read"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "KafkaLogDataSource":
+        from kafkafs.spark.data_source import KafkaLogDataSource
+
+        return KafkaLogDataSource
+    if name == "read":
+        from kafkafs.spark.reading import read
+
+        return read
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

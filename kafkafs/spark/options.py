@@ -1,0 +1,274 @@
+"""The options of `spark.read.format("kafkalog")`: their names, values and what contradicts what.
+
+Names are those of the Kafka connector, in any case of letters, and some of our own. What only makes
+sense with a broker is taken and ignored, or refused with the connector's words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.offset_limits import (
+    EARLIEST,
+    LATEST,
+    Extreme,
+    OffsetLimit,
+    check_batch,
+    parse_limit,
+)
+from kafkafs.spark.partition_choice import ALL, Choice, parse_choice
+
+SPLIT_BYTES = 64 * MiB
+MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
+VIEWS = ("records", "batches", "segments")
+ON_CORRUPT = ("fail", "skip", "row")
+FROM_EARLIEST = Extreme(EARLIEST)
+UP_TO_LATEST = Extreme(LATEST)
+
+_KNOWN = {
+    name.lower(): name
+    for name in (
+        "path", "paths", "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets",
+        "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingTimestamp", "endingTimestamp",
+        "startingOffsetsByTimestampStrategy", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition",
+        "includeHeaders", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
+        "isolationLevel", "splitBytes", "onCorrupt", "decode", "view", "includeInternalTopics",
+        "keyEquals", "keyPattern",
+    )
+}  # fmt: skip
+_IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
+_REFUSED = {
+    "kafka.auto.offset.reset": "Kafka option 'auto.offset.reset' is not supported. Instead set the source"
+    " option 'startingoffsets' to 'earliest' or 'latest' to specify where to start.",
+    "kafka.key.deserializer": "Kafka option 'key.deserializer' is not supported as keys are deserialized as"
+    " byte arrays with ByteArrayDeserializer. Use DataFrame operations to explicitly deserialize the keys.",
+    "kafka.value.deserializer": "Kafka option 'value.deserializer' is not supported as values are"
+    " deserialized as byte arrays with ByteArrayDeserializer. Use DataFrame operations to explicitly"
+    " deserialize the values.",
+    "kafka.enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
+    "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
+}
+_SIZE = re.compile(r"([0-9]+)\s*([kmgt]?)i?b?")
+_DELAY = re.compile(r"([0-9]+)\s*(us|ms|s|m|min|h|d)?")
+_DELAY_MS = {
+    "us": 0.001,
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What is read, checked; see `parse_options`.
+
+    Attributes:
+        paths: log dirs, partition folders or .log files; globs are resolved when they are opened.
+        choice: of partitions.
+        start, end: of each.
+        start_or_latest: a starting timestamp after the last record means the log end, not an error.
+        fail_on_data_loss: offsets that were asked for and are not there stop the query.
+        min_partitions, max_records_per_partition: of Spark's, not Kafka's.
+        include_headers: give the column.
+        committed: read_committed.
+        split_bytes: of a log file in one task, about.
+        on_corrupt: what a damaged place is: "fail", "skip" or "row".
+        decode: keys and values of Kafka's internal topics as JSON.
+        view: "records", "batches" or "segments".
+        internal: whether a pattern may match Kafka's own topics.
+        key: the only key wanted.
+        key_pattern: only keys in which this is found.
+        max_offsets, min_offsets, max_delay_ms: of a micro-batch.
+        budgets: for what is read.
+        ignored: options that only a broker would need, as they were written.
+    """
+
+    paths: tuple[str, ...]
+    choice: Choice = ALL
+    start: OffsetLimit = FROM_EARLIEST
+    end: OffsetLimit = UP_TO_LATEST
+    start_or_latest: bool = False
+    fail_on_data_loss: bool = True
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    include_headers: bool = False
+    committed: bool = False
+    split_bytes: int = SPLIT_BYTES
+    on_corrupt: str = "fail"
+    decode: bool = False
+    view: str = "records"
+    internal: bool = False
+    key: bytes | None = None
+    key_pattern: str | None = None
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_delay_ms: int = MAX_TRIGGER_DELAY_MS
+    budgets: Budgets = DEFAULT_BUDGETS
+    ignored: tuple[str, ...] = field(default=(), compare=False)
+
+
+def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
+    """The options, checked.
+
+    Args:
+        options: as Spark hands them over; names in any case.
+        streaming: of readStream: it starts at the end unless something else is said, and has no end.
+
+    Raises:
+        OptionError: unknown, malformed or contradictory.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    ignored = _check_names(given)
+    start = parse_limit(given, "starting", LATEST if streaming else EARLIEST)
+    if streaming:
+        _refuse_an_end(given)
+        end: OffsetLimit = Extreme(LATEST)
+    else:
+        end = parse_limit(given, "ending", LATEST)
+        check_batch(start, end)
+    minimum, maximum = _count(given, "minOffsetsPerTrigger"), _count(given, "maxOffsetsPerTrigger")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise OptionError(
+            f"The value of minOffsetPerTrigger({minimum}) is higher than the"
+            f" maxOffsetsPerTrigger({maximum})."
+        )
+    return ReadOptions(
+        paths=_paths(given),
+        choice=parse_choice(given),
+        start=start,
+        end=end,
+        start_or_latest=_one_of(
+            given, "startingOffsetsByTimestampStrategy", ("error", "latest")
+        ) == "latest",
+        fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
+        min_partitions=_count(given, "minPartitions"),
+        max_records_per_partition=_count(given, "maxRecordsPerPartition"),
+        include_headers=_flag(given, "includeHeaders"),
+        committed=_is_committed(given),
+        split_bytes=_size(given, "splitBytes", SPLIT_BYTES),
+        on_corrupt=_one_of(given, "onCorrupt", ON_CORRUPT),
+        decode=_flag(given, "decode"),
+        view=_one_of(given, "view", VIEWS),
+        internal=_flag(given, "includeInternalTopics"),
+        key=given["keyequals"].encode() if "keyequals" in given else None,
+        key_pattern=_pattern(given, "keyPattern"),
+        max_offsets=maximum,
+        min_offsets=minimum,
+        max_delay_ms=_delay(given, "maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
+        ignored=ignored,
+    )  # fmt: skip
+
+
+def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
+    for name, sentence in _REFUSED.items():
+        if name in given:
+            raise OptionError(sentence)
+    ignored = []
+    for name in given:
+        if name in _KNOWN or name == "kafka.isolation.level":
+            continue
+        if not _IGNORED.fullmatch(name):
+            near = [known for low, known in _KNOWN.items() if low[:6] == name[:6]]
+            hint = f"; is it {' or '.join(near)}?" if near else ""
+            raise OptionError(f"unknown option {name!r}{hint}")
+        ignored.append(name)
+    return tuple(ignored)
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if "paths" in given:
+        try:
+            paths = json.loads(given["paths"])
+        except ValueError:
+            paths = None
+        if not isinstance(paths, list) or not all(isinstance(each, str) for each in paths):
+            raise OptionError(f"'paths' is a JSON list of paths, and not {given['paths']!r}")
+    else:
+        paths = given.get("path", "").split(",")
+    paths = [path.strip() for path in paths if path.strip()]
+    if not paths:
+        raise OptionError(
+            "Option 'path' must be specified: a broker's log dir, several of them separated by commas,"
+            " a partition's folder, or a .log file"
+        )
+    return tuple(paths)
+
+
+def _refuse_an_end(given: Mapping[str, str]) -> None:
+    if "endingoffsets" in given:
+        raise OptionError("ending offset not valid in streaming queries")
+    if "endingoffsetsbytimestamp" in given or "endingtimestamp" in given:
+        raise OptionError("ending timestamp not valid in streaming queries")
+
+
+def _is_committed(given: Mapping[str, str]) -> bool:
+    name = "kafka.isolation.level" if "kafka.isolation.level" in given else "isolationLevel"
+    return _one_of(given, name, ("read_uncommitted", "read_committed")) == "read_committed"
+
+
+def _one_of(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
+    """One of some words; the first is the default."""
+    text = given.get(name.lower(), values[0]).strip().lower()
+    if text not in values:
+        raise OptionError(
+            f"'{name}' is one of {', '.join(values)}, and not {given[name.lower()]!r}"
+        )
+    return text
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = given.get(name.lower(), str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"'{name}' is true or false, and not {given[name.lower()]!r}")
+    return text == "true"
+
+
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    digits = text.strip()
+    if not (digits.isascii() and digits.removeprefix("-").isdigit()):
+        raise OptionError(f"'{name}' is a number, and not {text!r}")
+    if int(digits) <= 0:
+        raise OptionError(f"{name} must be positive")
+    return int(digits)
+
+
+def _size(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    match = _SIZE.fullmatch(text.strip().lower())
+    size = int(match[1]) << (" kmgt".index(match[2] or " ") * 10) if match else 0
+    if not size:
+        raise OptionError(f"'{name}' is a size such as 64m, and not {text!r}")
+    return size
+
+
+def _delay(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    match = _DELAY.fullmatch(text.strip().lower())
+    if not match:
+        raise OptionError(f"'{name}' is a time such as 15m or 30s, and not {text!r}")
+    return int(int(match[1]) * _DELAY_MS[match[2] or "ms"])
+
+
+def _pattern(given: Mapping[str, str], name: str) -> str | None:
+    text = given.get(name.lower())
+    if text is not None:
+        try:
+            re.compile(text.encode())
+        except re.error as error:
+            raise OptionError(f"'{name}' is not a regular expression: {error}: {text}") from error
+    return text

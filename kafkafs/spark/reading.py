@@ -1,0 +1,84 @@
+"""`kafkafs.spark.read`: a frame over log dirs without spelling options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kafkafs.spark.columns import VIEWS
+from kafkafs.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Moment = datetime | int
+
+
+def read(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    *,
+    topics: str | Sequence[str] | None = None,
+    partitions: Mapping[str, Sequence[int]] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    columns: Sequence[str] | None = None,
+    **options: str | int | bool,
+) -> DataFrame:
+    """A frame over log dirs; each call looks at them anew.
+
+    Args:
+        spark: a session; the source is registered in it.
+        path: log dirs, partition folders or .log files.
+        topics: by name; all but Kafka's own by default.
+        partitions: of topics, instead of whole topics.
+        since, until: read from the first record at or after the one, up to the first at or after the other; milliseconds since 1970, or a datetime with a time zone.
+        columns: only these; an empty list counts without decoding.
+        options: others of the source, by their names.
+
+    Raises:
+        OptionError: a datetime without a time zone, an unknown column, topics and partitions both.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    from kafkafs.spark.data_source import KafkaLogDataSource
+
+    spark.dataSource.register(KafkaLogDataSource)
+    if topics is not None and partitions is not None:
+        raise OptionError("topics and partitions both say what to read: give one")
+    reader = spark.read.format("kafkalog").options(**options)
+    if topics is not None:
+        reader = reader.option("subscribe", topics if isinstance(topics, str) else ",".join(topics))
+    if partitions is not None:
+        reader = reader.option(
+            "assign", json.dumps({topic: list(some) for topic, some in partitions.items()})
+        )
+    for name, moment in (("startingTimestamp", since), ("endingTimestamp", until)):
+        if moment is not None:
+            reader = reader.option(name, str(milliseconds(moment)))
+    if since is not None:
+        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+    if columns is not None:
+        known = VIEWS[str(options.get("view", "records"))]
+        unknown = [name for name in columns if name not in known]
+        if unknown:
+            raise OptionError(f"no such column: {', '.join(unknown)}; there are {', '.join(known)}")
+        reader = reader.schema(StructType([StructField(name, known[name]) for name in columns]))
+    return reader.load(path if isinstance(path, str) else list(path))
+
+
+def milliseconds(moment: Moment) -> int:
+    """Milliseconds since 1970, UTC.
+
+    Raises:
+        OptionError: a datetime without a time zone.
+    """
+    if isinstance(moment, int):
+        return moment
+    if moment.tzinfo is None:
+        raise OptionError(
+            f"{moment!r} has no time zone: say datetime(…, tzinfo=timezone.utc), or whichever it is"
+        )
+    return int(moment.astimezone(UTC).timestamp() * 1000)
