@@ -5,13 +5,15 @@ A magic above 2 is taken for 2, since it is compared with 2 only; the checksum d
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.fixed_width import read_int32
-from engine.errors import CorruptRecordError
+from engine.errors import CorruptRecordError, InvalidRecordError
 from engine.record.default_records import HEADER, DefaultRecordBatch
 from engine.record.file_records import FileRecords
 from engine.record.legacy_records import LegacyRecordBatch
@@ -115,7 +117,7 @@ def find_offset(
     previous: RecordBatch | None = None
     for frame in frames(file, position, end):
         batch = batch_in(file, frame)
-        base_offset = batch.base_offset
+        base_offset = _base_offset(batch)
         if base_offset > target and previous is not None and previous.last_offset >= target:
             return _place(previous)
         if base_offset >= target:
@@ -124,6 +126,14 @@ def find_offset(
     if previous is not None and previous.last_offset >= target:
         return _place(previous)
     return None
+
+
+def _base_offset(batch: RecordBatch) -> Offset:
+    """The first offset; all of an old compressed batch is inflated for it, to a checksum at its end."""
+    if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
+        with suppress(InvalidRecordError):  # nobody looks into the messages after the first
+            deque(batch.messages(), 0)
+    return batch.base_offset
 
 
 def find_last_offset(

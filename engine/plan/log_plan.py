@@ -160,9 +160,10 @@ def plan_log(
     finally:
         is_open = plan.outcome is Outcome.LOADS and log.state is not FolderState.DELETE
         hidden = _hidden(loaded) if is_open else []
+        ends = _ends_of_cut(log, loaded)
         for segment in loaded.segments:
             segment.close_handlers()
-    return _with_results(disk, log, plan, loaded, hidden)
+    return _with_results(disk, log, plan, loaded, hidden, ends)
 
 
 def _load(
@@ -227,6 +228,7 @@ def _with_results(
     plan: LogPlan,
     loaded: _Loaded,
     hidden: list[tuple[str, Offset]],
+    ends: dict[str, Offset],
 ) -> LogPlan:
     try:
         changes = file_changes(disk, log.path, log.root, log.relative)
@@ -234,7 +236,9 @@ def _with_results(
         if plan.outcome is not Outcome.UNKNOWN and (hidden or any(map(_changes_data, changes))):
             kept = list(_kept(disk, log.path, changes))
             unseen = [(disk.content(os.path.join(log.path, name)), end) for name, end in hidden]
-            losses = lost_records(log.root, log.relative, changes, log.log_start, kept, unseen)
+            losses = lost_records(
+                log.root, log.relative, changes, log.log_start, kept, unseen, ends
+            )
     except OSError as error:
         return replace(
             plan, outcome=Outcome.UNKNOWN, java="", reason=f"it cannot be read here: {error}"
@@ -289,6 +293,19 @@ def _hidden(loaded: _Loaded) -> list[tuple[str, Offset]]:
     if not _index_leads_to_end(active):
         suspects.append(active)
     return [(os.path.basename(each.log.path), end) for each in suspects]
+
+
+def _ends_of_cut(log: LogToLoad, loaded: _Loaded) -> dict[str, Offset]:
+    """The offset after what is left of each records file that was cut, by name."""
+    found = {}
+    for segment in loaded.segments:
+        name = os.path.basename(segment.log.path)
+        try:
+            if segment.log.end < log.root.stat(os.path.join(log.relative, name)).st_size:
+                found[name] = segment.read_next_offset()
+        except EXPECTED:
+            continue
+    return found
 
 
 def _may_pass(segment: WritableSegment, end: Offset) -> bool:

@@ -7,7 +7,7 @@ in order in a file that stays, records beyond the log's end are not looked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ def lost_records(
     log_start: Offset,
     kept: Iterable[OffsetRange],
     hidden: Iterable[tuple[OverlayContent, Offset]] = (),
+    ends: Mapping[str, Offset] | None = None,
 ) -> Losses:
     """What changes to a folder's files take away.
 
@@ -75,6 +76,8 @@ def lost_records(
         log_start: records below were deleted before.
         kept: offsets that are in new segments, in the place of what was there.
         hidden: records files that stay, and the offset from where on nobody sees them any more.
+        ends: of files that are cut, by name, the offset after what stays: bytes that look like a batch below
+            it are none.
 
     Raises:
         OSError: a file cannot be read.
@@ -84,7 +87,7 @@ def lost_records(
     for change in changes:
         start = _gone_from(change)
         if start is not None:
-            count.scan(root, prefix + change.name, start)
+            count.scan(root, prefix + change.name, start, (ends or {}).get(change.name))
     for content, offset in hidden:
         count.scan_hidden(content, max(log_start, offset))
     return count.losses()
@@ -108,12 +111,14 @@ class _Count:
         self._records = self._control = self._bytes = self._damaged = 0
         self._ranges: list[OffsetRange] = []
 
-    def scan(self, root: SourceRoot, path: str, start: Position) -> None:
+    def scan(
+        self, root: SourceRoot, path: str, start: Position, next_offset: Offset | None
+    ) -> None:
         """Count what a file has from a position on."""
         with root.open_fresh(path) as file:
             end = file.size()
             self._bytes += end - start
-            for item in scan(file, start, end):
+            for item in scan(file, start, end, next_offset=next_offset):
                 if isinstance(item, Damage):
                     self._damaged += item.length if item.skipped else 0
                 else:

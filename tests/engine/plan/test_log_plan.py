@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.coding.compression import CompressionType
 from engine.file_names import FolderState
 from engine.plan.broker_failure import Outcome
 from engine.plan.broker_versions import broker_version
@@ -21,7 +22,7 @@ from engine.source_files import SourceRoot
 from engine.storage.log_config import LogConfig
 from engine.storage.unified_log import UnifiedLog
 from engine.units import EpochEntry, TopicPartition
-from tests.builders import Producer, Rec, batch, patched, resealed, values
+from tests.builders import Producer, Rec, batch, message, patched, resealed, values, wrapper
 from tests.clocks import MockClock, MockScheduler
 
 PER_SEGMENT, PER_BATCH, SEGMENTS = 10, 5, 3
@@ -332,3 +333,17 @@ def test_a_length_beyond_the_end_hides_what_follows_after_a_clean_stop(
     assert made.losses.ranges == (OffsetRange(100, 145) if has_index else OffsetRange(140, END),)
     assert made.losses.bytes == 0
     assert not made.is_harmless
+
+
+def test_an_old_compressed_batch_is_inflated_to_its_end_where_its_offset_is_asked_for(
+    folder: Path,
+) -> None:
+    inside = [message(END + number, b"k", b"v" * 40, magic=0) for number in range(5)]
+    whole = wrapper(inside, END + 4, CompressionType.GZIP, magic=0)
+    third = (folder / THIRD).read_bytes()
+    (folder / THIRD).write_bytes(third + whole)
+    assert plan(folder, clean=True).log_end == END + 5
+    (folder / THIRD).write_bytes(third + flipped(whole, 0, len(whole)))
+    made = plan(folder, clean=True)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "KafkaException")
+    assert plan(folder).log_end == END

@@ -44,3 +44,14 @@ def test_of_a_batch_across_the_log_start_only_the_rest_is_lost(tmp_path: Path) -
 def test_a_lowered_base_offset_lowers_what_is_lost(tmp_path: Path) -> None:
     lowered = patched(batch(values(*"abc"), 100), 0, (90).to_bytes(8))
     assert lost(tmp_path, lowered).ranges == (OffsetRange(90, 93),)
+
+
+def test_in_damage_nothing_is_a_batch_that_is_below_what_stays(tmp_path: Path) -> None:
+    stays, old = batch(values(*"abc"), 20), batch(values("stray"), 0)
+    data = stays + bytes(50) + old + batch(values(*"def"), 30)
+    (tmp_path / NAME).write_bytes(data)
+    change = FileChange(NAME, Change.TRUNCATED, len(data), len(stays))
+    with SourceRoot(str(tmp_path)) as root:
+        gone = lost_records(root, "", [change], 0, [], ends={NAME: 23})
+    assert (gone.records, gone.ranges) == (3, (OffsetRange(30, 33),))
+    assert gone.damaged_bytes == 50 + len(old)
