@@ -197,6 +197,8 @@ def test_the_same_records_are_taken_changed_and_refused(judge: Judge, seed: int)
         kafkas, ours = judge.ask("validate", **append.asked), append.ours()
         if append.is_spoilt and "refused" in ours:
             continue  # Kafka does not look into keys and values that it need not write anew
+        if append.is_spoilt and append.codec and kafkas.get("refused") == "KafkaException":
+            continue  # releases of a codec's library differ in what they notice
         if kafkas.get("refused") in ACCIDENTS:
             assert "refused" in ours, append.asked
             continue

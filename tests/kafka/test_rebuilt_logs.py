@@ -43,14 +43,14 @@ class Case:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-def damage(folder: Path, seed: int, hits: int = 1) -> None:
-    """Flip bits in the records of some batches, below the last."""
+def damage(folder: Path, seed: int, hits: int = 1, eighths: tuple[int, int] = (2, 4)) -> None:
+    """Flip bits in the records of some batches, below the last, in a part of the file."""
     chance = random.Random(f"{seed} {folder.name}")
     logs = [path for path in sorted(folder.glob("*.log")) if path.stat().st_size > 2000]
     for _ in range(hits):
         path = chance.choice(logs)
         data = bytearray(path.read_bytes())
-        at = chance.randrange(len(data) // 4, len(data) // 2)
+        at = chance.randrange(len(data) * eighths[0] // 8, len(data) * eighths[1] // 8)
         data[at] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
 
@@ -110,7 +110,7 @@ def make(case: Case, current: Written, folder: Path, topic_id: str) -> Rebuilt:
     merge = []
     if case.merges:
         other = copy_source(current, folder / "other", case.source)
-        damage(other / case.source, SEED + 1, hits=3)
+        damage(other / case.source, SEED + 1, hits=3, eighths=(5, 7))  # never the same batch
         merge.append(str(other))
     if case.prepare is not None:
         case.prepare(source / case.source, SEED)
