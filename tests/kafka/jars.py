@@ -14,10 +14,22 @@ LEGACY = "2.8.2"
 HEAP = "-Xmx1g"
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",)
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>kafkafs</groupId><artifactId>jars-{version}</artifactId><version>0</version>
+<groupId>kafkafs</groupId><artifactId>{name}</artifactId><version>0</version>
 <dependencies>{dependencies}</dependencies></project>
 """
-_DEPENDENCY = "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>"
+_DEPENDENCY = "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version>{3}</dependency>"
+_ALONE = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
+CONNECTOR = "4.2.0"
+# Maven Central has no connector for the 4.3 engine; this one runs on it. Its token provider comes from
+# another release because some mirrors lack the matching one, and nothing here uses tokens.
+_CONNECTOR = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", CONNECTOR),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1"),
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
+)
 
 
 def missing_tool() -> str | None:
@@ -42,18 +54,28 @@ def release(version: str) -> tuple[int, ...]:
 
 def jars(version: str = CURRENT) -> Path:
     """The folder with the broker's jars of that version; the first call downloads them (about 100 MB)."""
-    folder = cache_folder() / f"jars-{version}"
-    if folder.is_dir():
-        return folder
     wanted = [("org.apache.kafka", "kafka_2.13", version), ("org.slf4j", "slf4j-simple", "1.7.36")]
     if release(version) >= (3, 3):  # the tools left the core jar step by step
         wanted.append(("org.apache.kafka", "kafka-tools", version))
+    return _resolved(f"jars-{version}", wanted)
+
+
+def connector_jars() -> list[Path]:
+    """Spark's Kafka connector with what PySpark does not bring along; the first call downloads 10 MB."""
+    return sorted(_resolved(f"spark-connector-{CONNECTOR}", _CONNECTOR, alone=True).glob("*.jar"))
+
+
+def _resolved(name: str, wanted: Sequence[tuple[str, str, str]], *, alone: bool = False) -> Path:
+    """The folder of the cache that holds these artifacts, and what they need unless they are alone."""
+    folder = cache_folder() / name
+    if folder.is_dir():
+        return folder
     cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as made:
         pom = Path(made, "pom.xml")
         found = Path(made, "jars")
-        lines = "".join(_DEPENDENCY.format(*dependency) for dependency in wanted)
-        pom.write_text(_POM.format(version=version, dependencies=lines), encoding="utf-8")
+        lines = "".join(_DEPENDENCY.format(*each, _ALONE if alone else "") for each in wanted)
+        pom.write_text(_POM.format(name=name, dependencies=lines), encoding="utf-8")
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={found}"]
         subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], check=True)
         try:
