@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from tests.kafka import jars
+from tests.spark_session import spark
+
+__all__ = ["spark"]
 
 HERE = Path(__file__).parent
 SEED = int(os.environ.get("KAFKAFS_KAFKA_SEED") or random.SystemRandom().randrange(2**31))

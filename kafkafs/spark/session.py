@@ -1,0 +1,97 @@
+"""A Spark session that reads and writes log directories: its settings, and what must be there for one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+QUIET = Path(__file__).with_name("log4j2.properties")
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Of every session: instants are UTC, and Parquet has them as other readers know them."""
+
+START_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Half the seconds of the start, for a JVM whose work is short."""
+
+
+def why_not() -> str | None:
+    """What is missing for a session here and how to get it; None when nothing is."""
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
+    if missing:
+        return f"Spark jobs need {', '.join(missing)}: scripts/setup spark, or pip install 'kafkafs[spark]'"
+    if java() is None:
+        return "Spark needs Java 17 or later: scripts/setup spark, or apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    return None
+
+
+def java() -> str | None:
+    """The `java` that Spark would start."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=os.path.join(home, "bin") if home else None)
+
+
+def session(
+    name: str = "kafkafs",
+    *,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    quick: bool = False,
+) -> SparkSession:
+    """The session of this process, made when there is none, that knows `format("kafkalog")`.
+
+    Args:
+        name: of the application.
+        master: of the cluster; local[*] by default. Under spark-submit its own counts.
+        settings: of Spark, over those of `SETTINGS`.
+        quick: start fast rather than run fast.
+
+    Raises:
+        RuntimeError: something is missing, see `why_not`.
+    """
+    reason = why_not()
+    if reason is not None:
+        raise RuntimeError(reason)
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.data_source import KafkaLogDataSource
+
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    builder = SparkSession.builder.appName(name)
+    wanted = dict(SETTINGS)
+    if not submitted:
+        where = master or LOCAL
+        builder = builder.master(where)
+        wanted |= _of_this_process(where, quick)
+    for key, value in (wanted | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.dataSource.register(KafkaLogDataSource)
+    return spark
+
+
+def _of_this_process(master: str, quick: bool) -> dict[str, str]:
+    """Settings for a JVM that this process starts."""
+    if master.startswith("local"):
+        # Python workers would be the first python3 of PATH, which does not know this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    java_options = f"-Dlog4j2.configurationFile={QUIET.as_uri()}"
+    return {
+        "spark.driver.extraJavaOptions": f"{java_options} {START_QUICKLY}"
+        if quick
+        else java_options
+    }

@@ -1,0 +1,5 @@
+"""Gives the tests here a Spark session."""
+
+from tests.spark_session import spark
+
+__all__ = ["spark"]
