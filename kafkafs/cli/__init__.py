@@ -33,6 +33,7 @@ COMMANDS = {
     "offsets": "offsets",
     "plan": "planning",
     "rebuild": "rebuilding",
+    "spark": "spark",
     "topics": "topics",
     "transactions": "transactions",
     "umount": "mounting",

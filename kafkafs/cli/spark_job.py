@@ -1,0 +1,133 @@
+"""What the commands of `kafkafs spark` share: the session, progress, the summary, exit statuses.
+
+A job's command takes `@job_options` (its function gets them as one dict, `given`) and calls
+`run_job(given, "export", lambda spark, tell: export(spark, …, tell=tell))`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kafkafs.cli import EXIT_CANNOT_READ, EXIT_USAGE
+from kafkafs.cli.listing import printable
+from kafkafs.cli.spark_progress import shown_progress
+from kafkafs.cli.table import print_json, print_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.summary import Summary
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def job_options(command: Command) -> Command:
+    """--master, --conf, --json, --progress: of every job. They arrive among its keyword arguments."""
+    for option in (
+        click.option("--progress/--no-progress", "progress", default=None,
+                     help="Show how far it is on standard error; by default on a terminal."),
+        click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object."),
+        click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="A setting of Spark, such as spark.driver.memory=4g; may be given more "
+                     "than once."),
+        click.option("--master", metavar="URL",
+                     help="Where to run; local[*], all cores of this machine, when not given. Under "
+                     "spark-submit its own counts."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def run_job(given: dict[str, Any], name: str, job: Callable[[SparkSession, Tell], Summary]) -> None:
+    """Run a job, print its summary, and leave with its exit status."""
+    with job_session(given, name) as spark, shown_progress(name, wanted=given["progress"]) as tell:
+        summary = job(spark, tell)
+    show(summary, as_json=given["as_json"])
+    sys.exit(1 if summary.findings else 0)
+
+
+def show(summary: Summary, *, as_json: bool) -> None:
+    """Print what a job came back with."""
+    if as_json:
+        print_json(summary.facts())
+        return
+    for place, table in enumerate(summary.tables()):
+        if place:
+            click.echo()
+        if table.title:
+            click.echo(printable(table.title))
+        print_table(table.header, table.rows)
+
+
+@contextmanager
+def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
+    """A session as the options say, ended with the job; what goes wrong is one line.
+
+    Raises:
+        JobError: there can be no session, the job was refused before it started, or it failed.
+    """
+    from kafkafs.spark.session import why_not
+
+    reason = why_not()
+    if reason is not None:
+        raise JobError(reason, EXIT_USAGE)
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.errors import DataLossError, OptionError
+    from kafkafs.spark.job_errors import sentence_of
+    from kafkafs.spark.session import session
+
+    is_own = SparkSession.getActiveSession() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PySpark's own making
+        spark = session(
+            f"kafkafs {name}", master=given["master"], settings=pairs(given["settings"], "--conf")
+        )
+    try:
+        yield spark
+    except OptionError as error:
+        raise JobError(str(error), EXIT_USAGE) from error
+    except DataLossError as error:
+        raise JobError(str(error), EXIT_CANNOT_READ) from error
+    except PySparkException as error:
+        sentence, is_refusal = sentence_of(error)
+        status = EXIT_USAGE if is_refusal else EXIT_CANNOT_READ
+        raise JobError(sentence, status) from error
+    finally:
+        if is_own:
+            spark.stop()
+
+
+class JobError(click.ClickException):
+    """A job that was refused (exit status 2) or failed (3)."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = status
+
+    def show(self, file: Any = None) -> None:  # noqa: ANN401 - as click has it
+        """One line on standard error."""
+        click.echo(f"kafkafs: {printable(self.message)}", err=True)
+
+
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """NAME=VALUE options as a dict.
+
+    Raises:
+        click.BadParameter: one has no "=".
+    """
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
+        found[name] = value
+    return found
