@@ -23,6 +23,7 @@ import bench_jvm
 import bench_lookup
 import bench_mount
 import bench_rebuild
+import bench_spark
 import bench_write
 from bench_report import Report
 
@@ -46,6 +47,7 @@ GROUPS = (
     "recover",
     "compact",
     "rebuild",
+    "spark",
 )
 
 
@@ -93,6 +95,7 @@ def plan(
         "recover": lambda: bench_write.run_recover(report, options.size),
         "compact": lambda: bench_compact.run(report, options.size),
         "rebuild": lambda: bench_rebuild.run(report, options.size),
+        "spark": lambda: bench_spark.run(report, options.size),
     }
 
 

@@ -1,0 +1,202 @@
+"""`format("kafkalog")` beside a broker with `format("kafka")`, and beside what Spark itself takes for the rows.
+
+The peer is spark-sql-kafka-0-10 4.2.0 on the 4.3 engine: nobody published a connector for it. Its CPU time is the
+JVM's and the broker's; ours is the JVM's and that of its Python workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import bench_data
+import bench_spark_floor
+from bench_jvm import process_cpu
+from bench_report import Report, Row, Sample, median_cpu
+from pyspark.cloudpickle import register_pickle_by_value
+from pyspark.sql import DataFrame, SparkSession
+
+from kafkafs.spark import read
+from kafkafs.spark.session import session
+from tests.kafka import clients, jars
+from tests.kafka.broker import Broker
+
+PARTITIONS = 4
+KEY_SIZE = 10
+TICKS = os.sysconf("SC_CLK_TCK")
+WORDS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic of the broker; `per_megabyte` records for each megabyte of --size."""
+
+    name: str
+    codec: str
+    value: int
+    per_megabyte: int
+
+
+TOPICS = (
+    Topic("plain-100b", "none", 100, 5000),
+    Topic("zstd-100b", "zstd", 100, 5000),
+    Topic("plain-1kb", "none", 1000, 1000),
+)
+
+
+def run(report: Report, megabytes: int) -> None:
+    """All rows, counting, and CPU per row over Spark's own floor."""
+    home = bench_data.cache() / f"spark-{megabytes}"
+    with Broker(home) as broker, _session() as spark:
+        _fill(broker, megabytes)
+        java = int(spark.sparkContext._gateway.proc.pid)
+        for topic in TOPICS:
+            _compare(report, spark, broker, topic, topic.per_megabyte * megabytes, java)
+
+
+def _compare(
+    report: Report, spark: SparkSession, broker: Broker, topic: Topic, rows: int, java: int
+) -> None:
+    def ours(columns: list[str] | None = None) -> DataFrame:
+        return read(spark, str(broker.log_dir), topics=topic.name, columns=columns)
+
+    def peer() -> DataFrame:
+        reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+        return reader.option("subscribe", topic.name).load()
+
+    def measured(action: Callable[[], object]) -> Callable[[], Sample]:
+        return lambda: _measured(action, java, broker.pid)
+
+    whole = report.compare(
+        *("spark", f"{topic.name}, all columns", rows / 1000, "krow/s"),
+        measured(lambda: _drain(ours())),
+        measured(lambda: _drain(peer())),
+        target="wall 2",
+        warm=2,
+    )
+    report.compare(
+        *("spark", f"{topic.name}, count()", rows / 1000, "krow/s"),
+        measured(lambda: _counted(ours([]), rows)),
+        measured(lambda: _counted(peer(), rows)),
+        target="wall 10",
+        warm=2,
+    )
+    options = {"rows": str(rows // PARTITIONS), "value": str(topic.value), "key": str(KEY_SIZE)}
+    floor = measured(
+        lambda: _drain(spark.read.format("floor").options(tasks=PARTITIONS, **options).load())
+    )
+    floor()
+    _cpu_row(
+        report, topic.name, rows, whole.samples["ours"], [floor() for _ in range(report.rounds)]
+    )
+
+
+def _cpu_row(report: Report, name: str, rows: int, ours: list[Sample], floor: list[Sample]) -> None:
+    """Microseconds of CPU per row, beside prebuilt batches of the same schema."""
+    mine, least = (median_cpu(samples) / rows * 1e6 for samples in (ours, floor))
+    samples = {"ours": ours, "floor": floor}
+    report.add(
+        Row(
+            *("spark", f"{name}, CPU per row", "us", mine, least),
+            target="floor + 0.4 us",
+            note=f"{mine - least:+.2f} us over Spark's floor, the peer here",
+            samples=samples,
+        )
+    )
+
+
+def _drain(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _counted(frame: DataFrame, rows: int) -> None:
+    found = frame.count()
+    if found != rows:
+        raise RuntimeError(f"{found} rows where {rows} were written")
+
+
+@contextlib.contextmanager
+def _session() -> Iterator[SparkSession]:
+    """Two tasks at a time, in the JVM's usual mode: it runs long enough to be compiled well."""
+    settings = {
+        "spark.jars": ",".join(map(str, jars.connector_jars())),
+        "spark.driver.memory": "3g",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    spark = session("bench", master="local[2]", settings=settings)
+    register_pickle_by_value(bench_spark_floor)
+    spark.dataSource.register(bench_spark_floor.FloorDataSource)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _measured(action: Callable[[], object], java: int, broker: int) -> Sample:
+    cpu, start = _tree_cpu(java) + process_cpu(broker), time.perf_counter()
+    action()
+    wall = time.perf_counter() - start
+    return Sample(wall, max(_tree_cpu(java) + process_cpu(broker) - cpu, 1e-9))
+
+
+def _tree_cpu(pid: int) -> float:
+    """Seconds of CPU of a process, its children, and those that are gone."""
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry))
+                ticks[int(entry)] = sum(map(int, fields[11:15]))
+    total, waiting = 0, [pid]
+    while waiting:
+        each = waiting.pop()
+        total += ticks.get(each, 0)
+        waiting += children.get(each, ())
+    return total / TICKS
+
+
+def _fill(broker: Broker, megabytes: int) -> None:
+    """Writes the topics through the broker, the first time."""
+    there = {topic for topic, _ in clients.partitions_of(broker.bootstrap)}
+    for topic in TOPICS:
+        rows = topic.per_megabyte * megabytes
+        if topic.name in there:
+            continue
+        print(f"producing {rows:,} records of {topic.name} ...", flush=True)
+        clients.create_topic(broker.bootstrap, topic.name, PARTITIONS)
+        _produce(broker.bootstrap, topic, rows)
+
+
+def _produce(bootstrap: str, topic: Topic, rows: int) -> None:
+    chance = random.Random(topic.name)
+    words = [
+        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randrange(2, 12)))
+        for _ in range(WORDS)
+    ]
+    text = " ".join(chance.choices(words, k=WORDS * 10)).encode()
+    sender = clients.producer(
+        bootstrap,
+        compression_type=topic.codec,
+        linger_ms=50,
+        batch_size=65536,
+        queue_buffering_max_messages=100_000,
+    )
+    for row in range(rows):
+        start = chance.randrange(len(text) - topic.value)
+        value = text[start : start + topic.value]
+        key = f"{row:0{KEY_SIZE}d}".encode()
+        while True:
+            try:
+                sender.produce(topic.name, value, key, row % PARTITIONS)
+                break
+            except BufferError:
+                sender.poll(0.1)
+    if sender.flush(clients.ANSWER_SECONDS):
+        raise RuntimeError("the broker did not take all records")
