@@ -71,13 +71,14 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     """A session as the options say, ended with the job; what goes wrong is one line.
 
     Raises:
-        JobError: there can be no session, the job was refused before it started, or it failed.
+        RefusedError: there can be no session, or the job was refused before it started.
+        JobError: it failed.
     """
     from kafkafs.spark.session import why_not
 
     reason = why_not()
     if reason is not None:
-        raise JobError(reason, EXIT_USAGE)
+        raise RefusedError(reason)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -94,28 +95,31 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     try:
         yield spark
     except OptionError as error:
-        raise JobError(str(error), EXIT_USAGE) from error
+        raise RefusedError(str(error)) from error
     except DataLossError as error:
-        raise JobError(str(error), EXIT_CANNOT_READ) from error
+        raise JobError(str(error)) from error
     except PySparkException as error:
         sentence, is_refusal = sentence_of(error)
-        status = EXIT_USAGE if is_refusal else EXIT_CANNOT_READ
-        raise JobError(sentence, status) from error
+        raise (RefusedError if is_refusal else JobError)(sentence) from error
     finally:
         if is_own:
             spark.stop()
 
 
 class JobError(click.ClickException):
-    """A job that was refused (exit status 2) or failed (3)."""
+    """A job that failed, or could not read."""
 
-    def __init__(self, sentence: str, status: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = status
+    exit_code = EXIT_CANNOT_READ
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - as click has it
         """One line on standard error."""
         click.echo(f"kafkafs: {printable(self.message)}", err=True)
+
+
+class RefusedError(JobError):
+    """A job that was refused before it started."""
+
+    exit_code = EXIT_USAGE
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:

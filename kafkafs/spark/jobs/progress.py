@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -79,7 +79,7 @@ class JobWatch:
             if teller is not None:
                 teller.join()
             for key, value in before.items():
-                context.setLocalProperty(key, value)
+                context.setLocalProperty(key, cast(str, value))  # None takes it away
 
     def _follow(
         self,
