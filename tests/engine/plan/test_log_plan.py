@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -347,3 +348,16 @@ def test_an_old_compressed_batch_is_inflated_to_its_end_where_its_offset_is_aske
     made = plan(folder, clean=True)
     assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "KafkaException")
     assert plan(folder).log_end == END
+
+
+def test_the_checksum_of_an_old_message_covers_its_magic(folder: Path) -> None:
+    third = (folder / THIRD).read_bytes()
+    whole = message(END, b"k", b"v" * 40, magic=1)
+    (folder / THIRD).write_bytes(third + whole)
+    assert plan(folder).log_end == END + 1
+    below = patched(whole, 16, b"\xff")
+    (folder / THIRD).write_bytes(third + below)
+    assert plan(folder).log_end == END
+    right = patched(below, 12, struct.pack(">I", zlib.crc32(below[16:])))
+    (folder / THIRD).write_bytes(third + right)
+    assert plan(folder).log_end == END + 1
