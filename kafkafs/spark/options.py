@@ -21,6 +21,7 @@ from kafkafs.spark.offset_limits import (
     check_batch,
     parse_limit,
 )
+from kafkafs.spark.option_values import count, delay, flag, one_of, pattern, size
 from kafkafs.spark.partition_choice import ALL, Choice, parse_choice
 
 SPLIT_BYTES = 64 * MiB
@@ -52,17 +53,6 @@ _REFUSED = {
     " deserialize the values.",
     "kafka.enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
     "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
-}
-_SIZE = re.compile(r"([0-9]+)\s*([kmgt]?)i?b?")
-_DELAY = re.compile(r"([0-9]+)\s*(us|ms|s|m|min|h|d)?")
-_DELAY_MS = {
-    "us": 0.001,
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
 }
 
 
@@ -134,7 +124,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
     else:
         end = parse_limit(given, "ending", LATEST)
         check_batch(start, end)
-    minimum, maximum = _count(given, "minOffsetsPerTrigger"), _count(given, "maxOffsetsPerTrigger")
+    minimum, maximum = count(given, "minOffsetsPerTrigger"), count(given, "maxOffsetsPerTrigger")
     if minimum is not None and maximum is not None and minimum > maximum:
         raise OptionError(
             f"The value of minOffsetPerTrigger({minimum}) is higher than the"
@@ -145,24 +135,24 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         choice=parse_choice(given),
         start=start,
         end=end,
-        start_or_latest=_one_of(
+        start_or_latest=one_of(
             given, "startingOffsetsByTimestampStrategy", ("error", "latest")
         ) == "latest",
-        fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
-        min_partitions=_count(given, "minPartitions"),
-        max_records_per_partition=_count(given, "maxRecordsPerPartition"),
-        include_headers=_flag(given, "includeHeaders"),
+        fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
+        min_partitions=count(given, "minPartitions"),
+        max_records_per_partition=count(given, "maxRecordsPerPartition"),
+        include_headers=flag(given, "includeHeaders"),
         committed=_is_committed(given),
-        split_bytes=_size(given, "splitBytes", SPLIT_BYTES),
-        on_corrupt=_one_of(given, "onCorrupt", ON_CORRUPT),
-        decode=_flag(given, "decode"),
-        view=_one_of(given, "view", VIEWS),
-        internal=_flag(given, "includeInternalTopics"),
+        split_bytes=size(given, "splitBytes", SPLIT_BYTES),
+        on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
+        decode=flag(given, "decode"),
+        view=one_of(given, "view", VIEWS),
+        internal=flag(given, "includeInternalTopics"),
         key=given["keyequals"].encode() if "keyequals" in given else None,
-        key_pattern=_pattern(given, "keyPattern"),
+        key_pattern=pattern(given, "keyPattern"),
         max_offsets=maximum,
         min_offsets=minimum,
-        max_delay_ms=_delay(given, "maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
+        max_delay_ms=delay(given, "maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
         ignored=ignored,
     )  # fmt: skip
 
@@ -211,64 +201,4 @@ def _refuse_an_end(given: Mapping[str, str]) -> None:
 
 def _is_committed(given: Mapping[str, str]) -> bool:
     name = "kafka.isolation.level" if "kafka.isolation.level" in given else "isolationLevel"
-    return _one_of(given, name, ("read_uncommitted", "read_committed")) == "read_committed"
-
-
-def _one_of(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
-    """One of some words; the first is the default."""
-    text = given.get(name.lower(), values[0]).strip().lower()
-    if text not in values:
-        raise OptionError(
-            f"'{name}' is one of {', '.join(values)}, and not {given[name.lower()]!r}"
-        )
-    return text
-
-
-def _flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    text = given.get(name.lower(), str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise OptionError(f"'{name}' is true or false, and not {given[name.lower()]!r}")
-    return text == "true"
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    digits = text.strip()
-    if not (digits.isascii() and digits.removeprefix("-").isdigit()):
-        raise OptionError(f"'{name}' is a number, and not {text!r}")
-    if int(digits) <= 0:
-        raise OptionError(f"{name} must be positive")
-    return int(digits)
-
-
-def _size(given: Mapping[str, str], name: str, default: int) -> int:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    match = _SIZE.fullmatch(text.strip().lower())
-    size = int(match[1]) << (" kmgt".index(match[2] or " ") * 10) if match else 0
-    if not size:
-        raise OptionError(f"'{name}' is a size such as 64m, and not {text!r}")
-    return size
-
-
-def _delay(given: Mapping[str, str], name: str, default: int) -> int:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    match = _DELAY.fullmatch(text.strip().lower())
-    if not match:
-        raise OptionError(f"'{name}' is a time such as 15m or 30s, and not {text!r}")
-    return int(int(match[1]) * _DELAY_MS[match[2] or "ms"])
-
-
-def _pattern(given: Mapping[str, str], name: str) -> str | None:
-    text = given.get(name.lower())
-    if text is not None:
-        try:
-            re.compile(text.encode())
-        except re.error as error:
-            raise OptionError(f"'{name}' is not a regular expression: {error}: {text}") from error
-    return text
+    return one_of(given, name, ("read_uncommitted", "read_committed")) == "read_committed"
