@@ -302,6 +302,10 @@ class Disk:
         for folder in missing:
             self.sync_folder(os.path.dirname(folder))
 
+    def make_new_folder(self, path: StrPath) -> None:
+        """Make a folder that is not there, in one that is. Raises FileExistsError, FileNotFoundError."""
+        os.mkdir(path)
+
     def sync_folder(self, path: StrPath) -> None:
         """Return when the names in a folder are on the device."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -323,6 +323,13 @@ class OverlayDisk(Disk):
         if name and not isinstance(entries.setdefault(name, OverlayFolder()), OverlayFolder):
             _fail(errno.EEXIST, path)
 
+    def make_new_folder(self, path: StrPath) -> None:
+        """Make a folder that is not there, in one that is."""
+        if self.exists(path):
+            _fail(errno.EEXIST, path)
+        self._folder(os.path.dirname(os.path.abspath(path)))
+        self.make_folder(path)
+
     def sync_folder(self, path: StrPath) -> None:
         """Nothing, but the folder must be there."""
         self._folder(path)

@@ -150,6 +150,10 @@ class FailingDisk(Disk):
         self._check("make folder", path)
         super().make_folder(path)
 
+    def make_new_folder(self, path: StrPath) -> None:
+        self._check("make folder", path)
+        super().make_new_folder(path)
+
     def sync_folder(self, path: StrPath) -> None:
         self._check("sync folder", path)
 

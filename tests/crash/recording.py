@@ -415,6 +415,10 @@ class RecordingDisk(Disk):
             self.recording.make(folder, FolderNode())
             self.sync_folder(os.path.dirname(folder))
 
+    def make_new_folder(self, path: StrPath) -> None:
+        super().make_new_folder(path)
+        self.recording.make(path, FolderNode())
+
     def sync_folder(self, path: StrPath) -> None:
         node = self.recording.node(path)
         if node is None:
