@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     IntegerType,
     LongType,
@@ -66,12 +67,14 @@ BATCHES: dict[str, DataType] = {
     "producerId": LongType(),
     "producerEpoch": IntegerType(),
     "baseSequence": IntegerType(),
-    "isTransactional": IntegerType(),
-    "isControl": IntegerType(),
+    "isTransactional": BooleanType(),
+    "isControl": BooleanType(),
+    "deleteHorizon": TimestampType(),
     "transaction": StringType(),
     "crc": LongType(),
     CORRUPT: StringType(),
 }
+"""A batch in view=batches. What it has none of is null."""
 
 SEGMENTS: dict[str, DataType] = {
     "topic": StringType(),
@@ -89,6 +92,8 @@ SEGMENTS: dict[str, DataType] = {
     "damagedBytes": LongType(),
     "damagedPlaces": LongType(),
 }
+"""A segment in view=segments, whole. `records` are those of batches that are no control batches, and so are the
+timestamps: the smallest base timestamp, the largest of all."""
 
 VIEWS = {"records": RECORDS, "batches": BATCHES, "segments": SEGMENTS}
 
