@@ -1,0 +1,201 @@
+"""Records as an export's files hold them, and back: what a restore reads.
+
+Parquet and ORC hold the connector's columns as they are, JSON and CSV have no bytes: there a key and a value
+are text where they are UTF-8 and base64 where not, and a column beside each says which. By that nothing is
+lost: a null key has no encoding, an empty one has. Timestamps are milliseconds there.
+
+In every format `topic` and `date` (of the timestamp, UTC; none without one) are folders.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafkafs.spark.columns import CONNECTOR, HEADERS
+from kafkafs.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FORMATS = ("parquet", "orc", "json", "csv")
+VALUES = ("text", "base64")
+FOLDERS = ("topic", "date")
+TEXT, BASE64 = VALUES
+_AS_THEY_ARE = ("parquet", "orc")
+_CSV_WRITES = {
+    "header": "true",
+    "escape": '"',
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+}
+WRITE_OPTIONS: dict[str, dict[str, str]] = {"csv": _CSV_WRITES}
+_READ_OPTIONS: dict[str, dict[str, str]] = {
+    "csv": {**_CSV_WRITES, "mode": "FAILFAST"},
+    "json": {"mode": "FAILFAST"},
+}
+_PLAIN_TEXT_OF_CSV = r"^[^\x00-\x1f\x7f]*$"
+"""Lines end where a line ends in what is written, whichever program reads it."""
+
+_TEXT_HEADERS = ArrayType(
+    StructType(
+        [
+            StructField("key", StringType()),
+            StructField("value", StringType()),
+            StructField("valueEncoding", StringType()),
+        ]
+    )
+)
+_BINARY: dict[str, DataType] = {
+    "partition": CONNECTOR["partition"],
+    "offset": CONNECTOR["offset"],
+    "timestamp": CONNECTOR["timestamp"],
+    "timestampType": CONNECTOR["timestampType"],
+    "key": CONNECTOR["key"],
+    "value": CONNECTOR["value"],
+    "headers": HEADERS,
+}
+_TEXTUAL: dict[str, DataType] = {
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": LongType(),
+    "time": StringType(),
+    "timestampType": IntegerType(),
+    "key": StringType(),
+    "keyEncoding": StringType(),
+    "value": StringType(),
+    "valueEncoding": StringType(),
+    "headers": _TEXT_HEADERS,
+}
+
+
+def file_schema(form: str) -> StructType:
+    """The columns of a format's files, without the folders."""
+    columns = dict(_BINARY if form in _AS_THEY_ARE else _TEXTUAL)
+    if form == "csv":
+        columns["headers"] = StringType()
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+def to_files(records: DataFrame, form: str, values: str = TEXT) -> DataFrame:
+    """Records (with headers) as files of a format hold them, with the folders' columns at the end.
+
+    Args:
+        records: the connector's columns and `headers`; the session's time zone is UTC.
+        form: one of FORMATS.
+        values: for JSON and CSV: "text" (UTF-8 where it is, else base64), or "base64" always.
+    """
+    columns = {name: F.col(name) for name in _BINARY}
+    if form not in _AS_THEY_ARE:
+        columns |= _textual(form, values)
+    chosen = [columns[name].alias(name) for name in file_schema(form).names]
+    has_time = F.unix_millis("timestamp") != -1
+    # As days since 1970: years beyond 9999 have days too.
+    date = F.when(has_time, F.date_format("timestamp", "yyyy-MM-dd"))
+    return records.select(*chosen, F.col("topic"), date.alias("date"))
+
+
+def _textual(form: str, values: str) -> dict[str, Column]:
+    columns = {
+        "timestamp": F.unix_millis("timestamp"),
+        "time": F.when(
+            F.unix_millis("timestamp") != -1,
+            F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"),
+        ),
+    }
+    for name in ("key", "value"):
+        encoding = _encoding(F.col(name), form, values)
+        columns[f"{name}Encoding"] = encoding
+        columns[name] = _encoded(F.col(name), encoding)
+    headers = F.transform(F.col("headers"), lambda header: _header(header, values))
+    columns["headers"] = F.to_json(headers) if form == "csv" else headers
+    return columns
+
+
+def _header(header: Column, values: str) -> Column:
+    value = header["value"]
+    encoding = _encoding(value, "json", values)
+    return F.struct(
+        header["key"].alias("key"),
+        _encoded(value, encoding).alias("value"),
+        encoding.alias("valueEncoding"),
+    )
+
+
+def _encoding(value: Column, form: str, values: str) -> Column:
+    """TEXT or BASE64; null for null."""
+    if values == BASE64:
+        return F.when(value.isNotNull(), F.lit(BASE64))
+    text = value.cast("string")
+    is_text = F.is_valid_utf8(text)
+    if form == "csv":
+        is_text &= text.rlike(_PLAIN_TEXT_OF_CSV)
+    return F.when(value.isNull(), F.lit(None)).when(is_text, F.lit(TEXT)).otherwise(F.lit(BASE64))
+
+
+def _encoded(value: Column, encoding: Column) -> Column:
+    return F.when(encoding == TEXT, value.cast("string")).otherwise(
+        F.translate(F.base64(value), "\r\n", "")  # it breaks lines
+    )
+
+
+def from_files(frame: DataFrame, form: str) -> DataFrame:
+    """What `to_files` was given, from what it gave: the connector's columns and `headers`."""
+    columns = {name: F.col(name) for name in (*CONNECTOR, "headers")}
+    if form not in _AS_THEY_ARE:
+        columns["timestamp"] = F.timestamp_millis("timestamp")
+        for name in ("key", "value"):
+            columns[name] = _decoded(F.col(name), F.col(f"{name}Encoding"))
+        headers = F.col("headers")
+        if form == "csv":
+            headers = F.from_json(headers, _TEXT_HEADERS, {"mode": "FAILFAST"})
+        columns["headers"] = F.transform(
+            headers,
+            lambda header: F.struct(
+                header["key"].alias("key"),
+                _decoded(header["value"], header["valueEncoding"]).alias("value"),
+            ),
+        )
+    return frame.select(*[columns[name].alias(name) for name in (*CONNECTOR, "headers")])
+
+
+def _decoded(value: Column, encoding: Column) -> Column:
+    text = F.coalesce(value, F.lit(""))
+    return (
+        F.when(encoding == TEXT, text.cast("binary"))
+        .when(encoding == BASE64, F.unbase64(text))
+        .when(
+            encoding.isNotNull(),
+            F.raise_error(F.concat(F.lit("no encoding of an export: "), encoding)).cast("binary"),
+        )
+    )
+
+
+def read_files(spark: SparkSession, path: str, form: str) -> DataFrame:
+    """The records in the folders `topic=…/date=…` of an export: the connector's columns and `headers`.
+
+    Args:
+        spark: a session.
+        path: the export, or a folder of the same layout.
+        form: one of FORMATS.
+
+    Raises:
+        OptionError: there is no such format.
+    """
+    if form not in FORMATS:
+        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+    schema = file_schema(form)
+    for folder in FOLDERS:
+        schema = schema.add(folder, StringType())
+    reader = spark.read.format(form).schema(schema).options(**_READ_OPTIONS.get(form, {}))
+    return from_files(reader.load(path), form)
