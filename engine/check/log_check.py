@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
-from engine.budgets import Budgets
+from engine.check import segment_look
 from engine.check.batch_order import BatchOrder
 from engine.check.breach import Breach
 from engine.check.damage_check import damage_breach
@@ -31,14 +30,13 @@ from engine.check.partition_under_check import (
 )
 from engine.check.producer_check import Producers
 from engine.check.producer_findings import producer_findings
-from engine.check.record_check import RecordFacts, check_records
+from engine.check.record_check import RecordFacts
+from engine.check.segment_look import ItemsOf, unreadable
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.scan import BatchRun, Damage
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
-
-Checked: TypeAlias = tuple[BatchRun | Damage, RecordFacts | None]
 
 DAY_MS = 86_400_000
 MOST_HOLES = 100_000
@@ -80,6 +78,7 @@ class LogCheck:
         now_ms: the time.
         segment_checks: what looks at each segment's indexes.
         partition_checks: what looks at the side files.
+        items_of: where a segment's batches come from; it is scanned by default.
     """
 
     def __init__(
@@ -92,6 +91,7 @@ class LogCheck:
         cleaned_to: Offset | None = None,
         segment_checks: Sequence[SegmentCheck] = (),
         partition_checks: Sequence[PartitionCheck] = (),
+        items_of: ItemsOf | None = None,
     ) -> None:
         view = under.view
         self.under = under
@@ -105,7 +105,7 @@ class LogCheck:
         self.order = BatchOrder(view.base_offsets[0] if view.base_offsets else 0)
         self.producers = Producers()
         self.evidence = Evidence(view.partition.topic, view.log_start_offset, policy, cleaned_to)
-        self._budgets: Budgets = view.log.budgets
+        self._items_of: ItemsOf = items_of or partial(segment_look.items_of, workers=workers)
         self._copies = CopyFinder(view)
         self._kept = 0
         self._next_offset: Offset = 0
@@ -140,8 +140,7 @@ class LogCheck:
         tables: list[Table] | None = []
         future = _Future(self.now_ms + DAY_MS)
         damaged = _Damaged(segment)
-        items = source.scan(0, source.tail_end, next_offset=segment.base_offset)
-        for item, facts in self.workers.map(self._check_item, items):
+        for item, facts in self._items_of(source):
             self._note_holes(holes.add(item))
             if isinstance(item, Damage):
                 yield from self._found(segment, damaged.add(item))
@@ -163,9 +162,6 @@ class LogCheck:
             segment.keep(tables)
         yield from self._found(segment, future.breaches())
 
-    def _check_item(self, item: BatchRun | Damage) -> RecordFacts | None:
-        return None if isinstance(item, Damage) else check_records(item, self._budgets)
-
     def _run(
         self, place: int, segment: SegmentUnderCheck, run: BatchRun, facts: RecordFacts
     ) -> Iterator[Breach]:
@@ -180,13 +176,7 @@ class LogCheck:
         self.evidence.marked_to = max(self.evidence.marked_to, facts.thinned_to)
         if facts.keyless is not None and self.evidence.keyless is None:
             self.evidence.keyless = facts.keyless
-        if segment.extents and segment.extents[-1][1] == run.position:
-            segment.extents[-1] = segment.extents[-1][0], run.end_position
-        else:
-            segment.extents.append((run.position, run.end_position))
-        segment.row_count += len(table)
-        segment.next_offset = max(segment.next_offset, run.next_offset)
-        segment.max_timestamp = max(segment.max_timestamp, int(table["max_timestamp"].max()))
+        segment.take(run)
         self.summary.batches += len(table)
         self.summary.records += facts.count
         self.summary.size += run.end_position - run.position
@@ -354,9 +344,3 @@ def breach_finding(segment: SegmentUnderCheck, breach: Breach) -> Finding:
         severity=breach.severity,
         facts=facts,
     )
-
-
-def unreadable(under: PartitionUnderCheck, name: str, error: Exception) -> Finding:
-    """A file that the system, or what it is, keeps us from reading."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return under.found("file-unreadable", name, f"it cannot be read: {reason}")

@@ -11,13 +11,14 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from engine.check.cleanup_policies import cleanup_policies
+from engine.check.cleanup_policies import PolicyOf, cleanup_policies
 from engine.check.finding import Finding, found
 from engine.check.finding_limit import FindingLimit
 from engine.check.folder_check import check_folder
 from engine.check.log_check import LogCheck, PartitionSummary
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules import Severity
+from engine.check.segment_look import EarlierLooks, Look, look_at_segment
 from engine.check.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
 from engine.check.workers import Workers
 from engine.clock import SYSTEM_CLOCK, Clock
@@ -28,6 +29,7 @@ from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.source_files import SourceRoot
+from engine.units import Offset
 
 _SECOND_LOOK_AFTER = 0.5
 
@@ -51,12 +53,14 @@ class CheckOptions:
         takes: which partitions to check, by what is known of them.
         clock: what time it is.
         second_look_after: seconds between the two looks at a live partition.
+        policy_of: the topics' cleanup.policy; by default what the source's own metadata says.
     """
 
     jobs: int = 1
     takes: Callable[[PartitionLog], bool] = lambda log: True
     clock: Clock = SYSTEM_CLOCK
     second_look_after: float = _SECOND_LOOK_AFTER
+    policy_of: PolicyOf | None = None
 
 
 class SourceCheck:
@@ -70,7 +74,7 @@ class SourceCheck:
     def __init__(self, source: LogSource, options: CheckOptions | None = None) -> None:
         self.source = source
         self.options = options or CheckOptions()
-        self._policies = cleanup_policies(source)
+        self._policies = self.options.policy_of or cleanup_policies(source)
         self._log_dirs = dict(zip(source.roots, source.log_dirs, strict=True))
 
     def size(self) -> int:
@@ -82,17 +86,18 @@ class SourceCheck:
 
         What cannot be read is a finding, and the rest is checked.
         """
-        yield from self._beside()
+        yield from self.beside()
         with Workers(self.options.jobs) as workers:
             for log in self._chosen():
-                yield from self._partition(log, workers)
+                yield from self.partition(log, workers)
 
     def _chosen(self) -> Iterator[PartitionLog]:
         return (log for log in self.source.partitions().values() if self.options.takes(log))
 
     # Beside the partitions
 
-    def _beside(self) -> Iterator[Finding]:
+    def beside(self) -> Iterator[Finding]:
+        """What is found in log dirs beside the partitions, and in the partitions' names."""
         for entry in self.source.others:
             yield from _other(entry)
         for log in self._chosen():
@@ -116,13 +121,26 @@ class SourceCheck:
 
     # Partitions
 
-    def _partition(self, log: PartitionLog, workers: Workers) -> Iterator[Event]:
+    def partition(
+        self,
+        log: PartitionLog,
+        workers: Workers,
+        looks: Iterator[tuple[Offset, Look]] | None = None,
+    ) -> Iterator[Event]:
+        """The check of one partition.
+
+        Args:
+            log: which one.
+            workers: who decodes.
+            looks: what `look_at_segment` saw of its segments before, see `EarlierLooks`.
+        """
+        earlier = None if looks is None else EarlierLooks(looks, workers, SEGMENT_CHECKS)
         try:
             is_live = log.is_live()
             if not is_live:
-                yield from self._look(log, workers, is_live=False)
+                yield from self._look(log, workers, earlier, is_live=False)
                 return
-            findings, summary = yield from self._collected(log, workers)
+            findings, summary = yield from self._collected(log, workers, earlier)
             if any(finding.severity is not Severity.NOTE for finding in findings):
                 time.sleep(self.options.second_look_after)
                 again, summary = yield from self._collected(log, workers)
@@ -138,11 +156,11 @@ class SourceCheck:
             yield _unreadable(log, f"it cannot be read: {error}")
 
     def _collected(
-        self, log: PartitionLog, workers: Workers
+        self, log: PartitionLog, workers: Workers, earlier: EarlierLooks | None = None
     ) -> Generator[Event, None, tuple[list[Finding], PartitionSummary]]:
         """All findings of one look and its summary, as the generator's value; progress meanwhile."""
         findings: list[Finding] = []
-        for event in self._look(log, workers, is_live=True):
+        for event in self._look(log, workers, earlier, is_live=True):
             if isinstance(event, Finding):
                 findings.append(event)
             elif isinstance(event, PartitionSummary):
@@ -151,9 +169,11 @@ class SourceCheck:
                 yield event
         return findings, summary
 
-    def _look(self, log: PartitionLog, workers: Workers, *, is_live: bool) -> Iterator[Event]:
+    def _look(
+        self, log: PartitionLog, workers: Workers, earlier: EarlierLooks | None, *, is_live: bool
+    ) -> Iterator[Event]:
         view = log.view(max_age=0)
-        check = self._check_of(log, view, workers, is_live)
+        check = self._check_of(log, view, workers, earlier, is_live)
         limit = FindingLimit()
         for item in check.findings():
             if isinstance(item, int):
@@ -167,20 +187,40 @@ class SourceCheck:
         yield check.summary
 
     def _check_of(
-        self, log: PartitionLog, view: LogView, workers: Workers, is_live: bool
+        self,
+        log: PartitionLog,
+        view: LogView,
+        workers: Workers,
+        earlier: EarlierLooks | None,
+        is_live: bool,
     ) -> LogCheck:
         # What stands beside a log is about all of it: nothing to hold one segment to.
         beside = PARTITION_CHECKS if log.only is None else ()
-        under = PartitionUnderCheck(view, self._log_dirs[log.root], is_live=is_live)
+        under = self._under(log, view, is_live)
         return LogCheck(
             under,
             workers,
             now_ms=self.options.clock.now_ms(),
             policy=self._policies(log.topic_partition.topic),
             cleaned_to=log.checkpoints.cleaner_offset(log.topic_partition),
-            segment_checks=SEGMENT_CHECKS,
+            segment_checks=SEGMENT_CHECKS if earlier is None else (earlier.check_segment,),
             partition_checks=(check_folder, *beside),
+            items_of=None if earlier is None else earlier.items,
         )
+
+    def _under(self, log: PartitionLog, view: LogView, is_live: bool) -> PartitionUnderCheck:
+        return PartitionUnderCheck(view, self._log_dirs[log.root], is_live=is_live)
+
+    def segment(self, log: PartitionLog, base_offset: Offset) -> Iterator[Look]:
+        """What is seen in one segment on its own, for a check of its partition later.
+
+        Nothing where it is not there any more. Raises OSError, SourceRefusedError when it cannot be read.
+        """
+        view = log.view()
+        if base_offset in view.segments:
+            place = view.base_offsets.index(base_offset)
+            under = self._under(log, view, log.is_live())
+            yield from look_at_segment(under, place, SEGMENT_CHECKS)
 
 
 def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:

@@ -17,7 +17,7 @@ from engine.check.finding import Finding, found
 from engine.check.rules import Severity
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
-from engine.log.scan import Damage
+from engine.log.scan import BatchRun, Damage
 from engine.record.batch_table import BATCH_DTYPE
 from engine.source_files import SourceRoot
 from engine.units import Offset, Position, TopicPartition
@@ -71,6 +71,16 @@ class SegmentUnderCheck:
 
     def __repr__(self) -> str:
         return f"SegmentUnderCheck({self.path!r})"
+
+    def take(self, run: BatchRun) -> None:
+        """Count in the next good batches."""
+        if self.extents and self.extents[-1][1] == run.position:
+            self.extents[-1] = self.extents[-1][0], run.end_position
+        else:
+            self.extents.append((run.position, run.end_position))
+        self.row_count += len(run.table)
+        self.next_offset = max(self.next_offset, run.next_offset)
+        self.max_timestamp = max(self.max_timestamp, int(run.table["max_timestamp"].max()))
 
     @property
     def is_active(self) -> bool:

@@ -1,0 +1,197 @@
+"""What is looked at in one segment on its own: all its batches and records, then its indexes.
+
+It needs nothing of the other segments, so those of a partition can be looked at in any order, in other processes
+or on other machines, and what was seen is put together afterwards (`EarlierLooks`). A log that has changed
+meanwhile is looked at again where it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from engine.check.finding import Finding
+from engine.check.partition_under_check import (
+    ROWS_KEPT,
+    PartitionUnderCheck,
+    SegmentCheck,
+    SegmentUnderCheck,
+    Table,
+)
+from engine.check.record_check import RecordFacts, check_records
+from engine.check.workers import Workers
+from engine.errors import KafkaStorageError
+from engine.log.log_segment import LogSegment
+from engine.log.scan import BatchRun, Damage
+from engine.units import Offset, Position
+
+
+class Checked(NamedTuple):
+    """What a scan came to next, and what the records say if they are batches."""
+
+    item: BatchRun | Damage
+    facts: RecordFacts | None
+
+
+class SegmentStart(NamedTuple):
+    """A segment as it was when it was looked at: where its batches and its file ended."""
+
+    end: Position
+    tail_end: Position
+
+
+class SegmentEnd(NamedTuple):
+    """What the checks of its indexes found."""
+
+    findings: list[Finding]
+
+
+Look: TypeAlias = SegmentStart | Checked | SegmentEnd
+ItemsOf: TypeAlias = Callable[[LogSegment], Iterable[tuple[BatchRun | Damage, RecordFacts | None]]]
+
+
+def items_of(
+    segment: LogSegment,
+    workers: Workers,
+    *,
+    start: Position = 0,
+    next_offset: Offset | None = None,
+) -> Iterator[tuple[BatchRun | Damage, RecordFacts | None]]:
+    """A scan of a segment from a batch on, with the records checked.
+
+    Raises OSError, SourceRefusedError when it cannot be read.
+    """
+    items = segment.scan(
+        start,
+        segment.tail_end,
+        next_offset=segment.base_offset if next_offset is None else next_offset,
+    )
+
+    def check(item: BatchRun | Damage) -> RecordFacts | None:
+        return None if isinstance(item, Damage) else check_records(item, segment.budgets)
+
+    return workers.map(check, items)
+
+
+def look_at_segment(
+    partition: PartitionUnderCheck, place: int, checks: Sequence[SegmentCheck]
+) -> Iterator[Look]:
+    """All that is seen in a segment on its own, without the bytes.
+
+    Args:
+        partition: whose it is.
+        place: of the segment in the log.
+        checks: what looks at its indexes.
+
+    Raises OSError, SourceRefusedError when the records file cannot be read.
+    """
+    view = partition.view
+    bases = view.base_offsets
+    segment = view.segment_at(place)
+    following = bases[place + 1] if place + 1 < len(bases) else None
+    under = SegmentUnderCheck(partition, segment, following)
+    under.end = segment.end
+    yield SegmentStart(segment.end, segment.tail_end)
+    tables: list[Table] = []
+    with Workers(1) as workers:
+        for item, facts in items_of(segment, workers):
+            if isinstance(item, Damage):
+                if item.skipped:
+                    under.damages.append(item)
+            else:
+                under.take(item)
+                if under.row_count <= ROWS_KEPT:
+                    tables.append(item.table)
+                item = item._replace(buffer=b"")
+            yield Checked(item, facts)
+    if under.row_count <= ROWS_KEPT:
+        under.keep(tables)
+    yield SegmentEnd([finding for check in checks for finding in _findings(check, under)])
+
+
+def _findings(check: SegmentCheck, segment: SegmentUnderCheck) -> list[Finding]:
+    try:
+        return list(check(segment))
+    except (OSError, KafkaStorageError) as error:
+        return [unreadable(segment.partition, segment.name, error)]
+
+
+def unreadable(under: PartitionUnderCheck, name: str, error: Exception) -> Finding:
+    """A file that the system, or what it is, keeps us from reading."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return under.found("file-unreadable", name, f"it cannot be read: {reason}")
+
+
+class EarlierLooks:
+    """What `look_at_segment` saw of a partition's segments, for the check of the whole.
+
+    Args:
+        looks: by base offset of the segments, ascending; those of a segment in their order.
+        workers: who looks at what has changed since.
+        checks: what looks at indexes there.
+    """
+
+    def __init__(
+        self,
+        looks: Iterator[tuple[Offset, Look]],
+        workers: Workers,
+        checks: Sequence[SegmentCheck],
+    ) -> None:
+        self._looks = looks
+        self._workers = workers
+        self._checks = checks
+        self._next: tuple[Offset, Look] | None = None
+        self._findings: dict[Offset, list[Finding]] = {}
+
+    def items(self, segment: LogSegment) -> Iterator[tuple[BatchRun | Damage, RecordFacts | None]]:
+        """What was seen in a segment, as far as it is still so, and what came behind that.
+
+        Raises OSError, SourceRefusedError when the records file cannot be read.
+        """
+        base = segment.base_offset
+        seen = self._of(base)
+        state = next(seen, None)
+        if not isinstance(state, SegmentStart) or not _goes_on(state, segment):
+            for _ in seen:
+                continue
+            yield from items_of(segment, self._workers)
+            return
+        position, next_offset = 0, base
+        for look in seen:
+            if isinstance(look, Checked):
+                yield look
+                if isinstance(look.item, BatchRun):
+                    position, next_offset = look.item.end_position, look.item.next_offset
+            elif isinstance(look, SegmentEnd) and state == (segment.end, segment.tail_end):
+                self._findings[base] = look.findings
+        if base not in self._findings and position < segment.tail_end:
+            yield from items_of(segment, self._workers, start=position, next_offset=next_offset)
+
+    def check_segment(self, segment: SegmentUnderCheck) -> Iterator[Finding]:
+        """What its indexes' checks found, or find where it has changed."""
+        known = self._findings.get(segment.base_offset)
+        if known is not None:
+            yield from known
+            return
+        for check in self._checks:
+            yield from check(segment)
+
+    def _of(self, base: Offset) -> Iterator[Look]:
+        """The looks at a segment; those at segments below it, which are gone, are passed."""
+        while True:
+            found = self._next or next(self._looks, None)
+            self._next = None
+            if found is None:
+                return
+            if found[0] > base:
+                self._next = found
+                return
+            if found[0] == base:
+                yield found[1]
+
+
+def _goes_on(state: SegmentStart, segment: LogSegment) -> bool:
+    """Whether a segment still is what it was, or more was appended behind its last good batch."""
+    if state == (segment.end, segment.tail_end):
+        return True
+    return state.end == state.tail_end and segment.end >= state.end
