@@ -10,11 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkafs.spark.columns import check_schema, schema_of
+from kafkafs.spark.errors import OptionError
 from kafkafs.spark.offset_ranges import resolve_batch
 from kafkafs.spark.options import ReadOptions, parse_options
 from kafkafs.spark.partition_choice import choose
@@ -33,13 +39,25 @@ class KafkaLogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns without a schema of the user's."""
-        return schema_of(parse_options(self.options))
+        # Batch or stream is not said here, and each takes what the other refuses: whichever fits.
+        has_an_end = any(name.lower().startswith("ending") for name in self.options)
+        return schema_of(parse_options(self.options, streaming=not has_an_end))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads a batch query."""
         options = parse_options(self.options)
         check_schema(schema, options)
         return KafkaLogReader(schema, options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Reads a streaming query."""
+        from kafkafs.spark.streaming.stream_reader import KafkaLogStreamReader
+
+        options = parse_options(self.options, streaming=True)
+        if options.view != "records":
+            raise OptionError(f"view={options.view!r} is for batch queries: a stream is of records")
+        check_schema(schema, options)
+        return KafkaLogStreamReader(schema, options)
 
 
 @dataclass

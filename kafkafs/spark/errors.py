@@ -39,6 +39,12 @@ def partitions_deleted(partitions: Iterable[TopicPartition]) -> DataLossError:
     return DataLossError(_DATA_LOSS.format("PARTITIONS_DELETED", reason))
 
 
+def initial_offset_not_found(partitions: Iterable[TopicPartition]) -> DataLossError:
+    """INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS: they were new, and are gone before anything was read."""
+    reason = f"Cannot find initial offsets for partitions {listed(partitions)}. They may have been deleted."
+    return DataLossError(_DATA_LOSS.format("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", reason))
+
+
 def added_partition_does_not_start_from_zero(
     partition: TopicPartition, start: Offset
 ) -> DataLossError:

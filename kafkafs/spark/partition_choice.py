@@ -103,7 +103,11 @@ def _parse_pattern(text: str) -> SubscribePattern:
 
 
 def choose(
-    logs: Mapping[str, PartitionLog], choice: Choice, *, internal: bool = False
+    logs: Mapping[str, PartitionLog],
+    choice: Choice,
+    *,
+    internal: bool = False,
+    must_exist: bool = True,
 ) -> dict[TopicPartition, PartitionLog]:
     """The partitions that are there and chosen, in their order.
 
@@ -111,9 +115,10 @@ def choose(
         logs: of a source.
         choice: what to take.
         internal: whether a pattern may match Kafka's own topics; named ones are always taken.
+        must_exist: whether a topic that is named has to be there.
 
     Raises:
-        OptionError: a topic that was named is not there.
+        OptionError: it has, and is not.
     """
     there = {
         log.topic_partition: log for name, log in logs.items() if name == str(log.topic_partition)
@@ -121,10 +126,10 @@ def choose(
     topics = {partition.topic for partition in there}
     match choice:
         case Subscribe(names):
-            _check_known(names, topics)
+            _check_known(names if must_exist else (), topics)
             taken = {each for each in there if each.topic in names}
         case Assign(partitions):
-            _check_known([each.topic for each in partitions], topics)
+            _check_known([each.topic for each in partitions if must_exist], topics)
             taken = {each for each in partitions if each in there}
         case SubscribePattern(pattern):
             found = re.compile(pattern)

@@ -1,0 +1,116 @@
+"""The partitions that a query follows, looked at again at each trigger.
+
+The source stays open between triggers: a look at a log that did not change costs two system calls, one that grew
+the new bytes. A partition can be away for a moment while a broker renames folders, and a file server can show
+an older state: what looks lost is looked at again before it counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import sleep
+
+from engine.log.log_directory import LogSource
+from engine.log.log_view import LogView
+from engine.log.partition_log import MAX_AGE
+from engine.units import TopicPartition
+from kafkafs.spark.offset_ranges import log_end
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.partition_choice import choose
+from kafkafs.spark.source_paths import open_paths
+from kafkafs.spark.streaming.stream_offsets import StreamOffsets
+
+ATTEMPTS = 4
+PAUSE = 0.4
+"""Seconds between them."""
+
+
+class FollowedLogs:
+    """The logs of one query; used by one thread.
+
+    Args:
+        options: of the query.
+        wait: what passes the time between attempts.
+    """
+
+    def __init__(self, options: ReadOptions, wait: Callable[[float], None] = sleep) -> None:
+        self._options = options
+        self._wait = wait
+        self._source: LogSource | None = None
+        self._identities: list[tuple[int, int]] = []
+
+    def close(self) -> None:
+        """Drop what is open; the next look opens it again."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+    def first_look(self) -> dict[TopicPartition, LogView]:
+        """What there is now.
+
+        Raises:
+            OptionError: a topic that was named is not there.
+            SourceError: a path is not there, or is nothing of Kafka's.
+        """
+        return self._look(MAX_AGE, must_exist=True)
+
+    def look(self, expected: StreamOffsets) -> dict[TopicPartition, LogView]:
+        """What there is now, after some patience if that is not all that is expected.
+
+        Args:
+            expected: offsets that the logs are known to have reached.
+
+        Raises:
+            SourceError: as for `first_look`.
+        """
+        found = self._look(MAX_AGE)
+        for _ in range(ATTEMPTS - 1):
+            if self._is_all_there(found, expected):
+                break
+            self._wait(PAUSE)
+            found = self._look(0)
+        return found
+
+    def _is_all_there(self, found: dict[TopicPartition, LogView], expected: StreamOffsets) -> bool:
+        return all(
+            partition in found
+            and log_end(found[partition], committed=self._options.committed) >= offset
+            for partition, offset in expected.items()
+        )
+
+    def _look(self, max_age: float, *, must_exist: bool = False) -> dict[TopicPartition, LogView]:
+        options = self._options
+        logs = choose(
+            self._opened().partitions(max_age),
+            options.choice,
+            internal=options.internal,
+            must_exist=must_exist,
+        )
+        found = {}
+        for partition, log in logs.items():
+            try:
+                found[partition] = log.view(max_age)
+            except FileNotFoundError:  # its folder was renamed or removed since it was listed
+                continue
+        return found
+
+    def _opened(self) -> LogSource:
+        """The source; opened again when another folder has taken its path's place, as snapshots do."""
+        if self._source is not None and self._identities_now() != self._identities:
+            self.close()
+        if self._source is None:
+            self._source = open_paths(self._options.paths)
+            self._identities = self._identities_now()
+        return self._source
+
+    def _identities_now(self) -> list[tuple[int, int]]:
+        assert self._source is not None
+        found = []
+        for root in self._source.roots:
+            try:
+                status = os.stat(root.path)
+            except OSError:
+                continue
+            found.append((status.st_dev, status.st_ino))
+        return found

@@ -1,0 +1,91 @@
+"""What a micro-batch reads of each partition, and what was lost on the way there.
+
+A loss stops the query, before the micro-batch gets into the checkpoint, or is a warning: `failOnDataLoss`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from engine.log.log_view import LogView
+from engine.units import Offset, TopicPartition
+from kafkafs.spark.errors import (
+    DataLossError,
+    added_partition_does_not_start_from_zero,
+    initial_offset_not_found,
+    partition_offset_changed,
+    partitions_deleted,
+)
+from kafkafs.spark.offset_ranges import OffsetRange, within_log
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.streaming.stream_offsets import StreamOffsets
+
+log = logging.getLogger(__name__)
+
+Views = Mapping[TopicPartition, LogView]
+
+
+def with_added(
+    start: StreamOffsets, end: StreamOffsets, views: Views
+) -> dict[TopicPartition, Offset]:
+    """Where to read each partition of `end` from: new ones from their log start.
+
+    A new one that is gone again is left out.
+    """
+    return {
+        partition: start[partition] if partition in start else views[partition].log_start_offset
+        for partition in end
+        if partition in start or partition in views
+    }
+
+
+def check_losses(
+    start: StreamOffsets, end: StreamOffsets, views: Views, options: ReadOptions
+) -> None:
+    """Compare the end of a micro-batch with where the query is.
+
+    Raises:
+        DataLossError: partitions are gone, end below what was read, or are new and have lost their
+            beginning; and failOnDataLoss is true.
+    """
+    for loss in _losses(start, end, views):
+        if options.fail_on_data_loss:
+            raise loss
+        log.warning("%s", loss)
+
+
+def _losses(start: StreamOffsets, end: StreamOffsets, views: Views) -> Iterator[DataLossError]:
+    starts = with_added(start, end, views)
+    if vanished := end.keys() - starts.keys():
+        yield initial_offset_not_found(vanished)
+    for partition in sorted(starts.keys() - start.keys()):
+        if starts[partition] != 0:
+            yield added_partition_does_not_start_from_zero(partition, starts[partition])
+    if deleted := start.keys() - end.keys():
+        yield partitions_deleted(deleted)
+    for partition in sorted(starts):
+        if end[partition] < starts[partition]:
+            yield partition_offset_changed(partition, starts[partition], end[partition])
+
+
+def stream_ranges(
+    start: StreamOffsets, end: StreamOffsets, views: Views, options: ReadOptions
+) -> list[OffsetRange]:
+    """The ranges of a micro-batch that hold something, in the partitions' order.
+
+    Raises:
+        DataLossError: offsets of theirs are not in the logs any more, and failOnDataLoss is true.
+    """
+    starts = with_added(start, end, views)
+    if gone := {each for each in starts if starts[each] < end[each]} - views.keys():
+        loss = partitions_deleted(gone)
+        if options.fail_on_data_loss:
+            raise loss
+        log.warning("%s", loss)
+    ranges = (
+        within_log(views[each], OffsetRange(each, starts[each], end[each]), options)
+        for each in sorted(starts.keys() & views.keys())
+        if starts[each] < end[each]
+    )
+    return [each for each in ranges if each.size > 0]

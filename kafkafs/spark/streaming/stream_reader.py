@@ -1,0 +1,182 @@
+"""`spark.readStream.format("kafkalog")`: what Spark asks of a streaming source, trigger by trigger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from engine.log.log_view import LogView
+from engine.units import Offset, TopicPartition
+from kafkafs.spark.offset_limits import EARLIEST, Extreme
+from kafkafs.spark.offset_ranges import log_end, resolve_limit
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.split_reader import SplitReader
+from kafkafs.spark.splits import Split, plan, split_ranges
+from kafkafs.spark.streaming.followed_logs import FollowedLogs
+from kafkafs.spark.streaming.stream_offsets import StreamOffsets, from_json, to_json
+from kafkafs.spark.streaming.stream_ranges import (
+    Views,
+    check_losses,
+    stream_ranges,
+    with_added,
+)
+from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
+
+
+@dataclass
+class StreamSplit(InputPartition):
+    """A split as Spark hands it to a task."""
+
+    split: Split
+
+
+class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows logs in the driver and reads what is new in tasks.
+
+    Nothing is kept outside of Spark's checkpoint. That holds the end of each micro-batch, but not the start of the
+    first one, which is asked for again when that is repeated after a crash. Where the start was the log end,
+    the first micro-batch is therefore empty: its end says where the query began.
+
+    Args:
+        schema: the columns that are wanted.
+        options: checked, for a stream.
+    """
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._logs = FollowedLogs(options)
+        self._delay = TriggerDelay(options.min_offsets, options.max_delay_ms)
+        self._initial: dict[TopicPartition, Offset] | None = None
+        self._must_pin = False
+        self._latest: dict[TopicPartition, Offset] | None = None
+        self._is_available_now = False
+        self._target: dict[TopicPartition, Offset] | None = None
+
+    # What Spark asks in the driver
+
+    def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802
+        """Where a query without a checkpoint begins.
+
+        Raises:
+            OptionError, SourceError: see `resolve_limit` and `FollowedLogs.first_look`.
+        """
+        views = self._logs.first_look()
+        self._initial = resolve_limit(views, self._options.start, self._options, is_start=True)
+        self._must_pin = self._may_move(views, self._initial)
+        return to_json(self._initial)
+
+    def _may_move(self, views: Views, offsets: StreamOffsets) -> bool:
+        """Whether the same options can give a later start a moment later."""
+        if self._options.start == Extreme(EARLIEST):
+            return False
+        return any(offsets[each] >= self._end_of(views[each]) for each in views)
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, dict[str, int]]:
+        """Where the next micro-batch ends; `start` when there is to be none.
+
+        Raises:
+            DataLossError: see `check_losses`.
+            OptionError: `start` is of a checkpoint of another source.
+            SourceError: a path is not there any more.
+        """
+        known = from_json(start)
+        if self._must_pin and known == self._initial:
+            self._must_pin = False
+            self._latest = known
+            return to_json(known)
+        views = self._logs.look(known)
+        ends = self._ends(known, views)
+        self._latest = ends
+        if isinstance(limit, ReadAllAvailable):
+            return to_json(ends)
+        starts = with_added(known, ends, views)
+        if not self._is_available_now and self._delay.must_wait(starts, ends):
+            return to_json(known)
+        if self._options.max_offsets is not None:
+            ends = at_most(self._options.max_offsets, starts, ends)
+        return to_json(ends)
+
+    def _ends(self, known: StreamOffsets, views: Views) -> dict[TopicPartition, Offset]:
+        """The log ends, or those that Trigger.AvailableNow found at first."""
+        if self._target is not None:
+            return self._target
+        ends = {partition: self._end_of(view) for partition, view in views.items()}
+        check_losses(known, ends, views, self._options)
+        if self._is_available_now:
+            self._target = ends
+        return ends
+
+    def _end_of(self, view: LogView) -> Offset:
+        return log_end(view, committed=self._options.committed)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What `latestOffset` is asked with where the trigger does not say everything."""
+        if self._options.max_offsets is not None:
+            return ReadMaxRows(self._options.max_offsets)
+        if self._options.min_offsets is not None:
+            return ReadMinRows(self._options.min_offsets)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """From now on only what is there at the next look."""
+        self._is_available_now = True
+
+    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802
+        """Where the logs ended at the last look, for the query's progress."""
+        return to_json(self._latest) if self._latest else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """A task for each split, the largest first.
+
+        Raises:
+            DataLossError: what was to be read is not there any more.
+            OptionError, SourceError: as for `latestOffset`.
+        """
+        known, ends = from_json(start), from_json(end)
+        is_repeated = self._latest is None
+        views = self._logs.look(ends)
+        is_first = known == self._initial
+        if is_repeated and is_first:
+            # The start was asked for again: what was added or deleted since then is not this batch's.
+            known = {each: min(known[each], ends[each]) for each in known if each in ends}
+        if is_repeated:
+            check_losses(known, ends, views, self._options)
+        ranges = split_ranges(stream_ranges(known, ends, views, self._options), self._options)
+        splits = [
+            split
+            for wanted in ranges
+            for split in plan(views[wanted.partition], wanted, self._options.split_bytes)
+        ]
+        splits.sort(key=lambda split: -split.size)
+        return [StreamSplit(split) for split in splits]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: the checkpoint is Spark's."""
+
+    def stop(self) -> None:
+        """Close the logs."""
+        self._logs.close()
+
+    # What Spark asks in tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        assert isinstance(partition, StreamSplit)
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        return SplitReader(schema, self._options).read(partition.split)
