@@ -32,11 +32,13 @@ Views = Mapping[TopicPartition, LogView]
 
 
 class OffsetRange(NamedTuple):
-    """Offsets [start, stop) of a partition."""
+    """Offsets [start, stop) of a partition; of a larger range's parts, whether it is the first and the last."""
 
     partition: TopicPartition
     start: Offset
     stop: Offset
+    is_first: bool = True
+    is_last: bool = True
 
     @property
     def size(self) -> int:
@@ -83,7 +85,7 @@ def within_log(view: LogView, wanted: OffsetRange, options: ReadOptions) -> Offs
     Raises:
         DataLossError: that is not all of it, and failOnDataLoss is true.
     """
-    partition, start, stop = wanted
+    partition, start, stop = wanted[:3]
     first, end = view.log_start_offset, log_end(view, committed=options.committed)
     if first <= start and stop <= max(end, start):
         return wanted

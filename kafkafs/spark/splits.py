@@ -34,6 +34,9 @@ class Split:
         next_offset: the smallest offset that belongs at `position`.
         start, stop: the offsets that are wanted.
         part_start, part_stop: the offsets that lie in these bytes.
+        file_size: where batches and damage ended in the file.
+        is_first, is_last: of the splits of a range; what lies across a border inside it belongs to one side.
+        at_log_end: whether the log's end is what ends the offsets that are wanted.
     """
 
     source: str
@@ -47,6 +50,10 @@ class Split:
     stop: Offset
     part_start: Offset
     part_stop: Offset
+    file_size: int
+    is_first: bool = True
+    is_last: bool = True
+    at_log_end: bool = False
 
     @property
     def size(self) -> int:
@@ -81,6 +88,10 @@ def plan(view: LogView, wanted: OffsetRange, split_bytes: int) -> Iterator[Split
             stop=wanted.stop,
             part_start=segment.base_offset,
             part_stop=following[0] if following else MAX_INT64,
+            file_size=segment.tail_end,
+            is_first=wanted.is_first,
+            is_last=wanted.is_last,
+            at_log_end=wanted.stop >= view.log_end_offset,
         )
         yield from _pieces(segment, whole, split_bytes)
 
@@ -131,6 +142,12 @@ def _divided(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
         left -= size
         stop = min(start + size, whole.stop)
         if stop > start:
-            found.append(OffsetRange(whole.partition, start, stop))
+            found.append(
+                OffsetRange(
+                    *(whole.partition, start, stop),
+                    is_first=whole.is_first and start == whole.start,
+                    is_last=whole.is_last and stop == whole.stop,
+                )
+            )
         start = stop
     return found

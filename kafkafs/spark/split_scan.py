@@ -1,0 +1,135 @@
+"""What a task goes over: the batches and the damage in one split, wherever its offsets lie by now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from engine.errors import CorruptRecordError, SourceError
+from engine.log.log_directory import open_source
+from engine.log.log_segment import LogSegment
+from engine.log.log_view import LogView
+from engine.log.scan import BatchRun, Damage
+from engine.units import MAX_INT64, Offset, Position
+from kafkafs.decode.error_line import QUIET_KINDS
+from kafkafs.spark.errors import could_not_read
+from kafkafs.spark.splits import Split
+
+
+class Scanned(NamedTuple):
+    """A run of batches, or damage.
+
+    Attributes:
+        view: the log that it is in.
+        segment: where.
+        split: what is wanted of it.
+        item: the batches may hold offsets outside of what is wanted.
+    """
+
+    view: LogView
+    segment: LogSegment
+    split: Split
+    item: BatchRun | Damage
+
+
+def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
+    """Everything in a split, in log order.
+
+    Raises:
+        DataLossError: the segment is gone, and that is to fail.
+    """
+    try:
+        source = open_source(split.source)
+        try:
+            yield from _scan(next(iter(source.partitions().values())).view(0), split)
+        finally:
+            source.close()
+    except (FileNotFoundError, SourceError) as error:
+        if fail_on_data_loss:
+            raise could_not_read(
+                split.partition, *split.wanted, f"segment {split.segment} is gone: {error}"
+            ) from error
+
+
+def _scan(view: LogView, split: Split) -> Iterator[Scanned]:
+    segment = view.segments.get(split.segment)
+    if segment is not None and _is_as_planned(view, segment, split):
+        for item in _items(segment, split):
+            yield Scanned(view, segment, split, item)
+        return
+    # Other bytes by now, perhaps in another file: they lie elsewhere, their offsets do not.
+    start, stop = split.wanted
+    moved = replace(
+        split,
+        start=start,
+        stop=stop,
+        is_first=split.is_first and start == split.start,
+        is_last=split.is_last and stop == split.stop,
+    )
+    for segment, item in view.runs(start, stop):
+        yield Scanned(view, segment, moved, item)
+
+
+def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
+    """The batches and damage of a split's bytes; which offsets damage can have taken, what follows it tells."""
+    end, expected = split.end_position, split.next_offset
+    for item in segment.scan(split.position, end, next_offset=expected):
+        if isinstance(item, Damage) and end < segment.tail_end:
+            yield from _before(segment, item.position, expected, end)
+            return
+        if isinstance(item, BatchRun):
+            expected = item.next_offset
+        yield item
+
+
+def _before(
+    segment: LogSegment, position: Position, expected: Offset, end: Position
+) -> Iterator[BatchRun | Damage]:
+    """What starts between two positions, seen with what lies behind."""
+    for item in segment.scan(position, segment.tail_end, next_offset=expected):
+        if item.position >= end:
+            return
+        if isinstance(item, BatchRun) and item.end_position > end:
+            item = item._replace(table=item.table[item.table["position"] < end])
+        yield item
+
+
+def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
+    """Whether the split's positions are still what they were: a file system uses numbers of files again."""
+    if segment.identity != split.identity:
+        return False
+    has_grown = segment is view.active_segment and segment.tail_end >= split.end_position
+    return has_grown or segment.tail_end == split.file_size
+
+
+def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
+    """Whether damage is this split's to report: it can have cost wanted offsets, and not only another's.
+
+    A batch that is cut off where the log ends was never in it for Kafka: that only counts where each place is
+    to be a row.
+    """
+    if damage.kind in QUIET_KINDS or not damage.skipped:
+        return False
+    is_tail = damage.kind == "torn_tail" and split.part_stop == MAX_INT64
+    if is_tail and on_corrupt != "row":
+        return False
+    start, stop = split.wanted
+    first, last = damage.first_offset, damage.last_offset
+    if first is not None and first < split.part_stop:  # else the damaged header lies
+        if first < split.start and not split.is_first:
+            return False
+        if first >= stop and not split.at_log_end:
+            return False
+    return last is None or last >= start
+
+
+def corruption(facts: dict[str, Any]) -> CorruptRecordError:
+    """What a task fails with at a damaged place, when it is to fail there."""
+    return CorruptRecordError(
+        f"{facts['reason']} (option onCorrupt=skip or row reads what is good)",
+        path=facts["file"],
+        position=facts["position"],
+        expected=facts.get("expected"),
+        found=facts.get("found"),
+    )
