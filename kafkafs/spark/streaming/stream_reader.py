@@ -69,14 +69,15 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # What Spark asks in the driver
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802
-        """Where a query without a checkpoint begins.
+        """Where a query without a checkpoint begins: the same each time that Spark asks.
 
         Raises:
             OptionError, SourceError: see `resolve_limit` and `FollowedLogs.first_look`.
         """
-        views = self._logs.first_look()
-        self._initial = resolve_limit(views, self._options.start, self._options, is_start=True)
-        self._must_pin = self._may_move(views, self._initial)
+        if self._initial is None:
+            views = self._logs.first_look()
+            self._initial = resolve_limit(views, self._options.start, self._options, is_start=True)
+            self._must_pin = self._may_move(views, self._initial)
         return to_json(self._initial)
 
     def _may_move(self, views: Views, offsets: StreamOffsets) -> bool:
