@@ -1,8 +1,9 @@
 """Records as an export's files hold them, and back: what a restore reads.
 
-Parquet and ORC hold the connector's columns as they are, JSON and CSV have no bytes: there a key and a value
-are text where they are UTF-8 and base64 where not, and a column beside each says which. By that nothing is
-lost: a null key has no encoding, an empty one has. Timestamps are milliseconds there.
+Parquet holds the connector's columns as they are. Elsewhere `timestamp` is milliseconds since 1970, and `time` is
+the same to be read: ORC's own timestamps go wrong by a second before 1970, also those of -1. JSON and CSV have
+no bytes: there a key and a value are text where they are UTF-8 and base64 where not, and a column beside each
+says which. By that nothing is lost: a null key has no encoding, an empty one has.
 
 In every format `topic` and `date` (of the timestamp, UTC; none without one) are folders.
 """
@@ -20,6 +21,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from kafkafs.spark.columns import CONNECTOR, HEADERS
@@ -32,7 +34,9 @@ FORMATS = ("parquet", "orc", "json", "csv")
 VALUES = ("text", "base64")
 FOLDERS = ("topic", "date")
 TEXT, BASE64 = VALUES
-_AS_THEY_ARE = ("parquet", "orc")
+_OF_BYTES = ("parquet", "orc")
+_LAST_SECOND = 253_402_300_799_999
+"""Of year 9999, in milliseconds."""
 _CSV_WRITES = {
     "header": "true",
     "escape": '"',
@@ -56,11 +60,21 @@ _TEXT_HEADERS = ArrayType(
         ]
     )
 )
-_BINARY: dict[str, DataType] = {
+_EXACT: dict[str, DataType] = {
     "partition": CONNECTOR["partition"],
     "offset": CONNECTOR["offset"],
     "timestamp": CONNECTOR["timestamp"],
     "timestampType": CONNECTOR["timestampType"],
+    "key": CONNECTOR["key"],
+    "value": CONNECTOR["value"],
+    "headers": HEADERS,
+}
+_MILLISECONDS: dict[str, DataType] = {
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": LongType(),
+    "time": TimestampType(),
+    "timestampType": IntegerType(),
     "key": CONNECTOR["key"],
     "value": CONNECTOR["value"],
     "headers": HEADERS,
@@ -81,9 +95,9 @@ _TEXTUAL: dict[str, DataType] = {
 
 def file_schema(form: str) -> StructType:
     """The columns of a format's files, without the folders."""
-    columns = dict(_BINARY if form in _AS_THEY_ARE else _TEXTUAL)
+    columns = {"parquet": _EXACT, "orc": _MILLISECONDS}.get(form, _TEXTUAL)
     if form == "csv":
-        columns["headers"] = StringType()
+        columns = columns | {"headers": StringType()}
     return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
@@ -95,24 +109,27 @@ def to_files(records: DataFrame, form: str, values: str = TEXT) -> DataFrame:
         form: one of FORMATS.
         values: for JSON and CSV: "text" (UTF-8 where it is, else base64), or "base64" always.
     """
-    columns = {name: F.col(name) for name in _BINARY}
-    if form not in _AS_THEY_ARE:
+    columns = {name: F.col(name) for name in _EXACT}
+    if form != "parquet":
+        columns |= _milliseconds(form)
+    if form not in _OF_BYTES:
         columns |= _textual(form, values)
     chosen = [columns[name].alias(name) for name in file_schema(form).names]
     has_time = F.unix_millis("timestamp") != -1
-    # As days since 1970: years beyond 9999 have days too.
     date = F.when(has_time, F.date_format("timestamp", "yyyy-MM-dd"))
     return records.select(*chosen, F.col("topic"), date.alias("date"))
 
 
+def _milliseconds(form: str) -> dict[str, Column]:
+    found = F.unix_millis("timestamp")
+    time = F.col("timestamp")
+    if form != "orc":
+        time = F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+    return {"timestamp": found, "time": F.when(found.between(0, _LAST_SECOND), time)}
+
+
 def _textual(form: str, values: str) -> dict[str, Column]:
-    columns = {
-        "timestamp": F.unix_millis("timestamp"),
-        "time": F.when(
-            F.unix_millis("timestamp") != -1,
-            F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"),
-        ),
-    }
+    columns = {}
     for name in ("key", "value"):
         encoding = _encoding(F.col(name), form, values)
         columns[f"{name}Encoding"] = encoding
@@ -152,8 +169,9 @@ def _encoded(value: Column, encoding: Column) -> Column:
 def from_files(frame: DataFrame, form: str) -> DataFrame:
     """What `to_files` was given, from what it gave: the connector's columns and `headers`."""
     columns = {name: F.col(name) for name in (*CONNECTOR, "headers")}
-    if form not in _AS_THEY_ARE:
+    if form != "parquet":
         columns["timestamp"] = F.timestamp_millis("timestamp")
+    if form not in _OF_BYTES:
         for name in ("key", "value"):
             columns[name] = _decoded(F.col(name), F.col(f"{name}Encoding"))
         headers = F.col("headers")
