@@ -1,0 +1,72 @@
+"""Frames over splits that a job has planned itself: the source's rows, without planning anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kafkafs.spark.split_reader import SplitReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from kafkafs.spark.options import ReadOptions
+    from kafkafs.spark.splits import Split
+
+
+def records_of(
+    spark: SparkSession, splits: Sequence[Split], schema: StructType, options: ReadOptions
+) -> DataFrame:
+    """The records of some splits, a task for each, the largest first.
+
+    Args:
+        spark: a session.
+        splits: of `kafkafs.spark.splits.plan`.
+        schema: the columns that are wanted, of view=records.
+        options: of the read; paths, choice and bounds do not count.
+    """
+    arrow = to_arrow_schema(schema, timezone="UTC")
+
+    def read(split: Split) -> Iterator[pa.RecordBatch]:
+        return SplitReader(arrow, options).read(split)
+
+    return frame_of(spark, splits, schema, read)
+
+
+def frame_of(
+    spark: SparkSession,
+    splits: Sequence[Split],
+    schema: StructType,
+    read: Callable[[Split], Iterable[pa.RecordBatch]],
+) -> DataFrame:
+    """What `read` gives for each split, a task for each, the largest first."""
+    ordered = sorted(splits, key=lambda split: -split.size)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read(ordered[number])
+
+    return spark.range(0, len(ordered), 1, max(len(ordered), 1)).mapInArrow(run, schema)
+
+
+@contextmanager
+def settings(spark: SparkSession, **wanted: str) -> Iterator[None]:
+    """Settings of SQL for a while; "__" in a name stands for its dots."""
+    named = {name.replace("__", "."): value for name, value in wanted.items()}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in named}
+    try:
+        for name, value in named.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)

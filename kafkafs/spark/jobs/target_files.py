@@ -1,0 +1,277 @@
+"""The files of a job's target: on a file system of this machine, or where Hadoop's client leads (hdfs:, s3a:, …).
+
+A target without a scheme is a path of this machine, which all executors must see; what is written there is on
+the device before anything says that it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from engine.checkpoint.file_lock import FileLock
+from engine.disk import DISK, Disk
+from kafkafs.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Found(NamedTuple):
+    """A file below a folder: its path from there with "/" between, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+class TargetFiles(Protocol):
+    """What a job does to its target. Paths are relative to it; what fails raises OSError.
+
+    Attributes:
+        uri: of the target, for Spark.
+    """
+
+    uri: str
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names in a folder; none when it is not there."""
+
+    def files(self, folder: str) -> Iterator[Found]:
+        """All files below a folder but hidden ones (Spark's and Hadoop's own), in order."""
+
+    def read(self, path: str) -> bytes:
+        """A small file whole."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make a small file, all or nothing."""
+
+    def sync(self, path: str) -> None:
+        """Return when a file that Spark wrote is on the device."""
+
+    def move(self, old: str, new: str) -> None:
+        """Give a file another name; folders are made, and nothing is replaced."""
+
+    def sync_names(self, folders: set[str]) -> None:
+        """Return when the names in some folders are on the device."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all below it; nothing there is fine."""
+
+    def exists(self, path: str) -> bool:
+        """Whether something is there."""
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Keep other jobs from the target; raises OptionError when one is at it."""
+
+
+def target_files(spark: SparkSession, target: str) -> TargetFiles:
+    """The files of a target.
+
+    Raises:
+        OptionError: it is no path.
+    """
+    if not target.strip():
+        raise OptionError("a target is a folder, and not an empty name")
+    local = target.removeprefix("file://") if target.startswith("file:///") else target
+    if ":/" in local and not os.path.lexists(local):
+        return HadoopFiles(spark, target)
+    return LocalFiles(os.path.abspath(local))
+
+
+class LocalFiles:
+    """A target on this machine; see `TargetFiles`.
+
+    Args:
+        path: absolute.
+    """
+
+    def __init__(self, path: str, disk: Disk = DISK) -> None:
+        self.path = path
+        self.uri = f"file://{path}"
+        self._disk = disk
+
+    def names(self, folder: str = "") -> list[str]:
+        """See `TargetFiles`."""
+        path = self._full(folder)
+        return self._disk.list(path) if self._disk.is_dir(path) else []
+
+    def files(self, folder: str) -> Iterator[Found]:
+        """See `TargetFiles`."""
+        for name in self.names(folder):
+            if name.startswith((".", "_")):
+                continue
+            path = f"{folder}/{name}"
+            if self._disk.is_dir(self._full(path)):
+                for found in self.files(path):
+                    yield Found(f"{name}/{found.path}", found.size)
+            else:
+                yield Found(name, self._disk.size(self._full(path)))
+
+    def read(self, path: str) -> bytes:
+        """See `TargetFiles`."""
+        return self._disk.read(self._full(path))
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `TargetFiles`."""
+        full = self._full(path)
+        self._disk.make_folder(os.path.dirname(full))
+        self._disk.replace_atomically(full, data)
+
+    def sync(self, path: str) -> None:
+        """See `TargetFiles`."""
+        with self._disk.open(self._full(path)) as file:
+            file.sync()
+
+    def move(self, old: str, new: str) -> None:
+        """See `TargetFiles`."""
+        full = self._full(new)
+        self._disk.make_folder(os.path.dirname(full))
+        self._disk.rename_new(self._full(old), full)
+
+    def sync_names(self, folders: set[str]) -> None:
+        """See `TargetFiles`."""
+        for folder in sorted(folders):
+            self._disk.sync_folder(self._full(folder))
+
+    def remove(self, path: str) -> None:
+        """See `TargetFiles`."""
+        self._disk.remove_tree(self._full(path))
+
+    def exists(self, path: str) -> bool:
+        """See `TargetFiles`."""
+        return self._disk.exists(self._full(path))
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[None]:
+        """See `TargetFiles`."""
+        full = self._full(path)
+        self._disk.make_folder(os.path.dirname(full))
+        lock = FileLock(full, self._disk)
+        if not lock.try_lock():
+            pid = lock.holder_pid()
+            lock.unlock_and_close()
+            by = f" by process {pid}" if pid else ""
+            raise OptionError(f"{self.path} is being written{by}: wait for it, or choose another")
+        try:
+            yield
+        finally:
+            lock.unlock_and_close()
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self.path, path) if path else self.path
+
+
+class HadoopFiles:
+    """A target that Hadoop's client reaches, through the driver's JVM; see `TargetFiles`.
+
+    Args:
+        spark: whose client it is.
+        target: with a scheme.
+
+    Raises:
+        OptionError: there is no such file system.
+    """
+
+    def __init__(self, spark: SparkSession, target: str) -> None:
+        jvm: Any = spark._jvm
+        self._hadoop = jvm.org.apache.hadoop.fs
+        self._copy = jvm.org.apache.hadoop.io.IOUtils
+        self._bytes = jvm.java.io.ByteArrayOutputStream
+        self.uri = target.rstrip("/")
+        session: Any = spark._jsparkSession
+        self._root = self._hadoop.Path(self.uri)
+        with _jvm(self.uri, OptionError):
+            self._system = self._root.getFileSystem(session.sessionState().newHadoopConf())
+
+    def names(self, folder: str = "") -> list[str]:
+        """See `TargetFiles`."""
+        return [status.getPath().getName() for status in self._statuses(folder)]
+
+    def files(self, folder: str) -> Iterator[Found]:
+        """See `TargetFiles`."""
+        for status in self._statuses(folder):
+            name = status.getPath().getName()
+            if name.startswith((".", "_")):
+                continue
+            if status.isDirectory():
+                for found in self.files(f"{folder}/{name}"):
+                    yield Found(f"{name}/{found.path}", found.size)
+            else:
+                yield Found(name, status.getLen())
+
+    def read(self, path: str) -> bytes:
+        """See `TargetFiles`."""
+        with _jvm(path):
+            stream = self._system.open(self._full(path))
+            out = self._bytes()
+            self._copy.copyBytes(stream, out, 65536, True)
+            return bytes(out.toByteArray())
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `TargetFiles`."""
+        full, temporary = self._full(path), self._full(f"{path}.tmp")
+        with _jvm(path):
+            stream = self._system.create(temporary, True)
+            try:
+                stream.write(bytearray(data))
+                if hasattr(stream, "hsync"):
+                    stream.hsync()
+            finally:
+                stream.close()
+            self._system.delete(full, False)
+            if not self._system.rename(temporary, full):
+                raise OSError(f"{path} cannot be given its name")
+
+    def sync(self, path: str) -> None:
+        """Nothing: what Hadoop's client closed is written."""
+
+    def move(self, old: str, new: str) -> None:
+        """See `TargetFiles`."""
+        with _jvm(new):
+            full = self._full(new)
+            self._system.mkdirs(full.getParent())
+            if self._system.exists(full) or not self._system.rename(self._full(old), full):
+                raise OSError(f"{old} cannot be moved to {new}")
+
+    def sync_names(self, folders: set[str]) -> None:
+        """Nothing: a rename of Hadoop's client is one."""
+
+    def remove(self, path: str) -> None:
+        """See `TargetFiles`."""
+        with _jvm(path):
+            self._system.delete(self._full(path), True)
+
+    def exists(self, path: str) -> bool:
+        """See `TargetFiles`."""
+        with _jvm(path):
+            return bool(self._system.exists(self._full(path)))
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Nothing: these file systems have no locks."""
+        return nullcontext()
+
+    def _statuses(self, folder: str) -> list[Any]:
+        with _jvm(folder):
+            full = self._full(folder)
+            if not self._system.exists(full):
+                return []
+            found = list(self._system.listStatus(full))
+        return sorted(found, key=lambda status: str(status.getPath().getName()))
+
+    def _full(self, path: str) -> Any:  # noqa: ANN401 - an object of the JVM
+        return self._hadoop.Path(self._root, path) if path else self._root
+
+
+@contextmanager
+def _jvm(path: str, kind: type[Exception] = OSError) -> Iterator[None]:
+    """What the JVM throws inside is raised as an error of ours, with its message."""
+    try:
+        yield
+    except Exception as error:
+        thrown: Any = getattr(error, "java_exception", None)
+        if thrown is None and not type(error).__module__.startswith("pyspark."):
+            raise
+        said = str(error if thrown is None else thrown.getMessage())
+        raise kind(f"{path}: {said.splitlines()[0] if said else type(error).__name__}") from error
