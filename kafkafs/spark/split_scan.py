@@ -37,12 +37,13 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
     """Everything in a split, in log order.
 
     Raises:
-        DataLossError: the segment is gone, and that is to fail.
+        DataLossError: some of its offsets are gone, and that is to fail.
     """
     try:
         source = open_source(split.source)
         try:
-            yield from _scan(next(iter(source.partitions().values())).view(0), split)
+            view = next(iter(source.partitions().values())).view(0)
+            yield from _scan(view, split, fail_on_data_loss=fail_on_data_loss)
         finally:
             source.close()
     except (FileNotFoundError, SourceError) as error:
@@ -52,7 +53,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
             ) from error
 
 
-def _scan(view: LogView, split: Split) -> Iterator[Scanned]:
+def _scan(view: LogView, split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
     segment = view.segments.get(split.segment)
     if segment is not None and _is_as_planned(view, segment, split):
         for item in _items(segment, split):
@@ -60,6 +61,9 @@ def _scan(view: LogView, split: Split) -> Iterator[Scanned]:
         return
     # Other bytes by now, perhaps in another file: they lie elsewhere, their offsets do not.
     start, stop = split.wanted
+    if fail_on_data_loss and not _still_holds(view, start, stop):
+        bounds = f"[{view.log_start_offset}, {view.log_end_offset})"
+        raise could_not_read(split.partition, start, stop, f"the log holds offsets {bounds}")
     moved = replace(
         split,
         start=start,
@@ -69,6 +73,11 @@ def _scan(view: LogView, split: Split) -> Iterator[Scanned]:
     )
     for segment, item in view.runs(start, stop):
         yield Scanned(view, segment, moved, item)
+
+
+def _still_holds(view: LogView, start: Offset, stop: Offset) -> bool:
+    """Whether neither retention nor a truncation has taken offsets since they were planned."""
+    return bool(view.base_offsets) and view.base_offsets[0] <= start and stop <= view.log_end_offset
 
 
 def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
@@ -19,6 +20,7 @@ from kafkafs.spark.errors import (
 )
 from kafkafs.spark.offset_ranges import OffsetRange, within_log
 from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.splits import Split, plan
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets
 
 log = logging.getLogger(__name__)
@@ -70,9 +72,20 @@ def _losses(start: StreamOffsets, end: StreamOffsets, views: Views) -> Iterator[
 
 
 def stream_ranges(
-    start: StreamOffsets, end: StreamOffsets, views: Views, options: ReadOptions
+    start: StreamOffsets,
+    end: StreamOffsets,
+    views: Views,
+    options: ReadOptions,
+    *,
+    is_first: bool,
 ) -> list[OffsetRange]:
     """The ranges of a micro-batch that hold something, in the partitions' order.
+
+    Args:
+        start, end: of the micro-batch.
+        views: of the logs that are there.
+        options: of the query.
+        is_first: whether no micro-batch came before; damage across the border of two is told of once.
 
     Raises:
         DataLossError: offsets of theirs are not in the logs any more, and failOnDataLoss is true.
@@ -83,9 +96,28 @@ def stream_ranges(
         if options.fail_on_data_loss:
             raise loss
         log.warning("%s", loss)
-    ranges = (
-        within_log(views[each], OffsetRange(each, starts[each], end[each]), options)
-        for each in sorted(starts.keys() & views.keys())
-        if starts[each] < end[each]
-    )
+    ranges = []
+    for partition in sorted(starts.keys() & views.keys()):
+        if starts[partition] < end[partition]:
+            wanted = OffsetRange(partition, starts[partition], end[partition])
+            found = within_log(views[partition], wanted, options)
+            ranges.append(found._replace(is_first=is_first or partition not in start))
     return [each for each in ranges if each.size > 0]
+
+
+def stream_splits(ranges: list[OffsetRange], views: Views, split_bytes: int) -> list[Split]:
+    """The splits of ranges, the largest first.
+
+    What is torn behind the last good batch of a log is none of it: perhaps it is on its way.
+    """
+    found = []
+    for wanted in ranges:
+        view = views[wanted.partition]
+        active = view.active_segment
+        for split in plan(view, wanted, split_bytes):
+            stop = split.end_position
+            if active is not None and active.base_offset == split.segment:
+                stop = min(stop, active.end)
+            if stop > split.position:
+                found.append(replace(split, end_position=stop, at_log_end=False))
+    return sorted(found, key=lambda split: -split.size)

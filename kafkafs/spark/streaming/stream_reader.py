@@ -24,13 +24,14 @@ from kafkafs.spark.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.offset_ranges import log_end, resolve_limit
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.split_reader import SplitReader
-from kafkafs.spark.splits import Split, plan, split_ranges
+from kafkafs.spark.splits import Split, split_ranges
 from kafkafs.spark.streaming.followed_logs import FollowedLogs
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, from_json, to_json
 from kafkafs.spark.streaming.stream_ranges import (
     Views,
     check_losses,
     stream_ranges,
+    stream_splits,
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
@@ -158,13 +159,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known = {each: min(known[each], ends[each]) for each in known if each in ends}
         if is_repeated:
             check_losses(known, ends, views, self._options)
-        ranges = split_ranges(stream_ranges(known, ends, views, self._options), self._options)
-        splits = [
-            split
-            for wanted in ranges
-            for split in plan(views[wanted.partition], wanted, self._options.split_bytes)
-        ]
-        splits.sort(key=lambda split: -split.size)
+        ranges = split_ranges(
+            stream_ranges(known, ends, views, self._options, is_first=is_first), self._options
+        )
+        splits = stream_splits(ranges, views, self._options.split_bytes)
         return [StreamSplit(split) for split in splits]
 
     def commit(self, end: dict[str, Any]) -> None:
