@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024
-_MOST_MILLISECONDS = (1 << 63) // 1000 - 1
+MOST_MILLISECONDS = (1 << 63) // 1000 - 1
 _NO_TIMESTAMP_TYPE = -1
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 """By engine.log.transactions.Fate."""
@@ -74,6 +74,15 @@ def rows_without_columns(count: int) -> pa.RecordBatch:
     """Rows that only count."""
     struct = pa.StructArray.from_buffers(pa.struct([]), count, [None])
     return pa.RecordBatch.from_struct_array(struct)
+
+
+def one_row(schema: pa.Schema, known: Mapping[str, object]) -> pa.RecordBatch:
+    """A row of what is known; all other columns are null."""
+    if not schema.names:
+        return rows_without_columns(1)
+    return pa.RecordBatch.from_pylist(
+        [{name: known.get(name) for name in schema.names}], schema=schema
+    )
 
 
 def _parts(rows: Rows) -> Iterator[Indices]:
@@ -156,7 +165,7 @@ def _decoded(rows: Rows, decoder: TopicDecoder, field: str) -> pa.Array:
 
 
 def _timestamps(milliseconds: npt.NDArray[Any], rows: Rows) -> pa.Array:
-    bad = np.flatnonzero(np.abs(milliseconds) > _MOST_MILLISECONDS)
+    bad = np.flatnonzero(np.abs(milliseconds) > MOST_MILLISECONDS)
     if len(bad):
         place = int(bad[0])
         offset = int(rows.columns.offset[rows.indices[place]])

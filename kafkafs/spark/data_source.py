@@ -19,14 +19,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kafkafs.spark.batch_plan import plan_batch, tasks_of
+from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.columns import check_schema, schema_of
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.offset_ranges import resolve_batch
 from kafkafs.spark.options import ReadOptions, parse_options
-from kafkafs.spark.partition_choice import choose
-from kafkafs.spark.source_paths import open_paths
+from kafkafs.spark.segment_rows import SegmentReader
 from kafkafs.spark.split_reader import SplitReader
-from kafkafs.spark.splits import Split, plan, split_ranges
+from kafkafs.spark.splits import Split
 
 
 class KafkaLogDataSource(DataSource):
@@ -62,9 +62,9 @@ class KafkaLogDataSource(DataSource):
 
 @dataclass
 class SplitPartition(InputPartition):
-    """A split as Spark hands it to a task."""
+    """The splits of a task, as Spark hands them to it."""
 
-    split: Split
+    splits: tuple[Split, ...]
 
 
 class KafkaLogReader(DataSourceReader):
@@ -80,33 +80,26 @@ class KafkaLogReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """A task for each split, the largest first.
+        """What each task reads, the largest first.
 
         Raises:
-            OptionError, DataLossError, SourceError: see `resolve_batch` and `open_paths`.
+            OptionError, DataLossError, SourceError: see `plan_batch`.
         """
-        return [SplitPartition(split) for split in plan_batch(self._options)]
+        splits = plan_batch(self._options)
+        return [SplitPartition(task) for task in tasks_of(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
+        """The rows of a task."""
         if not isinstance(partition, SplitPartition):
-            return iter(())  # Spark makes one task of nothing where there is no split
+            return  # Spark makes one task of nothing where there is no split
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        return SplitReader(schema, self._options).read(partition.split)
+        reader = _READERS[self._options.view](schema, self._options)
+        for split in partition.splits:
+            yield from reader.read(split)
 
 
-def plan_batch(options: ReadOptions) -> list[Split]:
-    """The splits of a batch query, the largest first."""
-    source = open_paths(options.paths)
-    try:
-        logs = choose(source.partitions(), options.choice, internal=options.internal)
-        views = {partition: log.view() for partition, log in logs.items()}
-        ranges = split_ranges(resolve_batch(views, options), options)
-        splits = [
-            split
-            for wanted in ranges
-            for split in plan(views[wanted.partition], wanted, options.split_bytes)
-        ]
-    finally:
-        source.close()
-    return sorted(splits, key=lambda split: -split.size)
+_READERS: dict[str, type[SplitReader | BatchReader | SegmentReader]] = {
+    "records": SplitReader,
+    "batches": BatchReader,
+    "segments": SegmentReader,
+}

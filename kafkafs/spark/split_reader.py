@@ -18,7 +18,14 @@ from engine.log.transactions import Fate
 from engine.record.attributes import CONTROL_MASK
 from engine.record.batch_table import BatchProblem
 from kafkafs.decode.error_line import damage_facts, problem_facts
-from kafkafs.spark.arrow_rows import Indices, Rows, record_batches
+from kafkafs.spark.arrow_rows import (
+    Indices,
+    Rows,
+    one_row,
+    record_batches,
+    rows_without_columns,
+)
+from kafkafs.spark.header_facts import countable, records_in
 from kafkafs.spark.key_filter import key_filter
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.split_scan import corruption, is_hole, scan_split
@@ -37,6 +44,7 @@ class SplitReader:
         self._schema = schema
         self._options = options
         self._keys = key_filter(options)
+        self._counts_only = not schema.names and self._keys is None
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The wanted records of a split, and its holes where `onCorrupt` says row.
@@ -65,6 +73,12 @@ class SplitReader:
         if not wanted.all():
             table = table[wanted]
             fates = None if fates is None else fates[wanted]
+        if self._counts_only:
+            # What the headers say is enough, except of batches that a bound of the range goes through.
+            told = countable(split, table, self._options.budgets)
+            yield rows_without_columns(records_in(table[told]))
+            table = table[~told]
+            fates = None
         row = 0
         while row < len(table):
             columns = kernel.decode(
@@ -111,6 +125,4 @@ class SplitReader:
                 "batchPosition": facts.get("position"),
                 "_corrupt": json.dumps(facts),
             }
-            yield pa.RecordBatch.from_pylist(
-                [{name: known.get(name) for name in self._schema.names}], schema=self._schema
-            )
+            yield one_row(self._schema, known)

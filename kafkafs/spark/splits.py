@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from engine.file_names import log_file_name
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.places import Extent
@@ -61,6 +62,13 @@ class Split:
         return self.end_position - self.position
 
     @property
+    def path(self) -> str:
+        """The records file."""
+        if self.source.endswith(".log"):
+            return self.source
+        return os.path.join(self.source, log_file_name(self.segment))
+
+    @property
     def wanted(self) -> tuple[Offset, Offset]:
         """The wanted offsets that lie in these bytes."""
         return max(self.start, self.part_start), min(self.stop, self.part_stop)
@@ -68,32 +76,54 @@ class Split:
 
 def plan(view: LogView, wanted: OffsetRange, split_bytes: int) -> Iterator[Split]:
     """The splits of a range of a partition's offsets, in log order, none of them empty."""
+    for segment, whole in _parts(view, wanted):
+        yield from _pieces(segment, whole, split_bytes)
+
+
+def plan_segments(view: LogView, wanted: OffsetRange) -> Iterator[Split]:
+    """A split for each segment that holds something of a range: all of the segment."""
+    for segment, part in _parts(view, wanted):
+        yield replace(
+            part,
+            position=0,
+            end_position=segment.tail_end,
+            next_offset=segment.base_offset,
+            start=part.part_start,
+            stop=min(part.part_stop, view.log_end_offset),
+            at_log_end=True,
+        )
+
+
+def _parts(view: LogView, wanted: OffsetRange) -> Iterator[tuple[LogSegment, Split]]:
+    """The part of each segment that holds a range, as one split."""
     log = view.log
-    parts = [log.root.path, log.folder, log.only or ""]
-    source = os.path.join(*[part for part in parts if part])
+    names = [log.root.path, log.folder, log.only or ""]
+    source = os.path.join(*[name for name in names if name])
     for segment, extent in view.extents(wanted.start, wanted.stop):
         if extent.stop <= extent.start:
             continue
         place = bisect_right(view.base_offsets, segment.base_offset)
         following = view.base_offsets[place : place + 1]
-        whole = Split(
-            source=source,
-            partition=wanted.partition,
-            segment=segment.base_offset,
-            identity=segment.identity,
-            position=extent.start,
-            end_position=extent.stop,
-            next_offset=extent.next_offset,
-            start=wanted.start,
-            stop=wanted.stop,
-            part_start=segment.base_offset,
-            part_stop=following[0] if following else MAX_INT64,
-            file_size=segment.tail_end,
-            is_first=wanted.is_first,
-            is_last=wanted.is_last,
-            at_log_end=wanted.stop >= view.log_end_offset,
+        yield (
+            segment,
+            Split(
+                source=source,
+                partition=wanted.partition,
+                segment=segment.base_offset,
+                identity=segment.identity,
+                position=extent.start,
+                end_position=extent.stop,
+                next_offset=extent.next_offset,
+                start=wanted.start,
+                stop=wanted.stop,
+                part_start=segment.base_offset,
+                part_stop=following[0] if following else MAX_INT64,
+                file_size=segment.tail_end,
+                is_first=wanted.is_first,
+                is_last=wanted.is_last,
+                at_log_end=wanted.stop >= view.log_end_offset,
+            ),
         )
-        yield from _pieces(segment, whole, split_bytes)
 
 
 def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Split]:

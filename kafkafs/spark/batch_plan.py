@@ -1,0 +1,70 @@
+"""What a batch query reads: the splits of the chosen partitions, and which of them a task takes."""
+
+from __future__ import annotations
+
+from engine.budgets import MiB
+from kafkafs.spark.offset_ranges import resolve_batch
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.partition_choice import choose
+from kafkafs.spark.source_paths import open_paths
+from kafkafs.spark.splits import Split, plan, plan_segments, split_ranges
+
+FEW_TASKS = 200
+"""Up to here a task of its own for each split."""
+_OPENING = 1 * MiB
+"""What a split costs besides its bytes, in bytes."""
+
+
+def plan_batch(options: ReadOptions) -> list[Split]:
+    """The splits of a batch query: partitions in their order, offsets ascending.
+
+    Raises:
+        OptionError, DataLossError, SourceError: see `resolve_batch`, `choose` and `open_paths`.
+    """
+    source = open_paths(options.paths)
+    try:
+        logs = choose(source.partitions(), options.choice, internal=options.internal)
+        views = {partition: log.view() for partition, log in logs.items()}
+        ranges = resolve_batch(views, options)
+        if options.view == "segments":
+            return [
+                split
+                for wanted in ranges
+                for split in plan_segments(views[wanted.partition], wanted)
+            ]
+        return [
+            split
+            for wanted in split_ranges(ranges, options)
+            for split in plan(views[wanted.partition], wanted, options.split_bytes)
+        ]
+    finally:
+        source.close()
+
+
+def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...]]:
+    """The splits of each task, the largest task first. Where there are many small ones, a task takes several.
+
+    Args:
+        splits: in their order, which they keep in a task.
+        options: `minPartitions` and `maxRecordsPerPartition` leave each alone.
+    """
+    tasks: list[tuple[Split, ...]] = [(split,) for split in splits]
+    is_said = options.min_partitions is not None or options.max_records_per_partition is not None
+    if len(splits) > FEW_TASKS and not is_said:
+        tasks = _packed(splits, options.split_bytes)
+    return sorted(tasks, key=lambda task: -sum(split.size for split in task))
+
+
+def _packed(splits: list[Split], most: int) -> list[tuple[Split, ...]]:
+    weights = [split.size + _OPENING for split in splits]
+    share = min(sum(weights) // FEW_TASKS, most)
+    tasks: list[tuple[Split, ...]] = []
+    task: list[Split] = []
+    weight = 0
+    for split, cost in zip(splits, weights, strict=True):
+        if task and weight + cost > share:
+            tasks.append(tuple(task))
+            task, weight = [], 0
+        task.append(split)
+        weight += cost
+    return [*tasks, tuple(task)]
