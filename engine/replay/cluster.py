@@ -23,7 +23,7 @@ from engine.log.partition_log import PartitionLog
 from engine.log.scan import Damage, scan
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
-from engine.replay.keyed_state import MOST_INSTANTS, MOST_UNREADABLE
+from engine.replay.log_replay import MOST_INSTANTS, MOST_UNREADABLE
 from engine.replay.partition_records import (
     Progress,
     Replayed,

@@ -10,7 +10,7 @@ from threading import Lock
 from engine.internal_topics.topics import CONSUMER_OFFSETS, decoder_for
 from engine.log.log_directory import LogSource
 from engine.replay.group import Group, build_group
-from engine.replay.keyed_state import KeyedState, Owned, owner_of
+from engine.replay.keyed_state import KeyedState, Owned, carried_forward, owner_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
 from engine.units import Timestamp
@@ -119,7 +119,9 @@ class GroupsReplay:
     """The groups of a source, followed while their logs grow; safe from several threads."""
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
-        self._replay = TopicReplay(InternalLogs(source), CONSUMER_OFFSETS, GroupsImage, progress)
+        self._replay = TopicReplay(
+            InternalLogs(source), CONSUMER_OFFSETS, carried_forward, GroupsImage, progress
+        )
 
     @property
     def exists(self) -> bool:

@@ -11,15 +11,13 @@ type and the string that they belong to: a group or a transactional id.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
-from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
 from engine.log.log_view import LogView
-from engine.log.partition_log import PartitionLog
 from engine.record.control_records import ControlRecordType
+from engine.replay.log_replay import MOST_UNREADABLE
 from engine.replay.partition_records import (
     NO_PRODUCER,
     Progress,
@@ -31,8 +29,6 @@ from engine.replay.partition_records import (
 )
 from engine.units import Offset, Timestamp, TopicPartition
 
-MOST_UNREADABLE = 1000
-MOST_INSTANTS = 4
 ENTRY_COST = 300
 """Bytes that a key costs beside its own and its value's."""
 
@@ -68,56 +64,6 @@ class KeyedState(NamedTuple):
     pending: Mapping[int, Owned]
     unreadable: tuple[Unreadable, ...]
     cost: int
-
-
-class KeyedReplay:
-    """A partition whose state is carried forward while its log only grows; safe from several threads.
-
-    Args:
-        log: the partition.
-        progress: told how many more bytes were read.
-
-    Raises LimitExceededError when the state would take more memory than the budget allows, and OSError.
-    """
-
-    def __init__(self, log: PartitionLog, progress: Progress = no_progress) -> None:
-        self.log = log
-        self._progress = progress
-        self._lock = Lock()
-        self._known: OrderedDict[Timestamp | None, tuple[int, KeyedState]] = OrderedDict()
-
-    def state(self, until: Timestamp | None = None) -> KeyedState:
-        """The state now, or that of the records with timestamps up to a time."""
-        view = self.log.view()
-        found = self._fresh(view, until)
-        if found is not None:
-            return found
-        with self._lock:
-            view = self.log.view()
-            found = self._fresh(view, until)
-            if found is None:
-                found = carried_forward(view, self._known_state(view, until), until, self._progress)
-                self._known[until] = view.rewrites, found
-                self._forget()
-            return found
-
-    def _fresh(self, view: LogView, until: Timestamp | None) -> KeyedState | None:
-        known = self._known.get(until)
-        if known is None or known[0] != view.rewrites:
-            return None
-        return known[1] if known[1].next_offset == view.log_end_offset else None
-
-    def _known_state(self, view: LogView, until: Timestamp | None) -> KeyedState | None:
-        """What may be carried forward: nothing that is in it was replaced or cut off since."""
-        known = self._known.get(until)
-        if known is None or known[0] != view.rewrites:
-            return None
-        return known[1] if known[1].next_offset <= view.log_end_offset else None
-
-    def _forget(self) -> None:
-        instants = [instant for instant in self._known if instant is not None]
-        for instant in instants[: max(len(instants) - MOST_INSTANTS, 0)]:
-            del self._known[instant]
 
 
 def carried_forward(
@@ -169,7 +115,7 @@ class _Building:
         key = record.key
         owner = None if key is None else owner_of(key)
         if key is None or owner is None:
-            self._note_key(record)
+            self.note(not_a_key(self._view.name, record.offset))
         elif record.value is None:
             self._remove(owner, key)
         else:
@@ -222,11 +168,11 @@ class _Building:
             if entry is not None:
                 self._cost -= cost_of(key, entry)
 
-    def _note_key(self, record: ReplayedRecord) -> None:
-        reason = "a record whose key is not one of this topic"
-        self.note(
-            Unreadable(self._view.name, self._view.name, 0, 0, reason, record.offset, record.offset)
-        )
+
+def not_a_key(name: str, offset: Offset) -> Unreadable:
+    """A record of a partition whose key is none of its topic's."""
+    reason = "a record whose key is not one of this topic"
+    return Unreadable(name, name, 0, 0, reason, offset, offset)
 
 
 def owner_of(key: bytes) -> bytes | None:

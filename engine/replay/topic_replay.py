@@ -10,19 +10,20 @@ from typing import Generic, TypeVar
 from engine.internal_topics.topics import decoder_for
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
-from engine.replay.keyed_state import MOST_INSTANTS, KeyedReplay, KeyedState
+from engine.replay.log_replay import MOST_INSTANTS, Forward, LogReplay, State
 from engine.replay.partition_records import Progress, no_progress
 from engine.units import Timestamp
 
 Image = TypeVar("Image")
 
 
-class TopicReplay(Generic[Image]):
+class TopicReplay(Generic[State, Image]):
     """A topic of a source; safe from several threads.
 
     Args:
         logs: where its partitions are looked for, again whenever somebody asks.
         topic: which.
+        forward: makes the states of its partitions.
         make: an image of the partitions' states, and the time up to which records count.
         progress: told how many more bytes were read.
     """
@@ -31,16 +32,18 @@ class TopicReplay(Generic[Image]):
         self,
         logs: InternalLogs,
         topic: str,
-        make: Callable[[Sequence[KeyedState], Timestamp | None], Image],
+        forward: Forward[State],
+        make: Callable[[Sequence[State], Timestamp | None], Image],
         progress: Progress = no_progress,
     ) -> None:
         self._progress = progress
         self._logs = logs
         self._topic = topic
+        self._forward = forward
         self._make = make
         self._lock = Lock()
-        self._replays: dict[PartitionLog, KeyedReplay] = {}
-        self._images: OrderedDict[Timestamp | None, tuple[list[KeyedState], Image]] = OrderedDict()
+        self._replays: dict[PartitionLog, LogReplay[State]] = {}
+        self._images: OrderedDict[Timestamp | None, tuple[list[State], Image]] = OrderedDict()
 
     @property
     def exists(self) -> bool:
@@ -63,12 +66,13 @@ class TopicReplay(Generic[Image]):
                 del self._images[instant]
             return image
 
-    def _followed(self) -> list[KeyedReplay]:
+    def _followed(self) -> list[LogReplay[State]]:
         """The partitions that are there now."""
         logs = self._logs.of(self._topic)
         with self._lock:
             self._replays = {
-                log: self._replays.get(log) or KeyedReplay(log, self._progress) for log in logs
+                log: self._replays.get(log) or LogReplay(log, self._forward, self._progress)
+                for log in logs
             }
             return list(self._replays.values())
 
@@ -102,7 +106,7 @@ def sorted_out(logs: Mapping[str, PartitionLog]) -> Mapping[str, Sequence[Partit
     return found
 
 
-def _is_same(known: Sequence[KeyedState], states: Sequence[KeyedState]) -> bool:
+def _is_same(known: Sequence[object], states: Sequence[object]) -> bool:
     return len(known) == len(states) and all(
         one is other for one, other in zip(known, states, strict=True)
     )

@@ -21,7 +21,7 @@ from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.transactions import OngoingTxn
 from engine.replay.groups import text_of
-from engine.replay.keyed_state import Entry, KeyedState, Owned
+from engine.replay.keyed_state import Entry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
@@ -219,7 +219,7 @@ class TransactionsReplay:
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self._replay = TopicReplay(
-            InternalLogs(source), TRANSACTION_STATE, TransactionsImage, progress
+            InternalLogs(source), TRANSACTION_STATE, carried_forward, TransactionsImage, progress
         )
 
     @property

@@ -15,6 +15,7 @@ from engine.log.log_directory import LogSource, open_source
 from engine.replay import keyed_state
 from engine.replay.group import Group
 from engine.replay.groups import GroupsReplay
+from engine.replay.log_replay import LogReplay
 from engine.replay.source_state import SourceState
 from tests.builders import Producer, Rec, batch, end_marker, values
 from tests.fixtures_data import log_dir
@@ -383,6 +384,6 @@ def test_the_cost_of_a_state_follows_its_entries(tmp_path: Path) -> None:
     batches.append(end_marker(4, writer, commit=True))
     batches += in_batches([commit("g", "t", number, None) for number in range(3)], 5)
     source = source_of(tmp_path, batches)
-    replay = keyed_state.KeyedReplay(source.partitions()[OFFSETS])
+    replay = LogReplay(source.partitions()[OFFSETS], keyed_state.carried_forward)
     state = replay.state()
     assert (state.cost, dict(state.owners), dict(state.pending)) == (0, {}, {})
