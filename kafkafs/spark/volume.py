@@ -1,0 +1,72 @@
+"""Whether a task sees the log dirs that the driver planned for.
+
+On a cluster a path can be missing on a host, an empty mount point, or another broker's volume. Nothing of that
+may look like records that were deleted.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.errors import SourceError
+from engine.log.log_directory import LogSource, open_source
+
+_ADVICE = (
+    "every executor must see the log dirs under the path that the driver sees: mount them everywhere,"
+    " or run the job where they are"
+)
+
+
+class NotVisibleError(RuntimeError):
+    """A host does not see what the driver saw under a path, or sees something else there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Paths as the driver found them.
+
+    Attributes:
+        paths: absolute, without wildcards.
+        owners: whose each is by its meta.properties, None where nothing says so.
+    """
+
+    paths: tuple[str, ...]
+    owners: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, paths: Sequence[str], source: LogSource) -> Volume:
+        """The volume of a source that was opened from the paths."""
+        return cls(tuple(paths), owners_of(source))
+
+    def open(self) -> LogSource:
+        """The source as this host sees it.
+
+        Raises:
+            NotVisibleError: that is not what the driver saw.
+        """
+        try:
+            source = open_source(self.paths)
+        except SourceError as error:
+            raise NotVisibleError(
+                f"host {socket.gethostname()} cannot read {', '.join(self.paths)}: {error}; {_ADVICE}"
+            ) from error
+        for path, before, here in zip(self.paths, self.owners, owners_of(source), strict=True):
+            if before != here:
+                source.close()
+                raise NotVisibleError(
+                    f"host {socket.gethostname()} sees another log dir at {path}: the driver found"
+                    f" {before or 'no meta.properties'} there, and this host {here or 'none'}; {_ADVICE}"
+                )
+        return source
+
+
+def owners_of(source: LogSource) -> tuple[str | None, ...]:
+    """Whose each of a source's paths is, by meta.properties: cluster, node and directory."""
+    return tuple(
+        None
+        if found is None
+        else f"cluster {found.cluster_id}, node {found.node_id}, directory {found.directory_id}"
+        for found in source.meta_properties
+    )
