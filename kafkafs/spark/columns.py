@@ -129,5 +129,7 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
             raise OptionError(
                 f"column {name!r} is {known[name].simpleString()}, and not {asked.simpleString()}"
             )
+        if not schema[name].nullable:
+            raise OptionError(f"column {name!r} can be null: leave NOT NULL out of the schema")
     if len(set(schema.names)) < len(schema.names):
         raise OptionError(f"a column comes twice: {', '.join(schema.names)}")

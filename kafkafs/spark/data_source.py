@@ -6,6 +6,7 @@ same frame, which gives wrong rows. What is read is said by options and by the s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from kafkafs.spark.options import ReadOptions, parse_options
 from kafkafs.spark.segment_rows import SegmentReader
 from kafkafs.spark.split_reader import SplitReader
 from kafkafs.spark.splits import Split
+
+log = logging.getLogger(__name__)
 
 
 class KafkaLogDataSource(DataSource):
@@ -85,6 +88,8 @@ class KafkaLogReader(DataSourceReader):
         Raises:
             OptionError, DataLossError, SourceError: see `plan_batch`.
         """
+        if self._options.ignored:
+            log.warning("ignored in a batch without a broker: %s", ", ".join(self._options.ignored))
         splits = plan_batch(self._options)
         return [SplitPartition(task) for task in tasks_of(splits, self._options)]
 

@@ -43,6 +43,8 @@ _KNOWN = {
     )
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
+_OF_RECORDS = ("keyEquals", "keyPattern", "decode", "includeHeaders")
+_OF_TRIGGERS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay")
 _REFUSED = {
     "kafka.auto.offset.reset": "Kafka option 'auto.offset.reset' is not supported. Instead set the source"
     " option 'startingoffsets' to 'earliest' or 'latest' to specify where to start.",
@@ -78,7 +80,7 @@ class ReadOptions:
         key_pattern: only keys in which this is found.
         max_offsets, min_offsets, max_delay_ms: of a micro-batch.
         budgets: for what is read.
-        ignored: options that only a broker would need, as they were written.
+        ignored: options that only a broker or a stream would need, in small letters.
     """
 
     paths: tuple[str, ...]
@@ -117,6 +119,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
     """
     given = {name.lower(): value for name, value in options.items()}
     ignored = _check_names(given)
+    if not streaming:
+        ignored += tuple(name for name in given if name in _OF_TRIGGERS)
     start = parse_limit(given, "starting", LATEST if streaming else EARLIEST)
     if streaming:
         _refuse_an_end(given)
@@ -130,6 +134,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
             f"The value of minOffsetPerTrigger({minimum}) is higher than the"
             f" maxOffsetsPerTrigger({maximum})."
         )
+    view = one_of(given, "view", VIEWS)
+    _check_view(given, view)
     return ReadOptions(
         paths=_paths(given),
         choice=parse_choice(given),
@@ -146,7 +152,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         split_bytes=size(given, "splitBytes", SPLIT_BYTES),
         on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
         decode=flag(given, "decode"),
-        view=one_of(given, "view", VIEWS),
+        view=view,
         internal=flag(given, "includeInternalTopics"),
         key=given["keyequals"].encode() if "keyequals" in given else None,
         key_pattern=pattern(given, "keyPattern"),
@@ -171,6 +177,12 @@ def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
             raise OptionError(f"unknown option {name!r}{hint}")
         ignored.append(name)
     return tuple(ignored)
+
+
+def _check_view(given: Mapping[str, str], view: str) -> None:
+    for name in () if view == "records" else _OF_RECORDS:
+        if given.get(name.lower(), "false").strip().lower() != "false":
+            raise OptionError(f"'{name}' is about records: view={view!r} has none")
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
