@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-JOBS: dict[str, str] = {}
+JOBS: dict[str, str] = {"audit": "spark_audit"}
 """The modules of the jobs' commands, each of which has a command `<name>`; imported when one is called."""
 
 
@@ -34,6 +34,7 @@ def spark() -> None:
     """Run jobs over whole log dirs in Spark: on this machine's cores, or on a cluster.
 
     \b
+    kafkafs spark audit  /var/lib/kafka/data
     kafkafs spark stats  /var/lib/kafka/data
     kafkafs spark export /var/lib/kafka/data /lake/orders --topics orders --since 2024-01-01
     kafkafs spark search /var/lib/kafka/data --value refund
