@@ -22,6 +22,11 @@ _WILDCARDS = frozenset("*?[")
 _WITH_OFFSETS = SEGMENT_KINDS - {FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT}
 """Files of which a range of offsets shows a part."""
 
+_REASONS = {
+    EntryKind.SYMLINK: "a symbolic link, not followed",
+    EntryKind.DIRECTORY: "a folder where a file should be",
+}
+
 
 class Missing(NamedTuple):
     """Something that was asked for and cannot be dumped, and why."""
@@ -82,6 +87,7 @@ def _reason(error: OSError) -> str:
 def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
     root = SourceRoot(path)
     found = False
+    yield from _not_read(root, "", path)
     for folder in ("", *_partition_folders(root)):
         inside = f"{path}/{folder}" if folder else path
         try:
@@ -91,20 +97,43 @@ def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
             continue
         found = found or bool(files) or bool(folder)
         yield from _within(files, inside, extent)
+        if folder:
+            yield from _not_read(root, folder, inside)
     if not found:
         yield Missing(path, "no file of a log directory is in it")
 
 
 def _partition_folders(root: SourceRoot) -> list[str]:
-    found = []
-    for entry in root.list():
-        if entry.kind is EntryKind.DIRECTORY:
-            try:
-                parse_folder_name(entry.name)
-            except InvalidNameError:
-                continue
-            found.append(entry.name)
-    return sorted(found)
+    return sorted(
+        entry.name
+        for entry in root.list()
+        if entry.kind is EntryKind.DIRECTORY and _is_partition_folder(entry.name)
+    )
+
+
+def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[Missing]:
+    """What bears a name of Kafka's and is not the file or folder that the name is for."""
+    try:
+        _, others = root.list_apart(folder)
+    except OSError:
+        return  # said where its files are looked for
+    for entry in sorted(others, key=lambda entry: entry.name):
+        is_folder = entry.kind is EntryKind.DIRECTORY
+        kind, _ = kind_of(entry.name)
+        if kind is None and (folder or is_folder or not _is_partition_folder(entry.name)):
+            continue
+        if kind is FileKind.LOCK:
+            continue
+        reason = _REASONS.get(entry.kind, "neither a file nor a folder, not read")
+        yield Missing(f"{shown.rstrip('/')}/{entry.name}", reason)
+
+
+def _is_partition_folder(name: str) -> bool:
+    try:
+        parse_folder_name(name)
+    except InvalidNameError:
+        return False
+    return True
 
 
 def _files(root: SourceRoot, folder: str, shown: str) -> Iterator[DumpFile]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,25 @@ def test_a_link_that_was_named_is_followed(log_dir: Path, tmp_path: Path) -> Non
     link = tmp_path / "00000000000000000010.log"
     link.symlink_to(log_dir / "orders-0" / link.name)
     assert offsets(dump(link, "--deep-iteration")) == list(range(10, 20))
+
+
+def test_what_bears_a_name_of_kafkas_and_is_no_file_is_told_and_not_read(log_dir: Path) -> None:
+    folder = log_dir / "orders-0"
+    os.mkfifo(folder / f"{30:020}.log")
+    (folder / f"{40:020}.log").symlink_to(folder / f"{10:020}.log")
+    (folder / f"{50:020}.log").mkdir()
+    (log_dir / "linked-0").symlink_to(folder)
+    os.mkfifo(log_dir / "replication-offset-checkpoint")
+    found = dump(log_dir)
+    assert [line.rpartition("/")[2] for line in found.err.splitlines()] == [
+        "linked-0: a symbolic link, not followed",
+        "replication-offset-checkpoint: neither a file nor a folder, not read",
+        f"{30:020}.log: neither a file nor a folder, not read",
+        f"{40:020}.log: a symbolic link, not followed",
+        f"{50:020}.log: a folder where a file should be",
+    ]
+    assert sum(line.startswith("baseOffset") for line in found.lines) == 6
+    assert found.status == 3
 
 
 def test_a_range_of_offsets_shows_only_what_holds_some_of_it(log_dir: Path) -> None:
