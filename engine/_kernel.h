@@ -1,4 +1,4 @@
-/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines, dumps and compaction. No Python in it. */
+/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines, dumps, compaction and columns. No Python in it. */
 #ifndef KFS_KERNEL_H
 #define KFS_KERNEL_H
 
@@ -10,5 +10,6 @@
 #include "_dump.h"
 #include "_search.h"
 #include "_compaction.h"
+#include "_gather.h"
 
 #endif

@@ -6,6 +6,7 @@ from engine.kernel_python import (
     encode_records as encode_records,
     find_batch as find_batch,
     floor_slot as floor_slot,
+    gather as gather,
     lines as lines,
     locate as locate,
     offsets_of as offsets_of,

@@ -163,6 +163,21 @@ cdef extern from "_kernel.h" nogil:
                          size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest)
     int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n,
                        const uint8_t *arena, size_t size, int64_t *offsets)
+    enum:
+        KFS_GATHER_KEY
+        KFS_GATHER_VALUE
+
+    ctypedef struct kfs_gather:
+        const kfs_record *records
+        size_t n
+        const int64_t *indices
+        size_t count
+        const uint8_t *arena
+        size_t arena_size
+        int field
+
+    int kfs_gather_size(const kfs_gather *of, int64_t *total, size_t *nulls)
+    void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offsets, uint8_t *data, uint8_t *bits)
     int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
                            size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out)
 
@@ -765,3 +780,36 @@ def use_libraries(bint use):
     """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""
     global kfs_no_libraries
     kfs_no_libraries = not use
+
+
+def gather(columns, indices, str field):
+    """Keys or values of some records as (bits of those that are not null or None, int32 offsets, bytes)."""
+    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes places = _hold(np.ascontiguousarray(indices, np.int64))
+    cdef kfs_gather of
+    cdef int64_t total
+    cdef size_t nulls
+    cdef int fine
+    cdef uint8_t *bits = NULL
+    if field not in ("key", "value"):
+        raise ValueError(f"no field {field!r} of bytes")
+    of.records, of.n = <const kfs_record *>records.data, records.size // RECORD_SIZE
+    of.indices, of.count = <const int64_t *>places.data, places.size // 8
+    of.arena, of.arena_size = arena.data, arena.size
+    of.field = KFS_GATHER_KEY if field == "key" else KFS_GATHER_VALUE
+    with nogil:
+        fine = kfs_gather_size(&of, &total, &nulls)
+    if not fine:
+        raise ValueError(f"a {field} does not lie in the arena")
+    if total > MOST_RECORDS:
+        raise ValueError(f"{total} bytes of {field}s do not fit into one column")
+    offsets = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(4 * (of.count + 1)))
+    data = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>total)
+    valid = bytes((of.count + 7) // 8) if nulls else None
+    cdef int32_t *to = <int32_t *><char *>offsets
+    cdef uint8_t *into = <uint8_t *><char *>data
+    if nulls:
+        bits = <uint8_t *><char *>valid
+    with nogil:
+        kfs_gather_fill(&of, total, to, into, bits)
+    return valid, offsets, data

@@ -1,4 +1,4 @@
-"""The kernel: walking batches, decoding records, writing them and their lines, searching bytes and slots.
+"""The kernel: walking batches, decoding records, writing them, their lines and columns, searching bytes and slots.
 
 The compiled one where it was built, its pure-Python twin elsewhere; both give the same results. Call its
 functions through the module (`kernel.walk(...)`): `use` exchanges them.
@@ -16,6 +16,7 @@ from engine.kernel_python import (
     encode_records,
     find_batch,
     floor_slot,
+    gather,
     lines,
     locate,
     offsets_of,
@@ -45,6 +46,7 @@ __all__ = [
     "encode_records",
     "find_batch",
     "floor_slot",
+    "gather",
     "is_compiled",
     "lines",
     "locate",
@@ -58,8 +60,8 @@ __all__ = [
 ]
 
 _FUNCTIONS = (
-    "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "lines", "locate",
-    "offsets_of", "put_keys", "read_batch", "read_record", "walk",
+    "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather", "lines",
+    "locate", "offsets_of", "put_keys", "read_batch", "read_record", "walk",
 )  # fmt: skip
 
 name = "python"
