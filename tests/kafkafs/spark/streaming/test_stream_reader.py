@@ -278,7 +278,6 @@ def test_a_folder_that_is_away_for_a_moment_is_waited_for(
     run.all()
     aside = orders.log_dir / "orders-0.0123456789abcdef0123456789abcdef-future"
     orders.folder.rename(aside)
-    (orders.log_dir / "others-0").mkdir()
 
     def come_back(_: float) -> None:
         if aside.exists():
