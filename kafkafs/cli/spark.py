@@ -6,7 +6,10 @@ from importlib import import_module
 
 import click
 
-JOBS: dict[str, str] = {"audit": "spark_audit"}
+JOBS: dict[str, str] = {
+    "audit": "spark_audit",
+    "export": "spark_export",
+}
 """The modules of the jobs' commands, each of which has a command `<name>`; imported when one is called."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kafkafs.spark.batch_plan import tasks_of
 from kafkafs.spark.split_reader import SplitReader
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def records_of(
     spark: SparkSession, splits: Sequence[Split], schema: StructType, options: ReadOptions
 ) -> DataFrame:
-    """The records of some splits, a task for each, the largest first.
+    """The records of some splits, the largest first.
 
     Args:
         spark: a session.
@@ -35,24 +36,24 @@ def records_of(
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         return SplitReader(arrow, options).read(split)
 
-    return frame_of(spark, splits, schema, read)
+    return frame_of(spark, tasks_of(list(splits), options), schema, read)
 
 
 def frame_of(
     spark: SparkSession,
-    splits: Sequence[Split],
+    tasks: Sequence[Sequence[Split]],
     schema: StructType,
     read: Callable[[Split], Iterable[pa.RecordBatch]],
 ) -> DataFrame:
-    """What `read` gives for each split, a task for each, the largest first."""
-    ordered = sorted(splits, key=lambda split: -split.size)
+    """What `read` gives for each split, the splits of each task in their order."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read(ordered[number])
+                for split in tasks[number]:
+                    yield from read(split)
 
-    return spark.range(0, len(ordered), 1, max(len(ordered), 1)).mapInArrow(run, schema)
+    return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, schema)
 
 
 @contextmanager
@@ -65,8 +66,8 @@ def settings(spark: SparkSession, **wanted: str) -> Iterator[None]:
             spark.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, earlier in before.items():
+            if earlier is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, earlier)

@@ -1,0 +1,76 @@
+"""Which records a Spark job reads: the options of its command, and the job's keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kafkafs.cli.arguments import source_paths
+from kafkafs.cli.spark_job import pairs
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def selection_options(command: Command) -> Command:
+    """--topics, --since, …: they arrive among the command's keyword arguments; see `selected`."""
+    for option in (
+        click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE",
+                     help="Any other option of the data source, such as splitBytes=128m."),
+        click.option("--on-corrupt", type=click.Choice(["fail", "skip"]), default="fail",
+                     show_default=True, help="What to do at a damaged place; skip lists it and goes on."),
+        click.option("--internal", is_flag=True, help="Kafka's own topics too."),
+        click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log."),
+        click.option("--until", metavar="WHEN", help="Up to the first record at or after this."),
+        click.option("--since", metavar="WHEN",
+                     help="From the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
+                     "or milliseconds since 1970."),
+        click.option("--topic-pattern", metavar="REGEX", help="Topics in whose names this is found."),
+        click.option("--topics", metavar="LIST", help="Topics by name, separated by commas."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """The keywords `path`, `topics`, `since`, `until` and options of a job.
+
+    Raises:
+        click.BadParameter: something is malformed.
+    """
+    found: dict[str, Any] = {"path": source_paths(sources)}
+    options: dict[str, str | bool] = {"onCorrupt": given["on_corrupt"]}
+    options |= pairs(given["options"], "--option")
+    if given["topics"] is not None:
+        found["topics"] = given["topics"]
+    if given["topic_pattern"] is not None:
+        options["subscribePattern"] = given["topic_pattern"]
+    if given["committed"]:
+        options["isolationLevel"] = "read_committed"
+    if given["internal"]:
+        options["includeInternalTopics"] = True
+    for name in ("since", "until"):
+        if given[name] is not None:
+            found[name] = instant(given[name], f"--{name}")
+    return found | options
+
+
+def instant(text: str, option: str) -> int:
+    """A day, an hour, …, an instant, or milliseconds since 1970, in milliseconds.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    from kafkafs.tree.path_names import parse_instant, parse_period
+
+    found = parse_instant(text)
+    if found is None:
+        period = parse_period(text)
+        found = None if period is None or ".." in text else period.start_ms
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is no moment such as 2024-01-01, 2024-01-01T10:30:00Z or milliseconds since 1970",
+            param_hint=option,
+        )
+    return found

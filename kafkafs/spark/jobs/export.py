@@ -1,0 +1,351 @@
+"""Records as Parquet, JSON, CSV or ORC files, by topic and day."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import StructField, StructType
+
+from engine.budgets import MiB
+from kafkafs.spark.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.export_ledger import DAMAGE, LOCK, Done, Ledger, Manifest, offsets_done
+from kafkafs.spark.jobs.export_plan import Chunk, plan_chunks
+from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.selection import OptionValue, Selection
+from kafkafs.spark.jobs.split_frames import records_of, settings
+from kafkafs.spark.jobs.summary import Table, size
+from kafkafs.spark.jobs.target_files import LocalFiles, TargetFiles, target_files
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.reading import Moment
+from kafkafs.spark.source_paths import resolved
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHUNK_BYTES = 1024 * MiB
+_TASKS_OF_A_CORE = 4
+_ITS_OWN = ("view", "includeHeaders", "minPartitions", "maxRecordsPerPartition")
+_RECORD = StructType(
+    [StructField(name, kind) for name, kind in CONNECTOR.items()]
+    + [StructField("headers", HEADERS), StructField(CORRUPT, RECORDS[CORRUPT])]
+)
+_PLACE = StructType(
+    [
+        StructField(name, RECORDS[name])
+        for name in ("topic", "partition", "offset", "segment", "batchPosition", CORRUPT)
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """What an export wrote.
+
+    Attributes:
+        target: as Spark reads it.
+        form: of the files.
+        chunks: that this run wrote.
+        before: chunks that were there, when it went on with an export.
+    """
+
+    target: str
+    form: str
+    chunks: Sequence[Done] = field(repr=False)
+    before: Sequence[Done] = field(repr=False)
+
+    @property
+    def records(self) -> int:
+        """Records that this run wrote."""
+        return sum(sum(chunk.records.values()) for chunk in self.chunks)
+
+    @property
+    def damaged(self) -> int:
+        """Places that this run could not read; each is a line below _export/damage."""
+        return sum(chunk.damaged for chunk in self.chunks)
+
+    @property
+    def findings(self) -> int:
+        """The damaged places."""
+        return self.damaged
+
+    def facts(self) -> dict[str, Any]:
+        """See `Summary`."""
+        topics = _by_topic(self.chunks)
+        earlier = sum(sum(chunk.records.values()) for chunk in self.before)
+        return {
+            "target": self.target,
+            "format": self.form,
+            "records": self.records,
+            "recordsBefore": earlier,
+            "bytesRead": sum(chunk.source_bytes for chunk in self.chunks),
+            "bytesWritten": sum(topic["bytes"] for topic in topics),
+            "files": sum(topic["files"] for topic in topics),
+            "damagedPlaces": self.damaged,
+            "topics": topics,
+        }
+
+    def tables(self) -> list[Table]:
+        """See `Summary`."""
+        topics = _by_topic(self.chunks)
+        rows: list[Sequence[object]] = [
+            (
+                *(topic["topic"], topic["partitions"], topic["records"]),
+                *(topic["files"], size(topic["bytes"]), topic["firstDay"], topic["lastDay"]),
+            )
+            for topic in topics
+        ]
+        facts = self.facts()
+        written = size(facts["bytesWritten"])
+        rows.append(("total", None, facts["records"], facts["files"], written, None, None))
+        header = ("topic", "partitions", "records", "files", "size", "first day", "last day")
+        lines: list[tuple[str, object]] = [
+            ("read", size(facts["bytesRead"])),
+            ("written", f"{self.target} ({self.form})"),
+        ]
+        if self.before:
+            lines.append(("there before", f"{facts['recordsBefore']} records"))
+        if self.damaged:
+            lines.append(("damaged", f"{self.damaged} places, see {self.target}/{DAMAGE}"))
+        return [Table("", header, rows), Table("", ("", ""), lines)]
+
+
+def export(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    target: str,
+    *,
+    form: str = "parquet",
+    values: str = "text",
+    compression: str | None = None,
+    topics: str | Sequence[str] | None = None,
+    partitions: Mapping[str, Sequence[int]] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    where: str | None = None,
+    resume: bool = False,
+    chunk_bytes: int | None = None,
+    tell: Tell | None = None,
+    **options: OptionValue,
+) -> ExportSummary:
+    """Write records to files, in folders `topic=…/date=…` (of the timestamp, UTC).
+
+    It is done in chunks, each of which is there as a whole or not at all. What was killed or failed goes on with
+    `resume`, and so does an export that came to its end, with what the logs have got since: no record is written
+    twice. Damaged places are listed in `_export/damage` when `onCorrupt` says skip or row.
+
+    Args:
+        spark: a session; its time zone is set to UTC for the while.
+        path, topics, partitions, since, until, options: what is read, as `kafkafs.spark.read` has it.
+        target: an empty folder, or one that is not there: a path, or what Hadoop's client reaches.
+        form: "parquet", "orc", "json" or "csv"; see `exported_rows` for their columns.
+        values: of JSON and CSV: "text" (base64 where bytes are no UTF-8) or "base64".
+        compression: a codec of Spark's for the format; its default when None.
+        where: a condition in SQL on the connector's columns and `headers`.
+        resume: go on with what is there.
+        chunk_bytes: of the source in a chunk; by default 1 GiB, or more on many cores.
+        tell: hears of progress.
+
+    Raises:
+        OptionError: something of that cannot be; nothing was written.
+        DataLossError: records that were to be read are gone.
+        PySparkException: a task failed, such as for damage; chunks that were written stay.
+    """
+    selection = Selection(
+        path=path,
+        topics=topics,
+        partitions=partitions,
+        since=since,
+        until=until,
+        options={"onCorrupt": "fail", **options},
+    )
+    job = _Export(spark, selection, _checked_form(form, values), compression, where, target)
+    return job.run(resume=resume, chunk_bytes=chunk_bytes, tell=tell)
+
+
+def _checked_form(form: str, values: str) -> tuple[str, str]:
+    if form not in FORMATS:
+        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+    if values not in VALUES:
+        raise OptionError(f"values are {' or '.join(VALUES)}, and not {values!r}")
+    return form, values
+
+
+class _Export:
+    """One run of an export."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        selection: Selection,
+        form: tuple[str, str],
+        compression: str | None,
+        where: str | None,
+        target: str,
+    ) -> None:
+        self._spark = spark
+        self._form, self._values = form
+        self._where = where
+        self._writes = dict(WRITE_OPTIONS.get(self._form, {}))
+        if compression is not None:
+            self._writes["compression"] = compression
+        self._options = selection.checked(*_ITS_OWN)
+        self._check_where()
+        self._files = target_files(spark, target)
+        _refuse_inside(self._files, self._options)
+
+    def run(self, *, resume: bool, chunk_bytes: int | None, tell: Tell | None) -> ExportSummary:
+        ledger = Ledger(self._files)
+        manifest = Manifest(self._form, self._values, self._filters())
+        ledger.check(manifest, resume=resume)
+        done = offsets_done(ledger.done() if resume else [])
+        chunks = plan_chunks(self._options, done, chunk_bytes or self._chunk_bytes())
+        watch = JobWatch(self._spark, "export", tell)
+        with self._files.lock(LOCK):
+            before = ledger.begin(manifest)
+            if offsets_done(before) != done:
+                raise OptionError(f"{self._files.uri} was written meanwhile by another job")
+            ends = list(accumulate((chunk.size for chunk in chunks), initial=0))
+            total = ends[-1] or 1
+            written = []
+            for place, chunk in enumerate(chunks):
+                name = f"chunk {place + 1} of {len(chunks)}"
+                with watch.step(name, ends[place] / total, ends[place + 1] / total):
+                    written.append(self._write(ledger, len(before) + place + 1, chunk))
+            ledger.end()
+        return ExportSummary(self._files.uri, self._form, written, before)
+
+    def _chunk_bytes(self) -> int:
+        cores = self._spark.sparkContext.defaultParallelism
+        return max(CHUNK_BYTES, cores * _TASKS_OF_A_CORE * self._options.split_bytes)
+
+    def _filters(self) -> dict[str, str]:
+        options = self._options
+        found = {
+            "where": self._where,
+            "keyEquals": None if options.key is None else options.key.hex(),
+            "keyPattern": options.key_pattern,
+            "isolationLevel": "read_committed" if options.committed else None,
+            "decode": "true" if options.decode else None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _check_where(self) -> None:
+        if self._where is None:
+            return
+        empty = self._spark.createDataFrame([], StructType(_RECORD.fields[:-1]))
+        try:
+            _ = empty.where(self._where).schema
+        except (AnalysisException, ParseException) as error:
+            said = str(error).strip().splitlines()[0]
+            raise OptionError(f"the condition cannot be: {said}") from error
+
+    def _write(self, ledger: Ledger, number: int, chunk: Chunk) -> Done:
+        """Write a chunk, and the places in it that are damaged."""
+        staged = ledger.staging(number)
+        records, damaged = self._write_records(chunk, f"{staged}/records")
+        files = list(ledger.moved(number, f"{staged}/records", ""))
+        if damaged:
+            self._write_damage(chunk, f"{staged}/damage")
+            files += ledger.moved(number, f"{staged}/damage", DAMAGE)
+        done = Done(
+            number,
+            {str(partition): span for partition, span in chunk.ranges.items()},
+            records,
+            tuple(files),
+            damaged,
+            chunk.size,
+        )
+        ledger.record(done)
+        return done
+
+    def _write_records(self, chunk: Chunk, staged: str) -> tuple[dict[str, int], int]:
+        topics = chunk.topics
+        with settings(
+            self._spark,
+            spark__sql__session__timeZone="UTC",
+            spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
+        ):
+            frame = self._read(chunk, _RECORD)
+            holes = Observation(f"holes-{secrets.token_hex(8)}")
+            counts = Observation(f"counts-{secrets.token_hex(8)}")
+            frame = frame.observe(holes, F.count(CORRUPT).alias("damaged"))
+            frame = frame.where(F.col(CORRUPT).isNull()).drop(CORRUPT)
+            if self._where is not None:
+                frame = frame.where(self._where)
+            by_topic = [
+                F.count_if(F.col("topic") == topic).alias(f"topic {place}")
+                for place, topic in enumerate(topics)
+            ]
+            frame = to_files(frame.observe(counts, *by_topic), self._form, self._values)
+            # Spark would sort by folders anyway, and need not keep the order of offsets then.
+            ordered = frame.sortWithinPartitions(*FOLDERS, "partition", "offset")
+            writer = ordered.write.format(self._form).options(**self._writes)
+            writer.partitionBy(*FOLDERS).save(f"{self._files.uri}/{staged}")
+        found = counts.get
+        records = {topic: int(found[f"topic {place}"]) for place, topic in enumerate(topics)}
+        return records, int(holes.get["damaged"])
+
+    def _write_damage(self, chunk: Chunk, staged: str) -> None:
+        places = self._read(chunk, _PLACE).where(F.col(CORRUPT).isNotNull())
+        facts = places.withColumnRenamed(CORRUPT, "damage")
+        facts.write.format("json").save(f"{self._files.uri}/{staged}")
+
+    def _read(self, chunk: Chunk, schema: StructType) -> DataFrame:
+        how = self._options.on_corrupt
+        options = replace(self._options, on_corrupt="fail" if how == "fail" else "row")
+        return records_of(self._spark, chunk.splits, schema, options)
+
+
+def _refuse_inside(files: TargetFiles, options: ReadOptions) -> None:
+    """Nothing is written below a source, nor is a source overwritten."""
+    if not isinstance(files, LocalFiles):
+        return
+    target = os.path.realpath(files.path)
+    for path in resolved(options.paths):
+        source = os.path.realpath(path)
+        if os.path.commonpath([source, target]) in (source, target):
+            raise OptionError(
+                f"the target {files.path} and the source {path} are inside each other"
+            )
+
+
+def _by_topic(chunks: Sequence[Done]) -> list[dict[str, Any]]:
+    """Partitions, records, files, bytes and days of each topic."""
+    partitions: dict[str, set[str]] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for chunk in chunks:
+        for name in chunk.ranges:
+            partitions.setdefault(name.rpartition("-")[0], set()).add(name)
+        for topic, count in chunk.records.items():
+            facts = found.setdefault(topic, {"records": 0, "files": 0, "bytes": 0, "days": set()})
+            facts["records"] += count
+        for moved in chunk.files:
+            folders = dict(part.partition("=")[::2] for part in moved.path.split("/")[:-1])
+            if "topic" not in folders:
+                continue
+            facts = found[folders["topic"]]
+            facts["files"] += 1
+            facts["bytes"] += moved.size
+            if not folders["date"].startswith("__"):
+                facts["days"].add(folders["date"])
+    return [
+        {
+            "topic": topic,
+            "partitions": len(partitions[topic]),
+            "records": facts["records"],
+            "files": facts["files"],
+            "bytes": facts["bytes"],
+            "firstDay": min(facts["days"], default=None),
+            "lastDay": max(facts["days"], default=None),
+        }
+        for topic, facts in sorted(found.items())
+    ]

@@ -1,0 +1,109 @@
+"""What an export reads, in chunks that are written one after the other: what is done stays done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from engine.log.log_view import LogView
+from engine.units import Offset, TopicPartition
+from kafkafs.spark.errors import could_not_read, partition_offset_changed
+from kafkafs.spark.offset_ranges import OffsetRange, log_end, resolve_batch
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.partition_choice import choose
+from kafkafs.spark.source_paths import open_paths
+from kafkafs.spark.splits import Split, plan
+
+MOST_TOPICS = 16
+"""Of a chunk: the records of each are counted on the way."""
+
+
+class Chunk(NamedTuple):
+    """What is written in one go.
+
+    Attributes:
+        splits: partitions in their order, offsets ascending.
+        ranges: the offsets [start, stop) of each partition that are done with it.
+        size: bytes of the source.
+    """
+
+    splits: tuple[Split, ...]
+    ranges: Mapping[TopicPartition, tuple[Offset, Offset]]
+    size: int
+
+    @property
+    def topics(self) -> list[str]:
+        """Their names, in order."""
+        return sorted({partition.topic for partition in self.ranges})
+
+
+def plan_chunks(
+    options: ReadOptions, done: Mapping[TopicPartition, Offset], chunk_bytes: int
+) -> list[Chunk]:
+    """The chunks of an export.
+
+    Args:
+        options: what is to be read.
+        done: of partitions that were exported before, the offset to go on from.
+        chunk_bytes: of the source in a chunk, about.
+
+    Raises:
+        OptionError, DataLossError, SourceError: as a batch query; or what was exported last is not what
+            comes before the log now.
+    """
+    source = open_paths(options.paths)
+    try:
+        logs = choose(source.partitions(), options.choice, internal=options.internal)
+        views = {partition: log.view() for partition, log in logs.items()}
+        splits = [
+            split
+            for wanted in resolve_batch(views, options)
+            for split in _left(views[wanted.partition], wanted, done, options)
+        ]
+    finally:
+        source.close()
+    return _chunks(splits, chunk_bytes)
+
+
+def _left(
+    view: LogView, wanted: OffsetRange, done: Mapping[TopicPartition, Offset], options: ReadOptions
+) -> list[Split]:
+    start = done.get(wanted.partition)
+    if start is not None:
+        end = log_end(view, committed=options.committed)
+        if start > end:
+            raise partition_offset_changed(wanted.partition, start, end)
+        if start < view.log_start_offset and options.fail_on_data_loss:
+            why = f"the log holds offsets [{view.log_start_offset}, {end}) by now"
+            raise could_not_read(wanted.partition, start, view.log_start_offset, why)
+        if start >= wanted.stop:
+            return []
+        wanted = wanted._replace(start=max(start, wanted.start))
+    return list(plan(view, wanted, options.split_bytes))
+
+
+def _chunks(splits: list[Split], chunk_bytes: int) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    taken: list[Split] = []
+    topics: set[str] = set()
+    size = 0
+    for split in splits:
+        topic = split.partition.topic
+        is_full = size + split.size > chunk_bytes or len(topics | {topic}) > MOST_TOPICS
+        if taken and is_full:
+            chunks.append(_chunk(taken))
+            taken, topics, size = [], set(), 0
+        taken.append(split)
+        topics.add(topic)
+        size += split.size
+    if taken:
+        chunks.append(_chunk(taken))
+    return chunks
+
+
+def _chunk(splits: list[Split]) -> Chunk:
+    ranges: dict[TopicPartition, tuple[Offset, Offset]] = {}
+    for split in splits:
+        start, stop = split.wanted
+        ranges[split.partition] = ranges.get(split.partition, (start, stop))[0], stop
+    return Chunk(tuple(splits), ranges, sum(split.size for split in splits))
