@@ -12,8 +12,11 @@ from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterReplay
 from engine.replay.group import CommittedOffset, Group, Member
 from engine.replay.groups import GroupsReplay
+from engine.replay.known_groups import KnownGroups
 from engine.replay.log_ends import LogEnds, lag
 from engine.replay.partition_records import Progress, no_progress
+from engine.replay.share_rows import ShareRows
+from engine.replay.shares import SharesImage, SharesReplay
 from engine.replay.topic_replay import InternalLogs
 from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
 from engine.units import Offset, Timestamp
@@ -67,13 +70,14 @@ class SourceState:
 
     Attributes:
         logs: the partitions of the internal topics.
-        groups, transactions, cluster: each followed while its logs grow.
+        groups, shares, transactions, cluster: each followed while its logs grow.
         ends: where the logs end.
     """
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self.logs = InternalLogs(source)
         self.groups = GroupsReplay(source, progress)
+        self.shares = SharesReplay(source, progress)
         self.transactions = TransactionsReplay(source, progress)
         self.cluster = ClusterReplay(source, progress)
         self.ends = LogEnds(source)
@@ -88,6 +92,21 @@ class SourceState:
         if self.cluster.exists:
             name = self.cluster.image().topic_name(topic_id)
         return self._name_by_folder(topic_id) if name is None else name
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the source holds a topic that tells of groups."""
+        return self.groups.exists or self.shares.exists
+
+    def known_groups(self, until: Timestamp | None = None) -> KnownGroups:
+        """All groups now, or by the records with timestamps up to a time. Raises LimitExceededError, OSError."""
+        groups = self.groups.image(until) if self.groups.exists else None
+        shares = self.shares.image(until) if self.shares.exists else SharesImage((), until)
+        return KnownGroups(groups, shares, until)
+
+    def share_rows(self, group: Group, known: KnownGroups) -> ShareRows:
+        """The partitions that a share group has to do with, of those groups."""
+        return ShareRows(group, known.shares, self.topic_name, self.ends)
 
     def rows(self, group: Group, until: Timestamp | None = None) -> list[GroupRow]:
         """The partitions that members have, by member, and then those with nothing but an offset.

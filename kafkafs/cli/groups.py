@@ -12,14 +12,27 @@ from kafkafs.cli.table import instant_option, print_json, print_table, replaying
 
 if TYPE_CHECKING:
     from engine.replay.group import Group, Member
-    from engine.replay.groups import GroupsImage
-    from engine.replay.source_state import SourceState
+    from engine.replay.known_groups import KnownGroups
+    from engine.replay.share_rows import ShareRow
+    from engine.replay.source_state import GroupRow, SourceState
 
 FINDINGS = 1
-_HINT = "a log dir that holds partitions of the topic is needed"
-_OFFSETS = (
+_HINT = "a log dir that holds partitions of it, or of __share_group_state, is needed"
+_OFFSETS: Sequence[str] = (
     "GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST",
     "CLIENT-ID",
+)  # fmt: skip
+_KEYS: Sequence[str] = (
+    "topic", "partition", "currentOffset", "logEndOffset", "lag", "memberId", "clientHost",
+    "clientId",
+)  # fmt: skip
+_SHARE_OFFSETS: Sequence[str] = (
+    "GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "START-OFFSET", "LOG-END-OFFSET", "LAG",
+    "STATE-EPOCH", "COMPLETE-COUNT", "MOST-DELIVERIES",
+)  # fmt: skip
+_SHARE_KEYS: Sequence[str] = (
+    "topic", "partition", "leaderEpoch", "startOffset", "logEndOffset", "lag", "stateEpoch",
+    "deliveryCompleteCount", "mostDeliveries",
 )  # fmt: skip
 _MEMBERS = (
     "GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "EPOCH",
@@ -39,7 +52,7 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 @click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_json: bool) -> None:
-    """Describe consumer, share and streams groups from __consumer_offsets.
+    """Describe consumer, share and streams groups from __consumer_offsets and __share_group_state.
 
     \b
     kafkafs groups /var/lib/kafka/data
@@ -48,8 +61,9 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
     kafkafs groups /disk1/kafka,/disk2/kafka billing --json
 
     The log end is that of the partition's log in the source; - where the source does not hold it. A
-    partition that a member has is told with the member. Exit status 1: damage was found, or a group that
-    was asked for is not there.
+    partition that a member has is told with the member. Share groups have start offsets, and with --json
+    the records in flight, how often they were delivered and whether they are done with.
+    Exit status 1: damage was found, or a group that was asked for is not there.
     """
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
@@ -58,27 +72,31 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
     with open_log_source((source,)) as logs:
         with replaying() as advance:
             state = SourceState(logs, advance)
-            if not state.groups.exists:
+            if not state.has_groups:
                 raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
-            image = state.groups.image(until)
-        is_missing = _report_missing(image, names)
-        chosen = [group for name in names or image.names if (group := image.group(name))]
+            known = state.known_groups(until)
+        is_missing = _report_missing(known, names)
+        chosen = [group for name in names or known.names if (group := known.group(name))]
         show = {"list": _list, "offsets": _offsets, "members": _members, "state": _state}[form]
-        show(state, chosen, until, as_json=as_json)
+        show(state, chosen, known, as_json=as_json)
         notes = [f"{group.group_id}: {note}" for group in chosen for note in group.notes]
-        notes += [f"{name} has records in several partitions" for name in image.doubled]
-        if warn(image.unreadable, notes) or is_missing:
+        for group in chosen:
+            if group.kind == "share":
+                found = state.share_rows(group, known).notes()
+                notes += [f"{group.group_id}, {note}" for note in found]
+        notes += [f"{name} has records in several partitions" for name in known.doubled]
+        if warn(known.unreadable, notes) or is_missing:
             click.get_current_context().exit(FINDINGS)
 
 
-def _report_missing(image: GroupsImage, names: Iterable[str]) -> bool:
+def _report_missing(image: KnownGroups, names: Iterable[str]) -> bool:
     missing = [name for name in names if image.group(name) is None]
     for name in missing:
         click.echo(f"kafkafs: there is no group {name!r}", err=True)
     return bool(missing)
 
 
-def _list(_: SourceState, found: Sequence[Group], __: int | None, *, as_json: bool) -> None:
+def _list(_: SourceState, found: Sequence[Group], __: KnownGroups, *, as_json: bool) -> None:
     from kafkafs.cli.listing import printable
 
     for group in found:
@@ -89,24 +107,27 @@ def _list(_: SourceState, found: Sequence[Group], __: int | None, *, as_json: bo
 
 
 def _offsets(
-    state: SourceState, found: Sequence[Group], until: int | None, *, as_json: bool
+    state: SourceState, found: Sequence[Group], known: KnownGroups, *, as_json: bool
 ) -> None:
     for group in found:
-        rows = state.rows(group, until)
+        rows: Iterable[GroupRow | ShareRow]
+        if group.kind == "share":
+            rows, header, keys = state.share_rows(group, known), _SHARE_OFFSETS, _SHARE_KEYS
+        else:
+            rows, header, keys = state.rows(group, known.until), _OFFSETS, _KEYS
         if as_json:
             for row in rows:
                 print_json({"group": _text(group.group_id), **row.facts()})
-        elif rows:
-            facts = [row.facts() for row in rows]
-            keys = (
-                "topic", "partition", "currentOffset", "logEndOffset", "lag", "memberId",
-                "clientHost", "clientId",
-            )  # fmt: skip
-            print_table(_OFFSETS, ([group.group_id, *(row[key] for key in keys)] for row in facts))
+        elif shown := [_cells(group, row.facts(), keys) for row in rows]:
+            print_table(header, shown)
             click.echo()
 
 
-def _members(state: SourceState, found: Sequence[Group], _: int | None, *, as_json: bool) -> None:
+def _cells(group: Group, facts: dict[str, Any], keys: Sequence[str]) -> list[object]:
+    return [group.group_id, *(facts[key] for key in keys)]
+
+
+def _members(state: SourceState, found: Sequence[Group], _: KnownGroups, *, as_json: bool) -> None:
     for group in found:
         if as_json:
             for member in group.members:
@@ -128,22 +149,23 @@ def _member_row(state: SourceState, group: Group, member: Member) -> list[Any]:
     ]  # fmt: skip
 
 
-def _state(_: SourceState, found: Sequence[Group], __: int | None, *, as_json: bool) -> None:
-    if as_json:
-        for group in found:
-            print_json(group.facts() | {"group": _text(group.group_id)})
-        return
-    print_table(
-        _STATES,
-        (
-            [
-                group.group_id, group.kind, group.state,
-                group.details.get("protocol") or group.protocol_type, group.epoch,
-                len(group.members), len(group.offsets), group.coordinator,
-            ]
-            for group in found
-        ),
-    )  # fmt: skip
+def _state(
+    state: SourceState, found: Sequence[Group], known: KnownGroups, *, as_json: bool
+) -> None:
+    rows = []
+    for group in found:
+        shared = len(state.share_rows(group, known).places) if group.kind == "share" else 0
+        if as_json:
+            facts = {**group.facts(), "sharedPartitions": shared, "group": _text(group.group_id)}
+            print_json(facts)
+        protocol = group.details.get("protocol") or group.protocol_type
+        offsets = len(group.offsets) + shared
+        rows.append([
+            group.group_id, group.kind, group.state, protocol, group.epoch, len(group.members),
+            offsets, None if group.coordinator < 0 else group.coordinator,
+        ])  # fmt: skip
+    if not as_json:
+        print_table(_STATES, rows)
 
 
 def _text(name: str) -> str:

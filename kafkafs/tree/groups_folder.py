@@ -1,4 +1,7 @@
-"""`/groups/<group>/`: a group, and a file for each partition that it committed an offset for."""
+"""`/groups/<group>/`: a group, and a file for each partition that it committed an offset for.
+
+A share group has a file for each of its partitions, with what its share coordinator has of it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.replay.group import CommittedOffset, Group
-from engine.replay.groups import GroupsImage
+from engine.replay.known_groups import SHARE, KnownGroups
 from engine.replay.log_ends import lag
+from engine.replay.share_rows import SharePlace, ShareRows
 from engine.units import Timestamp
 from kafkafs.tree.documents import Document, StateDirectory, damage_xattrs, with_times
 from kafkafs.tree.errors import NotFound
@@ -42,7 +46,7 @@ class GroupsFolder(StateDirectory):
         group = None if plain is None else image.group(plain)
         if group is None:
             raise NotFound(self.child(name), "no such group")
-        return GroupFolder(self.child(name), self.context, group, image, self._until)
+        return GroupFolder(self.child(name), self.context, group, image)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
@@ -50,55 +54,62 @@ class GroupsFolder(StateDirectory):
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
             yield entry(self, name, Kind.DIRECTORY, cookie)
 
-    def _image(self) -> GroupsImage:
-        return self.context.state.groups.image(self._until)
+    def _image(self) -> KnownGroups:
+        return self.context.state.known_groups(self._until)
 
 
 class GroupFolder(StateDirectory):
     """`/groups/<group>/`."""
 
-    __slots__ = ("_group", "_image", "_until")
+    __slots__ = ("_group", "_known", "_offsets", "_places", "_rows")
 
-    def __init__(
-        self, path: str, context: Context, group: Group, image: GroupsImage,
-        until: Timestamp | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, path: str, context: Context, group: Group, known: KnownGroups) -> None:
         super().__init__(path, context)
         self._group = group
-        self._image = image
-        self._until = until
+        self._known = known
+        self._rows = context.state.share_rows(group, known) if group.kind == SHARE else None
+        self._places = {} if self._rows is None else {each.name: each for each in self._rows.places}
+        self._offsets = {
+            f"{topic}-{partition}": offset for (topic, partition), offset in group.offsets.items()
+        }
 
     def lookup(self, name: str) -> Node:
         """See Directory."""
         if name == GROUP:
             return self.file(name, self._about())
-        plain = name_of(name, self._offsets())
-        offset = None if plain is None else self._offsets().get(plain)
-        if offset is None:
+        plain = name_of(name, self._names())
+        if plain is None:
             raise NotFound(self.child(name), "no offset was committed for it")
-        return self.file(name, self._document(offset))
+        if self._rows is not None and plain in self._places:
+            return self.file(name, self._share_document(self._rows, self._places[plain]))
+        return self.file(name, self._document(self._offsets[plain]))
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
-        names = [GROUP, *map(escaped, self._offsets())]
+        names = [GROUP, *map(escaped, self._names())]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
             yield entry(self, name, Kind.FILE, cookie)
 
-    def _offsets(self) -> Mapping[str, CommittedOffset]:
-        return {
-            f"{topic}-{partition}": offset
-            for (topic, partition), offset in self._group.offsets.items()
-        }
+    def _names(self) -> Mapping[str, object]:
+        return {**self._places, **self._offsets}
 
     def _about(self) -> Document:
         group = self._group
-        place = f"__consumer_offsets-{group.coordinator}"
+        places = {f"__consumer_offsets-{group.coordinator}"}
         facts = with_times(group.facts())
-        damage = [each.facts() for each in self._image.unreadable if each.partition == place]
+        if self._rows is not None:
+            facts["sharedPartitions"] = len(self._places)
+            places |= {each.partition for each in self._known.shares.unreadable}
+        damage = [each.facts() for each in self._known.unreadable if each.partition in places]
         return Document(facts | damaged(damage), group.timestamp)
 
+    def _share_document(self, rows: ShareRows, place: SharePlace) -> Document:
+        row = rows.row(place)
+        facts = {"group": self._group.group_id, **with_times(row.facts())}
+        return Document(facts, -1 if row.state is None else row.state.record_timestamp)
+
     def _document(self, offset: CommittedOffset) -> Document:
-        end = self.context.state.ends.end_of(offset.topic, offset.partition, self._until)
+        end = self.context.state.ends.end_of(offset.topic, offset.partition, self._known.until)
         facts: dict[str, Any] = {
             "group": self._group.group_id,
             **with_times(offset.facts()),

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.internal_topics.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
+from engine.internal_topics.topics import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from engine.units import Timestamp
 from kafkafs.tree.cluster_folder import cluster_folder, transactions_folder
 from kafkafs.tree.groups_folder import groups_folder
@@ -18,17 +23,19 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Directory
     from kafkafs.tree.path_names import Period
 
-_FOLDERS: dict[str, tuple[str, Callable[[str, Context, Timestamp | None], Directory]]] = {
-    "groups": (CONSUMER_OFFSETS, groups_folder),
-    "transactions": (TRANSACTION_STATE, transactions_folder),
-    "cluster": (CLUSTER_METADATA, cluster_folder),
+_FOLDERS: dict[
+    str, tuple[tuple[str, ...], Callable[[str, Context, Timestamp | None], Directory]]
+] = {
+    "groups": ((CONSUMER_OFFSETS, SHARE_GROUP_STATE), groups_folder),
+    "transactions": ((TRANSACTION_STATE,), transactions_folder),
+    "cluster": ((CLUSTER_METADATA,), cluster_folder),
 }
 NAMES = tuple(_FOLDERS)
 
 
 def has_state(context: Context, name: str) -> bool:
-    """Whether the source holds a partition of the topic behind one of the folders."""
-    return bool(context.state.logs.of(_FOLDERS[name][0]))
+    """Whether the source holds a partition of a topic behind one of the folders."""
+    return any(context.state.logs.of(topic) for topic in _FOLDERS[name][0])
 
 
 def state_folder(

@@ -1,0 +1,194 @@
+"""The partitions that a share group has to do with, as kafka-share-groups describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from engine.internal_topics.topics import SHARE_GROUP_STATE
+from engine.replay.group import Group, Member
+from engine.replay.log_ends import LogEnds
+from engine.replay.share_state import ShareOffset
+from engine.replay.shares import SharesImage
+from engine.units import Offset
+
+NOTHING = ShareOffset()
+
+
+class SharePlace(NamedTuple):
+    """A partition of a share group; the topic is its id where no name is known for that."""
+
+    topic: str
+    partition: int
+    topic_id: str
+
+    @property
+    def name(self) -> str:
+        """Topic and partition."""
+        return f"{self.topic}-{self.partition}"
+
+
+class ShareRow(NamedTuple):
+    """A partition of a share group.
+
+    Attributes:
+        place: which.
+        state: None when `__share_group_state` says nothing of it here.
+        coordinator: the partition of `__share_group_state` that says it.
+        log_end: None when the source does not hold the partition.
+        is_initialized: whether the group says that its offset was made; kafka-share-groups shows no others.
+        members: the ids of the members that have it.
+    """
+
+    place: SharePlace
+    state: ShareOffset | None
+    coordinator: int | None
+    log_end: Offset | None
+    is_initialized: bool
+    members: tuple[str, ...]
+
+    @property
+    def lag(self) -> int | None:
+        """Records that are not done with, gaps included; None when that is not known.
+
+        As a broker reckons: from the start offset to the log end, less what is complete between. What comes
+        out below zero is not shown by its clients either.
+        """
+        state = self.state or NOTHING
+        start, complete = state.start_offset, state.delivery_complete_count
+        if start is None or complete is None or self.log_end is None:
+            return None
+        lag = self.log_end - start - complete
+        return None if lag < 0 else lag
+
+    @property
+    def most_deliveries(self) -> int | None:
+        """How often the record in flight that was delivered most was; None when there is none."""
+        batches = self.state.batches if self.state is not None else ()
+        return max((batch.delivery_count for batch in batches), default=None)
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        told = (self.state or NOTHING).facts()
+        return {
+            "topic": self.place.topic,
+            "partition": self.place.partition,
+            "startOffset": told.pop("startOffset"),
+            "logEndOffset": self.log_end,
+            "lag": self.lag,
+            "leaderEpoch": told.pop("leaderEpoch"),
+            "stateEpoch": told.pop("stateEpoch"),
+            "deliveryCompleteCount": told.pop("deliveryCompleteCount"),
+            "mostDeliveries": self.most_deliveries,
+            "topicId": self.place.topic_id,
+            "isInitialized": self.is_initialized,
+            "memberIds": list(self.members),
+            "coordinatorPartition": self.coordinator,
+            **told,
+        }
+
+
+class ShareRows:
+    """The rows of a share group at one moment.
+
+    Args:
+        group: which.
+        shares: the states of share partitions.
+        topic_name: the topic of an id.
+        ends: where logs end.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        shares: SharesImage,
+        topic_name: Callable[[str], str | None],
+        ends: LogEnds,
+    ) -> None:
+        self._group = group
+        self._shares = shares
+        self._topic_name = topic_name
+        self._ends = ends
+
+    def __iter__(self) -> Iterator[ShareRow]:
+        """By topic and partition. Raises OSError, UnsupportedCodecError."""
+        return map(self.row, self.places)
+
+    @cached_property
+    def places(self) -> list[SharePlace]:
+        """The partitions of the group, by topic and number.
+
+        A topic is called by its id where another of the group has its name: one that was deleted and made anew.
+        """
+        found = {*self._shares.partitions(self._group.group_id), *self._initialized, *self._members}
+        first = {topic_id for topic_id, _ in self._initialized}
+        topic_ids = sorted({topic_id for topic_id, _ in found}, key=lambda each: each not in first)
+        names = self._names(topic_ids, _told_names(self._group))
+        return sorted(SharePlace(names[each], number, each) for each, number in found)
+
+    def row(self, place: SharePlace) -> ShareRow:
+        """One of the places. Raises OSError, UnsupportedCodecError."""
+        key = place.topic_id, place.partition
+        return ShareRow(
+            place,
+            self._shares.offset(self._group.group_id, *key),
+            self._shares.coordinator(self._group.group_id, *key),
+            self._ends.end_of(place.topic, place.partition, self._shares.until),
+            key in self._initialized,
+            tuple(self._members.get(key, ())),
+        )
+
+    def notes(self) -> Iterator[str]:
+        """What could not be read of the states, or is missing."""
+        name = self._group.group_id
+        for place in self.places:
+            key = place.topic_id, place.partition
+            state = self._shares.offset(name, *key)
+            for note in () if state is None else state.notes:
+                coordinator = self._shares.coordinator(name, *key)
+                yield f"{place.name}: {SHARE_GROUP_STATE}-{coordinator}, {note}"
+
+    @cached_property
+    def _initialized(self) -> frozenset[tuple[str, int]]:
+        """The partitions whose offsets the group says were made."""
+        topics = (self._group.details.get("sharePartitions") or {}).get("initializedTopics", ())
+        return frozenset(
+            (each["topicId"], number) for each in topics for number in each["partitions"]
+        )
+
+    @cached_property
+    def _members(self) -> dict[tuple[str, int], list[str]]:
+        """The ids of the members that have a partition."""
+        found: dict[tuple[str, int], list[str]] = {}
+        for member in self._group.members:
+            for place in _assigned(member):
+                found.setdefault(place, []).append(member.member_id)
+        return found
+
+    def _names(self, topic_ids: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+        """What topics are called; names that are told count where nothing else is known."""
+        names: dict[str, str] = {}
+        known = [(topic_id, self._topic_name(topic_id)) for topic_id in topic_ids]
+        known += [(topic_id, told.get(topic_id)) for topic_id in topic_ids]
+        known += [(topic_id, topic_id) for topic_id in topic_ids]
+        taken: set[str] = set()
+        for topic_id, name in known:
+            if topic_id not in names and name is not None and name not in taken:
+                names[topic_id] = name
+                taken.add(name)
+        return names
+
+
+def _told_names(group: Group) -> dict[str, str]:
+    """Names of topics by id, as the group has them."""
+    told = group.details.get("sharePartitions") or {}
+    kinds = ("deletingTopics", "initializingTopics", "initializedTopics")
+    return {each["topicId"]: each["topicName"] for kind in kinds for each in told.get(kind, ())}
+
+
+def _assigned(member: Member) -> Iterator[tuple[str, int]]:
+    for each in member.assignment:
+        if each.topic_id is not None:
+            for number in each.partitions:
+                yield each.topic_id, number

@@ -1,0 +1,342 @@
+"""What a partition of `__share_group_state` says of share groups' partitions, as the share coordinator has it.
+
+A snapshot of a share partition says everything, an update what changed since, and both count in log order; a
+null value under a snapshot's key removes the share partition. Updates cannot be dropped for newer ones, so
+they are kept as bytes, and made into one state when there are many of them or when somebody asks.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
+
+from engine.errors import LimitExceededError
+from engine.internal_topics.topics import SHARE_GROUP_STATE, decoder_for
+from engine.log.log_view import LogView
+from engine.replay.keyed_state import not_a_key, owner_of
+from engine.replay.log_replay import MOST_UNREADABLE
+from engine.replay.partition_records import (
+    Progress,
+    ReplayedRecord,
+    Unreadable,
+    no_progress,
+    replayed_records,
+)
+from engine.replay.state_batches import StateBatch, ToldBatches, merged
+from engine.units import Offset, Timestamp, TopicPartition
+
+SNAPSHOT = b"\x00\x00"
+UPDATE = b"\x00\x01"
+PLACE_SIZE = 20
+"""Bytes of a key behind the group: the topic's id and the partition's number."""
+MOST_UPDATES = 64
+"""Updates of a share partition that are kept apart."""
+MOST_NOTES = 20
+RECORD_COST = 250
+BYTE_COST = 12
+"""Bytes that a record and each byte of its value cost, with the batches that it is made into."""
+STATE_COST = 600
+BATCH_COST = 250
+"""Bytes that a share partition and each of its batches cost."""
+NOTHING_TOLD = -1
+
+
+class Told(NamedTuple):
+    """A record of a share partition."""
+
+    offset: Offset
+    timestamp: Timestamp
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareOffset:
+    """A share partition's state; None stands for what was not told.
+
+    Attributes:
+        start_offset: records below it are done with.
+        delivery_complete_count: records at and after it that are done with too.
+        state_epoch: counts how often the offsets were set anew.
+        leader_epoch: of the partition's leader that wrote this.
+        snapshot_epoch: counts the snapshots.
+        batches: records in flight, by offset.
+        create_timestamp, write_timestamp: of the snapshot.
+        record_offset, record_timestamp: of the newest record.
+        notes: what could not be read of it, or is missing.
+    """
+
+    start_offset: Offset | None = None
+    delivery_complete_count: int | None = None
+    state_epoch: int | None = None
+    leader_epoch: int | None = None
+    snapshot_epoch: int | None = None
+    batches: tuple[StateBatch, ...] = ()
+    create_timestamp: Timestamp | None = None
+    write_timestamp: Timestamp | None = None
+    record_offset: Offset = -1
+    record_timestamp: Timestamp = -1
+    notes: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "startOffset": self.start_offset,
+            "deliveryCompleteCount": self.delivery_complete_count,
+            "stateEpoch": self.state_epoch,
+            "leaderEpoch": self.leader_epoch,
+            "snapshotEpoch": self.snapshot_epoch,
+            "stateBatches": [batch.facts() for batch in self.batches],
+            "createTimestamp": self.create_timestamp,
+            "writeTimestamp": self.write_timestamp,
+            "recordOffset": self.record_offset,
+            "recordTimestamp": self.record_timestamp,
+            "notes": list(self.notes),
+        }
+
+
+class Kept(NamedTuple):
+    """What is kept of a share partition: a snapshot or the state up to some record, and the updates since.
+
+    `cost` is about how many bytes of memory it takes.
+    """
+
+    snapshot: Told | None
+    state: ShareOffset | None
+    updates: tuple[Told, ...]
+    cost: int
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """Of the newest record."""
+        newest = self.updates[-1] if self.updates else self.snapshot
+        if newest is not None:
+            return newest.timestamp
+        return -1 if self.state is None else self.state.record_timestamp
+
+
+Places: TypeAlias = Mapping[bytes, Kept]
+"""Share partitions of a group, by the bytes of a key behind the group."""
+
+
+class ShareState(NamedTuple):
+    """A partition's state after the records below `next_offset`. Never changed: what follows makes another.
+
+    Attributes:
+        partition: whose.
+        next_offset: the first offset that is not in it.
+        groups: by group.
+        unreadable: bytes that gave no records, and records that do not fit; the first so many.
+        cost: about how many bytes of memory it takes.
+    """
+
+    partition: TopicPartition
+    next_offset: Offset
+    groups: Mapping[bytes, Places]
+    unreadable: tuple[Unreadable, ...]
+    cost: int
+
+
+def share_state(
+    view: LogView,
+    state: ShareState | None,
+    until: Timestamp | None = None,
+    progress: Progress = no_progress,
+) -> ShareState:
+    """The state at a view's end, from an earlier one of the same log or from nothing."""
+    building = _Building(view, state)
+    start = view.log_start_offset if state is None else state.next_offset
+    for each in replayed_records(view, start, view.log_end_offset, until, progress):
+        if isinstance(each, ReplayedRecord):
+            building.apply(each)
+        elif isinstance(each, Unreadable):
+            building.note(each)
+    return building.finish()
+
+
+class _Building:
+    """A state in the making; of the state that it goes on from, only what is touched is copied."""
+
+    def __init__(self, view: LogView, state: ShareState | None) -> None:
+        self._view = view
+        self._limit = view.log.budgets.replayed_bytes
+        self._groups: dict[bytes, Places] = {} if state is None else dict(state.groups)
+        self._own: dict[bytes, dict[bytes, Kept]] = {}
+        self._unreadable = [] if state is None else list(state.unreadable)
+        self._cost = 0 if state is None else state.cost
+
+    def finish(self) -> ShareState:
+        """The state at the view's end."""
+        view = self._view
+        return ShareState(
+            view.partition, view.log_end_offset, self._groups, tuple(self._unreadable), self._cost
+        )
+
+    def note(self, unreadable: Unreadable) -> None:
+        """Remember what gave no records."""
+        if len(self._unreadable) < MOST_UNREADABLE:
+            self._unreadable.append(unreadable)
+
+    def apply(self, record: ReplayedRecord) -> None:
+        """Take a record in."""
+        key = record.key
+        group = None if key is None else owner_of(key)
+        if key is None or group is None or not _fits(key, group, record.value):
+            self.note(not_a_key(self._view.name, record.offset))
+            return
+        place = key[4 + len(group) :]
+        before = self._groups.get(group, {}).get(place)
+        self._put(group, place, before, _after(before, key[:2], record))
+
+    def _put(self, group: bytes, place: bytes, before: Kept | None, kept: Kept | None) -> None:
+        self._cost -= 0 if before is None else before.cost + len(place)
+        places = self._places(group)
+        if kept is not None:
+            places[place] = kept
+            self._cost += kept.cost + len(place)
+        else:
+            places.pop(place, None)
+        if not places:
+            del self._groups[group], self._own[group]
+        if self._cost > self._limit:
+            raise LimitExceededError(
+                f"the state of {self._view.name} takes more than {self._limit} bytes of memory",
+                limit="replayed_bytes",
+            )
+
+    def _places(self, group: bytes) -> dict[bytes, Kept]:
+        """The share partitions of a group, to be changed."""
+        if group not in self._own:
+            self._groups[group] = self._own[group] = dict(self._groups.get(group, {}))
+        return self._own[group]
+
+
+def _fits(key: bytes, group: bytes, value: bytes | None) -> bool:
+    if len(key) != 4 + len(group) + PLACE_SIZE:
+        return False
+    return key.startswith(SNAPSHOT) or (key.startswith(UPDATE) and value is not None)
+
+
+def _after(before: Kept | None, kind: bytes, record: ReplayedRecord) -> Kept | None:
+    """What is kept once a record is taken in."""
+    if record.value is None:
+        return None
+    told = Told(record.offset, record.timestamp, record.value)
+    cost = RECORD_COST + BYTE_COST * len(told.value)
+    if before is None or kind == SNAPSHOT:
+        updates = () if kind == SNAPSHOT else (told,)
+        return Kept(told if kind == SNAPSHOT else None, None, updates, STATE_COST + cost)
+    kept = before._replace(updates=(*before.updates, told), cost=before.cost + cost)
+    if len(kept.updates) < MOST_UPDATES:
+        return kept
+    state = share_offset(kept)
+    return Kept(None, state, (), STATE_COST + BATCH_COST * len(state.batches))
+
+
+def share_offset(kept: Kept) -> ShareOffset:
+    """The state that a snapshot and the updates since add up to."""
+    state, notes = _beginning(kept)
+    told = [] if state is None else [ToldBatches(None, state.batches)]
+    for update in kept.updates:
+        data = _decoded(UPDATE, update, notes)
+        if data is None:
+            continue
+        if state is None:
+            notes.append(f"offset {update.offset}: an update whose snapshot is not there")
+            told.append(ToldBatches(None, _batches(data, update, notes)))
+            state = _updated(ShareOffset(), data, update)
+        else:
+            state = _updated(state, data, update)
+            told.append(ToldBatches(state.start_offset, _batches(data, update, notes)))
+    left = told[0].batches if len(told) == 1 else merged(told)
+    known = () if state is None else state.notes
+    return replace(state or ShareOffset(), batches=tuple(left), notes=(*known, *notes)[:MOST_NOTES])
+
+
+def _beginning(kept: Kept) -> tuple[ShareOffset | None, list[str]]:
+    """What updates are added to, and what is to be said of it."""
+    notes: list[str] = []
+    if kept.snapshot is None:
+        return kept.state, notes
+    data = _decoded(SNAPSHOT, kept.snapshot, notes)
+    if data is None:
+        return None, notes
+    batches = _batches(data, kept.snapshot, notes)
+    state = ShareOffset(
+        state_epoch=data["stateEpoch"],
+        batches=batches,
+        create_timestamp=data["createTimestamp"],
+        write_timestamp=data["writeTimestamp"],
+    )
+    return _updated(state, data, kept.snapshot), notes
+
+
+def _updated(state: ShareOffset, data: dict[str, Any], told: Told) -> ShareOffset:
+    """With what snapshots and updates both tell."""
+    start, leader = _told(data["startOffset"]), _told(data["leaderEpoch"])
+    snapshot = state.snapshot_epoch
+    return replace(
+        state,
+        start_offset=state.start_offset if start is None else start,
+        delivery_complete_count=_told(data.get("deliveryCompleteCount", NOTHING_TOLD)),
+        leader_epoch=state.leader_epoch if leader is None else leader,
+        snapshot_epoch=data["snapshotEpoch"] if snapshot is None else snapshot,
+        record_offset=told.offset,
+        record_timestamp=told.timestamp,
+    )
+
+
+def _told(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def _batches(data: dict[str, Any], told: Told, notes: list[str]) -> tuple[StateBatch, ...]:
+    """The batches of a record; those without an offset are noted."""
+    found = [
+        StateBatch(
+            each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"]
+        )
+        for each in data["stateBatches"]
+    ]
+    good = tuple(batch for batch in found if batch.first_offset <= batch.last_offset)
+    if len(good) < len(found):
+        notes.append(
+            f"offset {told.offset}: {len(found) - len(good)} batches end before they begin"
+        )
+    return good
+
+
+_NO_PLACE = {kind: kind + bytes(2 + PLACE_SIZE) for kind in (SNAPSHOT, UPDATE)}
+"""Keys that let a value be decoded: what else is in them does not matter for it."""
+
+
+def _decoded(kind: bytes, told: Told, notes: list[str]) -> dict[str, Any] | None:
+    decoder = decoder_for(SHARE_GROUP_STATE)
+    assert decoder is not None
+    decoded = decoder.decode(_NO_PLACE[kind], told.value)
+    if decoded.value is None:
+        notes.append(f"offset {told.offset}: {decoded.value_note or 'not readable'}")
+        return None
+    data: dict[str, Any] = decoded.value["data"]
+    return data
+
+
+def place_of(place: bytes) -> tuple[str, int]:
+    """The topic's id and the number of a partition, from the bytes of a key behind the group."""
+    topic_id = base64.urlsafe_b64encode(place[:16]).decode().rstrip("=")
+    return topic_id, int.from_bytes(place[16:], "big", signed=True)
+
+
+def states_of(states: Sequence[ShareState], group: bytes) -> Mapping[bytes, tuple[int, Kept]]:
+    """A group's share partitions in all partitions of the topic, and which of these has each.
+
+    When several have one, that with the newest record counts.
+    """
+    found: dict[bytes, tuple[int, Kept]] = {}
+    for state in states:
+        for place, kept in state.groups.get(group, {}).items():
+            known = found.get(place)
+            if known is None or kept.timestamp > known[1].timestamp:
+                found[place] = state.partition.partition, kept
+    return found

@@ -1,0 +1,101 @@
+"""The share partitions of all share groups of a source, replayed from the partitions of `__share_group_state`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from threading import Lock
+
+from engine.internal_topics.topics import SHARE_GROUP_STATE
+from engine.log.log_directory import LogSource
+from engine.replay.groups import text_of
+from engine.replay.partition_records import Progress, Unreadable, no_progress
+from engine.replay.share_state import (
+    Kept,
+    ShareOffset,
+    ShareState,
+    place_of,
+    share_offset,
+    share_state,
+    states_of,
+)
+from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.units import Timestamp
+
+MOST_GROUPS = 256
+
+
+class SharesImage:
+    """The share partitions at one moment; safe from several threads.
+
+    Attributes:
+        until: the records with timestamps up to this count; None: all.
+    """
+
+    def __init__(self, states: Sequence[ShareState], until: Timestamp | None) -> None:
+        self.until = until
+        self._states = states
+        self._lock = Lock()
+        self._found: OrderedDict[str, Mapping[tuple[str, int], tuple[int, Kept]]] = OrderedDict()
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The groups; lone surrogates stand for bytes that are not UTF-8."""
+        return frozenset(text_of(group) for state in self._states for group in state.groups)
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What gave no records."""
+        return tuple(each for state in self._states for each in state.unreadable)
+
+    def partitions(self, group: str) -> Sequence[tuple[str, int]]:
+        """The topic ids and numbers of the partitions that are known of a group, sorted."""
+        return sorted(self._of(group))
+
+    def offset(self, group: str, topic_id: str, partition: int) -> ShareOffset | None:
+        """A share partition's state; None when nothing is known of it."""
+        found = self._of(group).get((topic_id, partition))
+        return None if found is None else share_offset(found[1])
+
+    def coordinator(self, group: str, topic_id: str, partition: int) -> int | None:
+        """Which partition of the topic has a share partition."""
+        found = self._of(group).get((topic_id, partition))
+        return None if found is None else found[0]
+
+    def timestamp(self, group: str) -> Timestamp:
+        """Of the newest record about a group; -1 when there is none."""
+        return max((kept.timestamp for _, kept in self._of(group).values()), default=-1)
+
+    def _of(self, group: str) -> Mapping[tuple[str, int], tuple[int, Kept]]:
+        with self._lock:
+            found = self._found.get(group)
+            if found is None:
+                places = states_of(self._states, group.encode("utf-8", "surrogateescape"))
+                found = {place_of(place): known for place, known in places.items()}
+                if found:
+                    self._found[group] = found
+                while len(self._found) > MOST_GROUPS:
+                    self._found.popitem(last=False)
+            return found
+
+
+class SharesReplay:
+    """The share partitions of a source, followed while their logs grow; safe from several threads."""
+
+    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
+        self._replay = TopicReplay(
+            InternalLogs(source), SHARE_GROUP_STATE, share_state, SharesImage, progress
+        )
+
+    @property
+    def exists(self) -> bool:
+        """Whether the source holds a partition of the topic."""
+        return self._replay.exists
+
+    def image(self, until: Timestamp | None = None) -> SharesImage:
+        """The share partitions now, or by the records with timestamps up to a time.
+
+        Raises LimitExceededError, OSError.
+        """
+        return self._replay.image(until)
