@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
+import secrets
+from collections.abc import Callable
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """No UUID; also where a topic id is unknown."""
@@ -27,3 +29,11 @@ def canonical_uuid(text: str) -> str:
         raise ValueError(f"not a UUID in base64: {text[:40]!a}")
     number = base64.urlsafe_b64decode(match[1] + "==")
     return base64.urlsafe_b64encode(number).decode().rstrip("=")
+
+
+def random_uuid(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
+    """A UUID that is not reserved and does not look like an option of a command."""
+    while True:
+        text = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
+        if text not in RESERVED_DIRECTORY_IDS and not text.startswith("-"):
+            return text

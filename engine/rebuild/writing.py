@@ -160,8 +160,16 @@ def write_file(path: str, data: bytes, disk: Disk) -> None:
         file.sync()
 
 
-def load_log(folder: str, disk: Disk, log_start_offset: Offset) -> Loaded:
-    """Load a log as after a crash, with everything recovered, and close it properly.
+def load_log(
+    folder: str, disk: Disk, log_start_offset: Offset, *, is_clean: bool = False
+) -> Loaded:
+    """Load a log, which makes what is missing beside its records, and close it properly.
+
+    Args:
+        folder: of the log.
+        disk: does the writing.
+        log_start_offset: what readers are to see.
+        is_clean: whether its segments and indexes are known to be right; else all is recovered, as after a crash.
 
     Raises:
         OSError: the disk fails.
@@ -175,7 +183,7 @@ def load_log(folder: str, disk: Disk, log_start_offset: Offset) -> Loaded:
             LOADED,
             later,
             log_start_offset=log_start_offset,
-            last_shutdown_clean=False,
+            last_shutdown_clean=is_clean,
             disk=disk,
         )
         log.flush(force_active_segment=True)

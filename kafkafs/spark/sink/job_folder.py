@@ -1,0 +1,171 @@
+"""The folder of one write job beside its target: what tasks write, and the log dir that becomes the target.
+
+    .<target>.kafkafs-spark-<16 hex digits>/
+        owner.json      whose it is
+        tasks/          a folder for each attempt of a task
+        log-dir/        made by the commit, then renamed to the target
+
+Folders are made one at a time, never with those above them: a task that outlives its job cannot bring the job's
+folder back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import secrets
+import stat
+
+from engine.clock import SYSTEM_CLOCK
+from engine.disk import DISK, TEMPORARY_SUFFIX, Disk
+from engine.rebuild.errors import RebuildRefusedError
+from engine.rebuild.staging import refuse_target
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.sink.job_owner import JobOwner, this_owner
+from kafkafs.spark.sink.task_writer import TASKS
+
+log = logging.getLogger(__name__)
+
+LOG_DIR = "log-dir"
+OWNER = "owner.json"
+_GONE = ".gone"
+_LONGEST = 50
+"""Characters of the target's name in that of the job's folder: a name has 255 bytes."""
+_TRIES = 5
+_LARGEST_OWNER = 65536
+_UNTOLD_MS = 60_000
+"""After which a folder that does not say whose it is was never going to."""
+
+
+class JobFolder:
+    """The folder of a job; only the path, so it goes from process to process.
+
+    Attributes:
+        target: where the log dir is to be, absolute.
+        path: of the folder.
+    """
+
+    def __init__(self, target: str, path: str) -> None:
+        self.target = target
+        self.path = path
+
+    @classmethod
+    def make(cls, target: str, disk: Disk = DISK) -> JobFolder:
+        """Make it, after removing what jobs for the same target left whose driver is gone.
+
+        Raises:
+            OptionError: the target is there and not empty, or no log dir must be made there.
+            OSError: the folder cannot be made.
+        """
+        final = _final_path(target)
+        _refuse(target)
+        remove_leftovers(target, disk)
+        path = os.path.join(os.path.dirname(final), _prefix(final) + secrets.token_hex(8))
+        job = cls(final, path)
+        disk.make_new_folder(path)
+        try:
+            owner = {"target": final, "owner": list(this_owner())}
+            disk.replace_atomically(os.path.join(path, OWNER), json.dumps(owner).encode())
+            disk.make_new_folder(os.path.join(path, TASKS))
+            disk.sync_folder(path)
+        except BaseException:
+            job.discard(disk)
+            raise
+        return job
+
+    @property
+    def log_dir(self) -> str:
+        """The log dir that is being made."""
+        return os.path.join(self.path, LOG_DIR)
+
+    def publish(self, disk: Disk = DISK) -> None:
+        """Give the log dir its final name, in one step; everything in it is on the device already.
+
+        Raises:
+            OSError: that did not work, and nothing has the final name.
+        """
+        parent = os.path.dirname(self.target)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            disk.remove_folder(self.target)
+        disk.rename_new(self.log_dir, self.target)
+        try:
+            disk.sync_folder(parent)
+        except OSError:
+            disk.rename_new(self.target, self.log_dir)
+            raise
+
+    def discard(self, disk: Disk = DISK) -> None:
+        """Remove the folder as far as that is possible; a later job for the target removes the rest."""
+        gone = self.path.removesuffix(_GONE) + _GONE
+        with contextlib.suppress(OSError):
+            # Under another name first: a task that still runs finds nothing to write to.
+            if gone != self.path:
+                disk.rename(self.path, gone)
+            _remove(gone, disk)
+
+
+def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
+    """Remove what jobs for a target left whose driver is gone; the paths."""
+    final = _final_path(target)
+    parent, removed = os.path.dirname(final), []
+    pattern = re.compile(re.escape(_prefix(final)) + "[0-9a-f]{16}" + f"({re.escape(_GONE)})?")
+    for name in disk.list(parent):
+        path = os.path.join(parent, name)
+        if pattern.fullmatch(name) and _is_leftover(path, final, disk):
+            log.info("removing %s, which an interrupted job left", path)
+            JobFolder(final, path).discard(disk)
+            removed.append(path)
+    return removed
+
+
+def _refuse(target: str) -> None:
+    try:
+        refuse_target(target, [])
+    except RebuildRefusedError as error:
+        raise OptionError(str(error)) from None
+
+
+def _is_leftover(path: str, target: str, disk: Disk) -> bool:
+    try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            return False
+        names = set(disk.list(path))
+        if OWNER not in names:  # not told yet, or all else was removed
+            age = SYSTEM_CLOCK.now_ms() - disk.mtime_ms(path)
+            return names <= {OWNER + TEMPORARY_SUFFIX} and age > _UNTOLD_MS
+        with disk.open(os.path.join(path, OWNER), writable=False) as file:
+            found = json.loads(file.read_at(0, _LARGEST_OWNER))
+        return bool(found["target"] == target and JobOwner(*found["owner"]).is_gone)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _remove(path: str, disk: Disk) -> None:
+    """Remove a job's folder, the owner's name last: by that a later job knows it."""
+    for name in disk.list(path):
+        if name != OWNER:
+            _remove_busy(os.path.join(path, name), disk)
+    disk.sync_folder(path)
+    disk.remove_tree(path)
+
+
+def _remove_busy(path: str, disk: Disk) -> None:
+    """Remove a folder in which a task may still make a file or two."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(OSError):
+            disk.remove_tree(path)
+            return
+    disk.remove_tree(path)
+
+
+def _final_path(target: str) -> str:
+    """The target's own path: links above it are followed, its own name is not."""
+    full = os.path.abspath(target)
+    return os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+
+
+def _prefix(target: str) -> str:
+    return f".{os.path.basename(target)[:_LONGEST]}.kafkafs-spark-"

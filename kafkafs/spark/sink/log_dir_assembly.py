@@ -1,0 +1,336 @@
+"""A commit: the parts of the tasks that counted become a log dir, in which each log was loaded once.
+
+Segments are moved, not copied. Where offsets are assigned and a partition comes from several tasks, the base
+offsets of its batches are put right where they lie: no checksum covers them, and indexes count from the segment's.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from engine.checkpoint.base64_uuid import random_uuid
+from engine.checkpoint.leader_epoch_checkpoint import render
+from engine.checkpoint.meta_properties import MetaProperties, MetaPropertiesVersion
+from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
+from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
+from engine.checkpoint.properties_file import render_properties
+from engine.disk import DISK, Disk
+from engine.file_names import (
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    log_file_name,
+    offset_index_name,
+    time_index_name,
+)
+from engine.rebuild.errors import RebuildFailedError
+from engine.rebuild.staging import sync_tree
+from engine.rebuild.writing import load_log, write_file
+from engine.record.attributes import TimestampType
+from engine.record.encoding import encode_empty_batch
+from engine.units import (
+    MAX_INT32,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    EpochEntry,
+    Offset,
+    TopicPartition,
+)
+from kafkafs.spark.sink.frame_columns import RecordError
+from kafkafs.spark.sink.job_folder import JobFolder
+from kafkafs.spark.sink.moved_batches import move_batches
+from kafkafs.spark.sink.part_writer import WrittenPart
+from kafkafs.spark.sink.task_writer import TaskOutput
+from kafkafs.spark.sink.write_options import WriteOptions
+
+MANIFEST = "kafkafs-spark.json"
+FORMAT = 1
+_THREADS = 4
+_FILES = (log_file_name, offset_index_name, time_index_name)
+
+Json: TypeAlias = dict[str, Any]
+
+
+@dataclass(slots=True)
+class NewLog:
+    """A partition's log as it is put together.
+
+    Attributes:
+        partition: whose it is.
+        start, end: its log start and log end offset.
+        parts: in the order of their offsets, each with what is to be added to its offsets.
+        epochs: its leader epochs.
+        bases: of its segments.
+    """
+
+    partition: TopicPartition
+    start: Offset
+    end: Offset
+    parts: list[tuple[WrittenPart, int]] = field(default_factory=list)
+    epochs: list[EpochEntry] = field(default_factory=list)
+    bases: list[Offset] = field(default_factory=list)
+
+    @property
+    def records_end(self) -> Offset:
+        """One past the last record."""
+        if not self.parts:
+            return self.start
+        part, shift = self.parts[-1]
+        return part.next_offset + shift
+
+
+def commit(
+    job: JobFolder,
+    outputs: Iterable[TaskOutput],
+    options: WriteOptions,
+    *,
+    keeps_offsets: bool,
+    disk: Disk = DISK,
+    threads: int = _THREADS,
+) -> Json:
+    """Make the log dir of a job and give it its name; the manifest that lies in it.
+
+    Args:
+        job: its folder.
+        outputs: of the tasks that count, one each.
+        options: of the job.
+        keeps_offsets: whether records kept theirs.
+        disk: does the writing.
+        threads: that put logs together.
+
+    Raises:
+        RecordError: an offset was written twice, or lies outside of the log's bounds.
+        RebuildFailedError: a log does not load.
+        OSError: the disk fails. There is no target then.
+    """
+    logs = plan_logs(outputs, options, keeps_offsets=keeps_offsets)
+    topic_ids = {log.partition.topic: "" for log in logs}
+    for topic in topic_ids:
+        topic_ids[topic] = options.topic_ids.get(topic) or random_uuid()
+    disk.make_new_folder(job.log_dir)
+
+    def build(log: NewLog) -> None:
+        _build(job, log, topic_ids[log.partition.topic], disk)
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
+        list(pool.map(build, logs))
+    manifest = _manifest(job, logs, topic_ids)
+    for name, data in _root_files(logs, options, manifest).items():
+        write_file(os.path.join(job.log_dir, name), data, disk)
+    sync_tree(job.log_dir, disk)
+    job.publish(disk)
+    job.discard(disk)
+    return manifest
+
+
+# -- what goes where
+
+
+def plan_logs(
+    outputs: Iterable[TaskOutput], options: WriteOptions, *, keeps_offsets: bool
+) -> list[NewLog]:
+    """The logs of the parts, by partition. Raises RecordError where offsets contradict each other."""
+    parts: dict[TopicPartition, list[WrittenPart]] = {}
+    for output in sorted(outputs, key=lambda each: each.task):
+        for part in output.parts:
+            parts.setdefault(part.partition, []).append(part)
+    names = sorted(parts.keys() | options.log_starts.keys() | options.log_ends.keys())
+    return [_plan(name, parts.get(name, []), options, keeps_offsets) for name in names]
+
+
+def _plan(
+    partition: TopicPartition,
+    parts: list[WrittenPart],
+    options: WriteOptions,
+    keeps_offsets: bool,
+) -> NewLog:
+    start, end = options.log_starts.get(partition), options.log_ends.get(partition)
+    if keeps_offsets:
+        placed = [(part, 0) for part in sorted(parts, key=lambda part: part.first_offset)]
+        _refuse_overlaps(partition, [part for part, _ in placed])
+        first = placed[0][0].first_offset if placed else None
+        if start is not None and first is not None and first < start:
+            raise RecordError(
+                f"{partition}: a record has offset {first}, below the log start {start}"
+            )
+    else:
+        first = (start or 0) if parts else None
+        placed, after = [], start or 0
+        for part in parts:
+            placed.append((part, after - part.first_offset))
+            after += part.next_offset - part.first_offset
+    if start is None:
+        start = first if first is not None else end or 0
+    log = NewLog(partition, start, start, placed)
+    if end is not None and log.records_end > end:
+        raise RecordError(
+            f"{partition}: a record has offset {log.records_end - 1}, and the log is to end at {end}"
+        )
+    log.end = max(log.records_end, end or 0)
+    log.epochs = _epochs_of(log)
+    return log
+
+
+def _refuse_overlaps(partition: TopicPartition, parts: Sequence[WrittenPart]) -> None:
+    for before, part in pairwise(parts):
+        if part.first_offset < before.next_offset:
+            raise RecordError(
+                f"{partition}: two tasks wrote offsets {before.first_offset} to {before.next_offset - 1} and"
+                f" {part.first_offset} to {part.next_offset - 1}, which overlap: rows are there twice, or"
+                " those of a partition are spread over tasks (kafkafs.spark.write puts them together;"
+                " repartition('topic', 'partition') with sortWithinPartitions does too)"
+            )
+
+
+def _epochs_of(log: NewLog) -> list[EpochEntry]:
+    found: list[EpochEntry] = []
+    for part, shift in log.parts:
+        for epoch, start in part.epochs:
+            if found and epoch < found[-1].epoch:
+                raise RecordError(
+                    f"{log.partition}: at offset {start + shift} the leader epoch goes back to {epoch}: leave"
+                    " the column leaderEpoch out, or set the option leaderEpoch"
+                )
+            if not found or epoch > found[-1].epoch:
+                found.append(EpochEntry(epoch, start + shift if found else log.start))
+    return found
+
+
+# -- a partition
+
+
+def _build(job: JobFolder, log: NewLog, topic_id: str, disk: Disk) -> None:
+    folder = os.path.join(job.log_dir, str(log.partition))
+    disk.make_new_folder(folder)
+    sizes = _move_parts(job, log, folder, disk)
+    sizes |= _write_bounds(log, folder, disk)
+    metadata = render_partition_metadata(PartitionMetadata(0, topic_id))
+    write_file(os.path.join(folder, PARTITION_METADATA), metadata, disk)
+    if log.epochs:
+        write_file(os.path.join(folder, LEADER_EPOCH_CHECKPOINT), render(log.epochs), disk)
+    loaded = load_log(folder, disk, log.start, is_clean=True)
+    found = {
+        name: disk.size(os.path.join(folder, name))
+        for name in disk.list(folder)
+        if name.endswith(".log")
+    }
+    bounds = loaded.log_start_offset, loaded.log_end_offset
+    if found != sizes or bounds != (log.start, log.end):
+        raise RebuildFailedError(
+            f"{folder}: a broker would take the log for offsets {bounds[0]} to {bounds[1]} instead of"
+            f" {log.start} to {log.end}"
+        )
+    log.bases = sorted(int(name[:20]) for name in sizes)
+
+
+def _move_parts(job: JobFolder, log: NewLog, folder: str, disk: Disk) -> dict[str, int]:
+    """Give the segments of all parts their final names; the sizes of the .log files."""
+    sizes = {}
+    for part, shift in log.parts:
+        source = os.path.join(job.path, part.folder)
+        for segment in part.segments:
+            if shift:
+                path = os.path.join(source, log_file_name(segment.base_offset))
+                move_batches(path, shift, disk)
+            base = segment.base_offset + shift
+            for name in _FILES:
+                old = os.path.join(source, name(segment.base_offset))
+                disk.rename(old, os.path.join(folder, name(base)))
+            sizes[log_file_name(base)] = segment.size
+    return sizes
+
+
+def _write_bounds(log: NewLog, folder: str, disk: Disk) -> dict[str, int]:
+    """Segments that only tell where the log begins or ends; the sizes of their .log files."""
+    data: dict[Offset, bytes] = {}
+    end = log.records_end
+    if log.end > end:
+        # Consumers pass a batch without records; an empty segment would hold them up below the log end.
+        data = {log.end: b""} if log.end - end > MAX_INT32 else {end: _empty_batch(log)}
+    first = min([*data, *(part.segments[0].base_offset + shift for part, shift in log.parts)],
+                default=None)  # fmt: skip
+    if first is None or log.start < first:
+        data[log.start] = b""
+    sizes = {}
+    for base, content in data.items():
+        name = log_file_name(base)
+        write_file(os.path.join(folder, name), content, disk)
+        sizes[name] = len(content)
+    return sizes
+
+
+def _empty_batch(log: NewLog) -> bytes:
+    epoch = log.epochs[-1].epoch if log.epochs else NO_PARTITION_LEADER_EPOCH
+    return bytes(
+        encode_empty_batch(
+            base_offset=log.records_end,
+            last_offset=log.end - 1,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            base_sequence=NO_SEQUENCE,
+            partition_leader_epoch=epoch,
+            timestamp_type=TimestampType.CREATE_TIME,
+            timestamp=NO_TIMESTAMP,
+            is_transactional=False,
+            is_control=False,
+        )
+    )
+
+
+# -- the log dir
+
+
+def _root_files(logs: Sequence[NewLog], options: WriteOptions, manifest: Json) -> dict[str, bytes]:
+    """The checkpoints, the manifest, meta.properties; never .kafka_cleanshutdown: a recovery is cheap, and sure."""
+    ends = {log.partition: log.end for log in logs}
+    starts = {log.partition: log.start for log in logs if log.start > log.bases[0]}
+    files = {
+        RECOVERY_POINT_CHECKPOINT: render_offset_checkpoint(ends),
+        REPLICATION_OFFSET_CHECKPOINT: render_offset_checkpoint(ends),
+        LOG_START_OFFSET_CHECKPOINT: render_offset_checkpoint(starts),
+        MANIFEST: (json.dumps(manifest, ensure_ascii=True, indent=1) + "\n").encode(),
+    }
+    if options.cluster_id is not None:
+        meta = MetaProperties(
+            version=MetaPropertiesVersion.V1,
+            cluster_id=options.cluster_id,
+            node_id=options.node_id,
+            directory_id=random_uuid(),
+        )
+        files[META_PROPERTIES] = render_properties(meta.to_properties())
+    return files
+
+
+def _manifest(job: JobFolder, logs: Sequence[NewLog], topic_ids: dict[str, str]) -> Json:
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    return {
+        "format": FORMAT,
+        "target": job.target,
+        "created": now.isoformat().replace("+00:00", "Z"),
+        "topicIds": topic_ids,
+        "partitions": [
+            {
+                "partition": str(log.partition),
+                "logStartOffset": log.start,
+                "logEndOffset": log.end,
+                "records": sum(part.records for part, _ in log.parts),
+                "batches": sum(part.batches for part, _ in log.parts),
+                "bytes": sum(part.size for part, _ in log.parts),
+                "segments": len(log.bases),
+            }
+            for log in logs
+        ],
+    }

@@ -1,0 +1,221 @@
+"""What one task writes of one partition: segments with their indexes, in a folder of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from engine.clock import SYSTEM_CLOCK
+from engine.disk import Disk
+from engine.record.memory_records import MemoryRecords
+from engine.storage.log_config import LogConfig
+from engine.storage.writable_segment import WritableSegment
+from engine.units import MAX_INT32, EpochEntry, Offset, TopicPartition
+from kafkafs.spark.sink.batch_encoding import BatchEncoder, EncodedBatch
+from kafkafs.spark.sink.frame_columns import RecordError
+
+_CONFIG = LogConfig()
+_BEFORE_ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSegment:
+    """A segment that is on the device: the offset that names it, and the bytes of its batches."""
+
+    base_offset: Offset
+    size: int
+
+
+@dataclass(slots=True)
+class WrittenPart:
+    """What a task wrote of a partition; goes to the driver.
+
+    Attributes:
+        partition: whose it is.
+        folder: where it lies, below the folder of the job.
+        first_offset, next_offset: of its records, and one past the last; from 0 when they are to be assigned.
+        segments: in the order of their offsets.
+        records, batches: how many.
+        epochs: leader epochs and where they begin.
+    """
+
+    partition: TopicPartition
+    folder: str
+    first_offset: Offset = 0
+    next_offset: Offset = 0
+    segments: list[WrittenSegment] = field(default_factory=list)
+    records: int = 0
+    batches: int = 0
+    epochs: list[EpochEntry] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(segment.size for segment in self.segments)
+
+
+class PartWriter:
+    """Writes the records of one partition as they come.
+
+    Args:
+        part: filled in; its folder is there.
+        folder: the same as an absolute path.
+        encoder: makes batches.
+        segment_bytes: of a .log file at most.
+        keeps_offsets: whether records have theirs; else they count from 0.
+        disk: does the writing.
+
+    Attributes:
+        waiting: bytes of records that are not in a batch yet, about.
+    """
+
+    def __init__(
+        self,
+        part: WrittenPart,
+        folder: str,
+        encoder: BatchEncoder,
+        *,
+        segment_bytes: int,
+        keeps_offsets: bool,
+        disk: Disk,
+    ) -> None:
+        self.part = part
+        self.waiting = 0
+        self._folder = folder
+        self._encoder = encoder
+        self._segment_bytes = segment_bytes
+        self._keeps_offsets = keeps_offsets
+        self._disk = disk
+        self._segment: WritableSegment | None = None
+        self._rows: list[pa.RecordBatch] = []
+        self._next_offset = 0
+        self._epoch = _BEFORE_ALL
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has files open."""
+        return self._segment is not None
+
+    def add(self, records: pa.RecordBatch, batch_bytes: int) -> None:
+        """Take records; those that fill batches are written.
+
+        Raises:
+            RecordError: their offsets do not ascend, or their leader epochs descend.
+            OSError: the disk fails.
+        """
+        if self._keeps_offsets:
+            self._check_order(records)
+        else:
+            records = self._with_offsets(records)
+        self._rows.append(records)
+        self.waiting += records.nbytes
+        if self.waiting >= batch_bytes:
+            self.encode(is_last=False)
+
+    def encode(self, *, is_last: bool) -> None:
+        """Write what fills batches, or all there is."""
+        if not self._rows:
+            return
+        batches, rest = self._encoder.encode(_joined(self._rows), is_last=is_last)
+        for batch in batches:
+            self._append(batch)
+        # A slice would hold on to all that it was cut from.
+        self._rows = [rest.take(pa.array(np.arange(len(rest))))] if len(rest) else []
+        self.waiting = sum(each.nbytes for each in self._rows)
+
+    def finish_segment(self) -> None:
+        """Write all there is, and have the segment on the device; the next record begins another."""
+        self.encode(is_last=True)
+        self._close_segment()
+
+    def finish(self) -> WrittenPart:
+        """Have everything on the device, names included."""
+        self.finish_segment()
+        self._disk.sync_folder(self._folder)
+        return self.part
+
+    def close(self) -> None:
+        """Let go of the files of what will not be finished."""
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            segment.close_handlers()
+
+    def _append(self, batch: EncodedBatch) -> None:
+        part = self.part
+        segment = self._segment_for(batch)
+        size = len(batch.data)
+        heads = [(batch.last_offset, batch.max_timestamp, size)]
+        segment.append(batch.last_offset, MemoryRecords(batch.data), heads)
+        if not part.batches:
+            part.first_offset = batch.base_offset
+        if batch.epoch >= 0 and (not part.epochs or part.epochs[-1].epoch < batch.epoch):
+            part.epochs.append(EpochEntry(batch.epoch, batch.base_offset))
+        part.next_offset = batch.last_offset + 1
+        part.batches += 1
+        part.records += batch.records
+
+    def _segment_for(self, batch: EncodedBatch) -> WritableSegment:
+        segment = self._segment
+        if segment is not None and (
+            segment.size + len(batch.data) > self._segment_bytes
+            or batch.last_offset - segment.base_offset > MAX_INT32
+            or segment.offset_index.is_full
+            or segment.time_index.is_full
+        ):
+            self._close_segment()
+            segment = None
+        if segment is None:
+            segment = self._segment = WritableSegment.open(
+                self._folder, batch.base_offset, _CONFIG, SYSTEM_CLOCK, disk=self._disk
+            )
+        return segment
+
+    def _close_segment(self) -> None:
+        segment, self._segment = self._segment, None
+        if segment is None:
+            return
+        try:
+            segment.on_become_inactive_segment()
+            segment.flush()
+            self.part.segments.append(WrittenSegment(segment.base_offset, segment.size))
+            segment.close()
+        finally:
+            segment.close_handlers()
+
+    def _with_offsets(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        offsets = np.arange(self._next_offset, self._next_offset + len(records), dtype=np.int64)
+        self._next_offset += len(records)
+        place = records.schema.get_field_index("offset")
+        return records.set_column(place, records.schema.field(place), pa.array(offsets))
+
+    def _check_order(self, records: pa.RecordBatch) -> None:
+        offsets = records["offset"].to_numpy()
+        if int(offsets[0]) < 0:
+            raise RecordError(f"{self.part.partition}: a record cannot have offset {offsets[0]}")
+        before = np.concatenate([[self._next_offset - 1], offsets[:-1]])
+        bad = np.flatnonzero(offsets <= before)
+        if len(bad):
+            row = int(bad[0])
+            raise RecordError(
+                f"{self.part.partition}: offset {offsets[row]} comes after offset {before[row]}: each offset"
+                " comes once and in order (kafkafs.spark.write sorts a frame;"
+                " sortWithinPartitions('topic', 'partition', 'offset') does too)"
+            )
+        self._next_offset = int(offsets[-1]) + 1
+        epochs = records["epoch"].to_numpy()
+        steps = np.diff(epochs, prepend=np.int32(self._epoch))
+        if (steps < 0).any():
+            row = int(np.flatnonzero(steps < 0)[0])
+            raise RecordError(
+                f"{self.part.partition}: at offset {offsets[row]} the leader epoch goes back to"
+                f" {epochs[row]}: leave the column leaderEpoch out, or set the option leaderEpoch"
+            )
+        self._epoch = int(epochs[-1])
+
+
+def _joined(rows: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(rows) == 1:
+        return rows[0]
+    return pa.Table.from_batches(rows).combine_chunks().to_batches()[0]
