@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from engine.budgets import MiB
 from engine.errors import CorruptRecordError, SourceError
 from engine.log.log_directory import open_source
 from engine.log.log_segment import LogSegment
@@ -15,6 +16,10 @@ from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.error_line import QUIET_KINDS
 from kafkafs.spark.errors import could_not_read
 from kafkafs.spark.splits import Split
+
+
+_CHUNK = 4 * MiB
+"""Read at a time: what each run costs besides is then little, also of large records."""
 
 
 class Scanned(NamedTuple):
@@ -83,7 +88,7 @@ def _still_holds(view: LogView, start: Offset, stop: Offset) -> bool:
 def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
     """The batches and damage of a split's bytes; which offsets damage can have taken, what follows it tells."""
     end, expected = split.end_position, split.next_offset
-    for item in segment.scan(split.position, end, next_offset=expected):
+    for item in segment.scan(split.position, end, next_offset=expected, chunk=_CHUNK):
         if isinstance(item, Damage) and end < segment.tail_end:
             yield from _before(segment, item.position, expected, end)
             return
