@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -51,6 +52,13 @@ class KafkaLogDataSource(DataSource):
         options = parse_options(self.options)
         check_schema(schema, options)
         return KafkaLogReader(schema, options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Writes a frame as a new log dir; what is there is never overwritten, whatever the mode."""
+        from kafkafs.spark.sink.log_writer import KafkaLogWriter
+        from kafkafs.spark.sink.write_options import parse_write_options
+
+        return KafkaLogWriter(schema, parse_write_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Reads a streaming query."""
