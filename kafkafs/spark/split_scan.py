@@ -17,7 +17,6 @@ from kafkafs.decode.error_line import QUIET_KINDS
 from kafkafs.spark.errors import could_not_read
 from kafkafs.spark.splits import Split
 
-
 _CHUNK = 4 * MiB
 """Read at a time: what each run costs besides is then little, also of large records."""
 
