@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.internal_topics.topics import GROUP_RECORDS, METADATA_RECORDS, TRANSACTION_RECORDS
+from engine.internal_topics.topics import (
+    GROUP_RECORDS,
+    METADATA_RECORDS,
+    SHARE_STATE_RECORDS,
+    TRANSACTION_RECORDS,
+)
 from tests.builders import Rec, batch, write_segment
 from tests.message_bytes import coordinator_key, coordinator_value, framed
 
@@ -35,6 +40,65 @@ def commit(group: str, topic: str, partition: int, offset: int | None, timestamp
     if offset is not None:
         value = {"offset": offset, "metadata": "m", "commitTimestamp": timestamp, "leaderEpoch": 4}
     return group_record(1, key, value, version=3, timestamp=timestamp)
+
+
+def share_group(group: str, topics: dict[str, tuple[str, list[int]]], timestamp: int = NOW) -> Rec:
+    """The record of __consumer_offsets that says which share partitions were initialized, by topic id."""
+    initialized = [
+        {"topicId": topic_id, "topicName": name, "partitions": partitions}
+        for topic_id, (name, partitions) in topics.items()
+    ]
+    return group_record(
+        15, {"groupId": group},
+        {"initializingTopics": [], "initializedTopics": initialized, "deletingTopics": []},
+        timestamp=timestamp,
+    )  # fmt: skip
+
+
+def share_snapshot(
+    group: str, partition: int, *, topic_id: str = TOPIC_ID, timestamp: int = NOW, **values: Any
+) -> Rec:
+    """A snapshot in __share_group_state of what `values` say."""
+    values = {
+        "snapshotEpoch": 0, "stateEpoch": 0, "leaderEpoch": 0, "startOffset": -1,
+        "deliveryCompleteCount": -1, "createTimestamp": timestamp, "writeTimestamp": timestamp,
+        "stateBatches": [], **values,
+    }  # fmt: skip
+    return _share_record(0, group, topic_id, partition, values, timestamp)
+
+
+def share_update(
+    group: str, partition: int, *, topic_id: str = TOPIC_ID, timestamp: int = NOW, **values: Any
+) -> Rec:
+    """An update in __share_group_state of what `values` say."""
+    values = {
+        "snapshotEpoch": 0, "leaderEpoch": -1, "startOffset": -1, "deliveryCompleteCount": 0,
+        "stateBatches": [], **values,
+    }  # fmt: skip
+    return _share_record(1, group, topic_id, partition, values, timestamp)
+
+
+def share_tombstone(
+    group: str, partition: int, *, topic_id: str = TOPIC_ID, timestamp: int = NOW
+) -> Rec:
+    """A record of __share_group_state that removes a share partition."""
+    return _share_record(0, group, topic_id, partition, None, timestamp)
+
+
+def _share_record(
+    type_id: int, group: str, topic_id: str, partition: int, values: dict[str, Any] | None,
+    timestamp: int,
+) -> Rec:  # fmt: skip
+    kind = SHARE_STATE_RECORDS[type_id]
+    key = coordinator_key(type_id, kind.key, groupId=group, topicId=topic_id, partition=partition)
+    data = None if values is None else coordinator_value(0, kind.value, **values)
+    return Rec(data, key, timestamp)
+
+
+def flights(*batches: tuple[int, int, int, int]) -> list[dict[str, int]]:
+    """State batches of first offset, last offset, delivery state and delivery count."""
+    names = ("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
+    return [dict(zip(names, each, strict=True)) for each in batches]
 
 
 def transaction_record(name: str, timestamp: int = NOW, **value: Any) -> Rec:

@@ -13,7 +13,18 @@ from kafkafs.cli import cli, main
 from kafkafs.cli.table import duration, moment
 from tests.builders import Producer, batch, end_marker, values
 from tests.fixtures_data import log_dir
-from tests.replayed_bytes import NOW, commit, in_batches, transaction_record, write_partition
+from tests.replayed_bytes import (
+    NOW,
+    TOPIC_ID,
+    commit,
+    flights,
+    in_batches,
+    share_group,
+    share_snapshot,
+    share_update,
+    transaction_record,
+    write_partition,
+)
 
 CURRENT = str(log_dir("current"))
 CRASHED = str(log_dir("crashed"))
@@ -191,3 +202,67 @@ def test_times_and_lengths_are_for_people() -> None:
     assert [duration(each) for each in (0, 250, 61_000, 90_061_000, 3_600_000)] == [
         "0.000s", "0.250s", "1m 1s", "1d 1h", "1h 0m",
     ]  # fmt: skip
+
+
+def share_group_in(folder: Path, *updates: dict[str, int]) -> None:
+    """A share group beside a consumer group."""
+    group = share_group("sharing", {TOPIC_ID: ("t", [0, 1])})
+    write_partition(folder, OFFSETS, in_batches([group, commit("g", "t", 0, 2)]))
+    write_partition(folder, "t-0", [batch(values("a", "b", "c", "d", "e"))])
+    records = [
+        share_snapshot("sharing", 0, startOffset=1, deliveryCompleteCount=1, leaderEpoch=3,
+                       stateEpoch=6, stateBatches=flights((2, 2, 2, 1), (3, 3, 0, 4))),
+        share_snapshot("sharing", 1),
+    ]  # fmt: skip
+    records += [share_update("sharing", 0, **told) for told in updates]
+    write_partition(folder, "__share_group_state-0", in_batches(records))
+
+
+def test_share_groups_have_start_offsets_and_lag(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    result = run("groups", str(tmp_path))
+    assert result.exit_code == 0
+    shown = [line.split() for line in result.stdout.splitlines()]
+    at = next(place for place, cells in enumerate(shown) if "START-OFFSET" in cells)
+    assert shown[at] == [
+        "GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "START-OFFSET", "LOG-END-OFFSET", "LAG",
+        "STATE-EPOCH", "COMPLETE-COUNT", "MOST-DELIVERIES",
+    ]  # fmt: skip
+    assert shown[at + 1] == ["sharing", "t", "0", "3", "1", "5", "3", "6", "1", "4"]
+    assert shown[at + 2] == ["sharing", "t", "1", "0", "-", "-", "-", "0", "-", "-"]
+    assert ["g", "t", "0", "2", "5", "3", "-", "-", "-"] in shown
+
+
+def test_share_groups_as_json_tell_the_records_in_flight(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    row, _ = lines(run("groups", str(tmp_path), "sharing", "--json"))
+    assert (row["group"], row["topic"], row["startOffset"], row["lag"]) == ("sharing", "t", 1, 3)
+    assert [(each["deliveryState"], each["deliveryCount"]) for each in row["stateBatches"]] == [
+        ("ACKNOWLEDGED", 1), ("AVAILABLE", 4),
+    ]  # fmt: skip
+
+
+def test_share_groups_as_of_a_time_have_what_counted_then(tmp_path: Path) -> None:
+    share_group_in(tmp_path, {"startOffset": 4, "timestamp": NOW + 10})
+    now, _ = lines(run("groups", str(tmp_path), "sharing", "--json"))
+    then, _ = lines(run("groups", str(tmp_path), "sharing", "--json", "--at", str(NOW + 9)))
+    assert (now["startOffset"], then["startOffset"]) == (4, 1)
+
+
+def test_the_state_of_a_share_group_counts_its_partitions(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    row = run("groups", str(tmp_path), "sharing", "--state").stdout.splitlines()[1]
+    assert row.split()[:3] == ["sharing", "share", "Empty"]
+    assert row.split()[-2:] == ["2", "0"]
+    [facts] = lines(run("groups", str(tmp_path), "sharing", "--state", "--json"))
+    assert facts["sharedPartitions"] == 2
+
+
+def test_what_is_missing_of_a_share_group_is_a_warning_with_status_1(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    records = [share_update("sharing", 0, startOffset=2)]
+    write_partition(tmp_path, "__share_group_state-0", in_batches(records))
+    result = run("groups", str(tmp_path), "sharing")
+    assert result.exit_code == 1
+    assert "sharing, t-0: __share_group_state-0, offset 0: an update whose" in result.stderr
+    assert run("groups", str(tmp_path), "g").exit_code == 0

@@ -19,7 +19,9 @@ from tests.kafkafs.built_logs import content_of
 from tests.replayed_bytes import NOW, write_partition
 
 ROUNDS = int(os.environ.get("KAFKAFS_REPLAY_ROUNDS") or 6)
-TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata")
+TOPICS = (
+    "__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state",
+)  # fmt: skip
 
 
 def written(folder: Path, chance: Random, count: int) -> None:
@@ -49,11 +51,12 @@ def test_any_state_make_a_state_that_can_be_shown(seed: int, tmp_path: Path) -> 
     state = SourceState(source)
     groups = 0
     for until in (None, NOW + 100):
-        image = state.groups.image(until)
-        for name in image.names:
-            group = image.group(name)
+        known = state.known_groups(until)
+        for name in known.names:
+            group = known.group(name)
             assert group is not None
             rows = [row.facts() for row in state.rows(group, until)]
+            rows += [row.facts() for row in state.share_rows(group, known)]
             json.dumps([group.facts(), rows], allow_nan=False)
             groups += 1
         ids = state.transactions.image(until)

@@ -20,14 +20,19 @@ from tests.replayed_bytes import (
     NOW,
     TOPIC_ID,
     commit,
+    flights,
     in_batches,
     metadata_record,
+    share_group,
+    share_snapshot,
+    share_update,
     topic_records,
     transaction_record,
     write_partition,
 )
 
 OFFSETS = "__consumer_offsets-0"
+SHARE_STATE = "__share_group_state-0"
 STATES = ["groups", "transactions", "cluster"]
 
 
@@ -224,3 +229,75 @@ def test_a_source_that_loses_its_topic_loses_the_folder(tmp_path: Path) -> None:
         os.rmdir(path.parent)
         time.sleep(0.5)
         assert "groups" not in names_in(tree.root())
+
+
+def share_group_in(folder: Path) -> None:
+    """A share group of topic t, of which partition 0 is here and has two records in flight."""
+    state = share_snapshot(
+        "g", 0, startOffset=1, deliveryCompleteCount=1, leaderEpoch=4, timestamp=NOW + 5,
+        stateBatches=flights((2, 2, 2, 1), (4, 4, 0, 3)),
+    )  # fmt: skip
+    group = share_group("g", {TOPIC_ID: ("t", [0, 1])})
+    write_partition(folder, OFFSETS, in_batches([group]))
+    update = share_update(
+        "g", 0, startOffset=2, deliveryCompleteCount=2, leaderEpoch=4, timestamp=NOW + 90_000
+    )
+    write_partition(folder, SHARE_STATE, in_batches([state, share_snapshot("g", 1), update]))
+    write_partition(folder, "t-0", [batch(values("a", "b", "c", "d", "e", "f"))])
+
+
+def test_a_share_group_has_a_file_for_each_partition(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    with tree_over(tmp_path) as tree:
+        assert names_in(tree.resolve("groups/g")) == ["group.json", "t-0", "t-1"]
+        facts = facts_of(tree, "groups/g/t-0")
+        assert tree.resolve("groups/g/t-0").attrs().mtime_ns == mtime_of(NOW + 90_000)
+        assert facts_of(tree, "groups/g/group.json")["sharedPartitions"] == 2
+        assert facts_of(tree, "groups/g/t-1")["lag"] is None
+    assert (facts["group"], facts["topic"], facts["startOffset"]) == ("g", "t", 2)
+    assert (facts["logEndOffset"], facts["lag"]) == (6, 2)
+    assert [each["deliveryCount"] for each in facts["stateBatches"]] == [1, 3]
+    assert facts["recordTime"] == "2023-11-14T22:14:50Z"
+
+
+def test_a_share_group_as_of_a_period_has_the_start_offset_of_then(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    with tree_over(tmp_path) as tree:
+        facts = facts_of(tree, "time/2023-11-14T22:13/groups/g/t-0")
+        assert (facts["startOffset"], facts["deliveryCompleteCount"]) == (1, 1)
+        later = facts_of(tree, "time/2023-11-14T22:14/groups/g/t-0")
+        assert later["startOffset"] == 2
+
+
+def test_share_groups_are_there_without_consumer_offsets_too(tmp_path: Path) -> None:
+    write_partition(tmp_path, SHARE_STATE, in_batches([share_snapshot("g", 0, startOffset=1)]))
+    with tree_over(tmp_path) as tree:
+        assert "groups" in names_in(tree.root())
+        assert facts_of(tree, "groups/g/group.json")["state"] == "Unknown"
+        assert facts_of(tree, f"groups/g/{TOPIC_ID}-0")["startOffset"] == 1
+
+
+def test_damage_of_share_states_is_told_beside_them(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    path = tmp_path / SHARE_STATE / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[80] ^= 0xFF
+    path.write_bytes(data)
+    with tree_over(tmp_path) as tree:
+        [place] = facts_of(tree, "groups/g/group.json")["damage"]
+        assert place["partition"] == SHARE_STATE
+        facts = facts_of(tree, "groups/g/t-0")
+        assert facts["notes"] == ["offset 2: an update whose snapshot is not there"]
+        assert b"damagedPlaces" in tree.resolve("groups").xattrs()["user.kafka.error"]
+
+
+def test_a_share_partition_follows_the_coordinator(tmp_path: Path) -> None:
+    share_group_in(tmp_path)
+    with tree_over(tmp_path) as tree:
+        assert facts_of(tree, "groups/g/t-0")["startOffset"] == 2
+        with open(tmp_path / SHARE_STATE / f"{0:020}.log", "ab") as log:
+            log.write(batch([share_update("g", 0, startOffset=5)], 3))
+        end = time.monotonic() + 1
+        while facts_of(tree, "groups/g/t-0")["startOffset"] != 5:
+            assert time.monotonic() < end
+            time.sleep(0.02)
