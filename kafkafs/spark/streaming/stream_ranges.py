@@ -119,5 +119,5 @@ def stream_splits(ranges: list[OffsetRange], views: Views, split_bytes: int) -> 
             if active is not None and active.base_offset == split.segment:
                 stop = min(stop, active.end)
             if stop > split.position:
-                found.append(replace(split, end_position=stop, at_log_end=False))
+                found.append(replace(split, end_position=stop))
     return sorted(found, key=lambda split: -split.size)

@@ -235,6 +235,22 @@ def test_a_new_partition_that_lost_its_beginning_stops_the_query_or_is_a_warning
     assert offsets_of(loose, partition=1) == [40]
 
 
+def test_a_new_partition_that_loses_its_beginning_before_a_batch_is_done_again_is_a_loss(
+    orders: BuiltLog,
+) -> None:
+    query = Query(orders.log_dir, **EARLIEST)
+    run = query.run()
+    run.all()
+    log = BuiltLog(orders.log_dir, "orders-1")
+    log.segment([], 0)
+    grow(log, 5)
+    with pytest.raises(Crash):
+        run.trigger("planned")
+    log.start_at(3)
+    with pytest.raises(DataLossError, match="Added partition orders-1 starts from 3 instead of 0"):
+        query.run().start()
+
+
 def test_a_deleted_topic_stops_the_query_and_its_checkpoint_stays_as_it_was(
     orders: BuiltLog,
 ) -> None:
@@ -425,6 +441,20 @@ def test_a_batch_that_is_being_written_is_read_when_it_is_there(
     run.all()
     assert offsets_of(query) == list(range(14))
     assert query.ends == [{"orders": {"0": 10}}, {"orders": {"0": 14}}]
+
+
+def test_a_batch_cut_off_at_the_end_of_a_copy_is_no_hole_of_a_stream(orders: BuiltLog) -> None:
+    batch = builders.batch([Rec(b"%d" % i) for i in range(10, 14)], 10)
+    orders.append(batch[:-9])
+    orders.next_offset = 14
+    query = Query(orders.log_dir, onCorrupt="row", **EARLIEST)
+    run = query.run()
+    run.all()
+    with open(orders.active, "ab") as file:
+        file.write(batch[-9:])
+    grow(orders, 2)
+    run.all()
+    assert offsets_of(query) == list(range(16))
 
 
 def test_the_zeros_of_a_preallocated_file_are_no_records(orders: BuiltLog) -> None:
