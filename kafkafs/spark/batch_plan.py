@@ -9,8 +9,10 @@ from kafkafs.spark.partition_choice import choose
 from kafkafs.spark.source_paths import open_paths
 from kafkafs.spark.splits import Split, plan, plan_segments, split_ranges
 
+SMALL_TASK = 8 * MiB
+"""A task that reads less costs Spark more than its reading."""
 FEW_TASKS = 200
-"""Up to here a task of its own for each split."""
+"""With more, tasks are larger."""
 _OPENING = 1 * MiB
 """What a split costs besides its bytes, in bytes."""
 
@@ -42,7 +44,7 @@ def plan_batch(options: ReadOptions) -> list[Split]:
 
 
 def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...]]:
-    """The splits of each task, the largest task first. Where there are many small ones, a task takes several.
+    """The splits of each task, the largest task first; a task takes several that are small.
 
     Args:
         splits: in their order, which they keep in a task.
@@ -50,14 +52,14 @@ def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...
     """
     tasks: list[tuple[Split, ...]] = [(split,) for split in splits]
     is_said = options.min_partitions is not None or options.max_records_per_partition is not None
-    if len(splits) > FEW_TASKS and not is_said:
+    if splits and not is_said:
         tasks = _packed(splits, options.split_bytes)
     return sorted(tasks, key=lambda task: -sum(split.size for split in task))
 
 
 def _packed(splits: list[Split], most: int) -> list[tuple[Split, ...]]:
     weights = [split.size + _OPENING for split in splits]
-    share = min(sum(weights) // FEW_TASKS, most)
+    share = min(max(sum(weights) // FEW_TASKS, SMALL_TASK), most)
     tasks: list[tuple[Split, ...]] = []
     task: list[Split] = []
     weight = 0

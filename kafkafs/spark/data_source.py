@@ -29,6 +29,7 @@ from kafkafs.spark.options import ReadOptions, parse_options
 from kafkafs.spark.segment_rows import SegmentReader
 from kafkafs.spark.split_reader import SplitReader
 from kafkafs.spark.splits import Split
+from kafkafs.spark.worker_process import spare_the_collector
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ class KafkaLogReader(DataSourceReader):
         """The rows of a task."""
         if not isinstance(partition, SplitPartition):
             return  # Spark makes one task of nothing where there is no split
+        spare_the_collector()
         schema = to_arrow_schema(self._schema, timezone="UTC")
         reader = _READERS[self._options.view](schema, self._options)
         for split in partition.splits:

@@ -17,13 +17,8 @@ from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.offset_ranges import resolve_batch
 from kafkafs.spark.options import parse_options
 from kafkafs.spark.splits import Split, plan
-from tests.fixtures_data import (
-    NO_TIMESTAMP_TYPE,
-    TruthRecord,
-    log_dir,
-    truth_partitions,
-    truth_records,
-)
+from tests.fixtures_data import log_dir, truth_partitions, truth_records
+from tests.spark_rows import expected, seen
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
 
@@ -61,21 +56,6 @@ def rows_of(folder: Path, schema: Any = SCHEMA, **options: str) -> list[dict[str
     return found
 
 
-def as_truth(row: dict[str, Any]) -> tuple[object, ...]:
-    headers = tuple((each["key"], each["value"]) for each in row["headers"] or ())
-    kind = {-1: 0, 0: 1, 1: 2}[row["timestampType"]]
-    milliseconds = round(row["timestamp"].timestamp() * 1000)
-    return row["offset"], kind, milliseconds, row["key"], row["value"], headers
-
-
-def expected(record: TruthRecord) -> tuple[object, ...]:
-    # Where there is no timestamp, librdkafka says 0, the connector and we -1.
-    milliseconds = -1 if record.timestamp_type == NO_TIMESTAMP_TYPE else record.timestamp
-    return (
-        record.offset, record.timestamp_type, milliseconds, record.key, record.value, record.headers,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(("kind", "partition"), CASES)
 @pytest.mark.parametrize("committed", [False, True])
 def test_rows_are_what_a_consumer_saw(kind: str, partition: str, committed: bool) -> None:
@@ -83,7 +63,7 @@ def test_rows_are_what_a_consumer_saw(kind: str, partition: str, committed: bool
     rows = rows_of(log_dir(kind) / partition, splitBytes="20k", isolationLevel=level)
     topic, _, number = partition.rpartition("-")
     assert {(row["topic"], row["partition"]) for row in rows} <= {(topic, int(number))}
-    assert [as_truth(row) for row in rows] == [
+    assert [seen(row) for row in rows] == [
         expected(each) for each in truth_records(kind, partition, committed)
     ]
 
