@@ -9,6 +9,8 @@ import click
 JOBS: dict[str, str] = {
     "audit": "spark_audit",
     "export": "spark_export",
+    "search": "spark_search",
+    "stats": "spark_stats",
 }
 """The modules of the jobs' commands, each of which has a command `<name>`; imported when one is called."""
 

@@ -6,6 +6,7 @@ A job's command takes `@job_options` (its function gets them as one dict, `given
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import click
 from kafkafs.cli import EXIT_CANNOT_READ, EXIT_USAGE
 from kafkafs.cli.listing import printable
 from kafkafs.cli.spark_progress import shown_progress
-from kafkafs.cli.table import print_json, print_table
+from kafkafs.cli.table import cell, print_json, print_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.summary import Summary
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Found = TypeVar("Found", bound="Summary")
 
 
 def job_options(command: Command) -> Command:
@@ -45,25 +47,45 @@ def job_options(command: Command) -> Command:
     return command
 
 
-def run_job(given: dict[str, Any], name: str, job: Callable[[SparkSession, Tell], Summary]) -> None:
-    """Run a job, print its summary, and leave with its exit status."""
-    with job_session(given, name) as spark, shown_progress(name, wanted=given["progress"]) as tell:
-        summary = job(spark, tell)
-    show(summary, as_json=given["as_json"])
+def run_job(
+    given: dict[str, Any],
+    name: str,
+    job: Callable[[SparkSession, Tell], Found],
+    results: Callable[[Found], None] | None = None,
+) -> None:
+    """Run a job, print its summary, and leave with its exit status.
+
+    Args:
+        given: of `job_options`.
+        name: of the job.
+        job: does it.
+        results: prints what was found to standard output; the summary is for standard error then, unless it is
+            all that is wanted.
+    """
+    with job_session(given, name) as spark:
+        with shown_progress(name, wanted=given["progress"]) as tell:
+            summary = job(spark, tell)
+        if given["as_json"]:
+            print_json(summary.facts())
+        elif results is None:
+            show(summary)
+        else:
+            results(summary)
+            show(summary, err=True)
     sys.exit(1 if summary.findings else 0)
 
 
-def show(summary: Summary, *, as_json: bool) -> None:
-    """Print what a job came back with."""
-    if as_json:
-        print_json(summary.facts())
-        return
+def show(summary: Summary, *, err: bool = False) -> None:
+    """Print the tables of what a job came back with."""
     for place, table in enumerate(summary.tables()):
         if place:
-            click.echo()
+            click.echo(err=err)
         if table.title:
-            click.echo(printable(table.title))
-        print_table(table.header, table.rows)
+            click.echo(printable(table.title), err=err)
+        header, rows = table.header, table.rows
+        if not any(header) and rows:  # a list of facts
+            header, rows = [cell(value) for value in rows[0]], rows[1:]
+        print_table(header, rows, err=err)
 
 
 @contextmanager
@@ -79,6 +101,7 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     reason = why_not()
     if reason is not None:
         raise RefusedError(reason)
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -86,6 +109,7 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     from kafkafs.spark.job_errors import sentence_of
     from kafkafs.spark.session import session
 
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it says all again
     is_own = SparkSession.getActiveSession() is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of PySpark's own making
@@ -98,7 +122,7 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
         raise RefusedError(str(error)) from error
     except DataLossError as error:
         raise JobError(str(error)) from error
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         sentence, is_refusal = sentence_of(error)
         raise (RefusedError if is_refusal else JobError)(sentence) from error
     finally:

@@ -21,13 +21,15 @@ MOST_WARNINGS = 20
 _END_OF_CALENDAR = 253_402_300_800_000
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, err: bool = False
+) -> None:
     """Print rows under a header, in columns as wide as they need; None shows as "-"."""
     shown = [list(header), *([cell(value) for value in row] for row in rows)]
     widths = [max(len(row[place]) for row in shown) for place in range(len(header))]
     for row in shown:
         line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-        click.echo(line.rstrip())
+        click.echo(line.rstrip(), err=err)
 
 
 def cell(value: object) -> str:

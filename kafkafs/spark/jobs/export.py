@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructField, StructType
 
 from engine.budgets import MiB
 from kafkafs.spark.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.export_ledger import DAMAGE, LOCK, Done, Ledger, Manifest, offsets_done
 from kafkafs.spark.jobs.export_plan import Chunk, plan_chunks
 from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
@@ -23,10 +22,8 @@ from kafkafs.spark.jobs.progress import JobWatch, Tell
 from kafkafs.spark.jobs.selection import OptionValue, Selection
 from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.jobs.summary import Table, size
-from kafkafs.spark.jobs.target_files import LocalFiles, TargetFiles, target_files
-from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.jobs.target_files import outside_of, target_files
 from kafkafs.spark.reading import Moment
-from kafkafs.spark.source_paths import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -198,9 +195,9 @@ class _Export:
         if compression is not None:
             self._writes["compression"] = compression
         self._options = selection.checked(*_ITS_OWN)
-        self._check_where()
+        check_condition(spark, where)
         self._files = target_files(spark, target)
-        _refuse_inside(self._files, self._options)
+        outside_of(self._files, self._options.paths)
 
     def run(self, *, resume: bool, chunk_bytes: int | None, tell: Tell | None) -> ExportSummary:
         ledger = Ledger(self._files)
@@ -237,16 +234,6 @@ class _Export:
             "decode": "true" if options.decode else None,
         }
         return {name: value for name, value in found.items() if value is not None}
-
-    def _check_where(self) -> None:
-        if self._where is None:
-            return
-        empty = self._spark.createDataFrame([], StructType(_RECORD.fields[:-1]))
-        try:
-            _ = empty.where(self._where).schema
-        except (AnalysisException, ParseException) as error:
-            said = str(error).strip().splitlines()[0]
-            raise OptionError(f"the condition cannot be: {said}") from error
 
     def _write(self, ledger: Ledger, number: int, chunk: Chunk) -> Done:
         """Write a chunk, and the places in it that are damaged."""
@@ -303,19 +290,6 @@ class _Export:
         how = self._options.on_corrupt
         options = replace(self._options, on_corrupt="fail" if how == "fail" else "row")
         return records_of(self._spark, chunk.splits, schema, options)
-
-
-def _refuse_inside(files: TargetFiles, options: ReadOptions) -> None:
-    """Nothing is written below a source, nor is a source overwritten."""
-    if not isinstance(files, LocalFiles):
-        return
-    target = os.path.realpath(files.path)
-    for path in resolved(options.paths):
-        source = os.path.realpath(path)
-        if os.path.commonpath([source, target]) in (source, target):
-            raise OptionError(
-                f"the target {files.path} and the source {path} are inside each other"
-            )
 
 
 def _by_topic(chunks: Sequence[Done]) -> list[dict[str, Any]]:

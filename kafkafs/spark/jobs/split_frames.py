@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafkafs.spark.batch_plan import tasks_of
+from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.split_reader import SplitReader
 
 if TYPE_CHECKING:
@@ -35,6 +36,18 @@ def records_of(
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         return SplitReader(arrow, options).read(split)
+
+    return frame_of(spark, tasks_of(list(splits), options), schema, read)
+
+
+def batches_of(
+    spark: SparkSession, splits: Sequence[Split], schema: StructType, options: ReadOptions
+) -> DataFrame:
+    """The batches of some splits, of view=batches; see `records_of`."""
+    arrow = to_arrow_schema(schema, timezone="UTC")
+
+    def read(split: Split) -> Iterator[pa.RecordBatch]:
+        return BatchReader(arrow, options).read(split)
 
     return frame_of(spark, tasks_of(list(splits), options), schema, read)
 

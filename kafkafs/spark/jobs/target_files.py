@@ -7,13 +7,14 @@ the device before anything says that it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.checkpoint.file_lock import FileLock
 from engine.disk import DISK, Disk
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.source_paths import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +79,19 @@ def target_files(spark: SparkSession, target: str) -> TargetFiles:
     if ":/" in local and not os.path.lexists(local):
         return HadoopFiles(spark, target)
     return LocalFiles(os.path.abspath(local))
+
+
+def outside_of(files: TargetFiles, paths: Sequence[str]) -> None:
+    """Raises OptionError when a target is below one of the source's paths, or one of them below it."""
+    if not isinstance(files, LocalFiles):
+        return
+    target = os.path.realpath(files.path)
+    for path in resolved(paths):
+        source = os.path.realpath(path)
+        if os.path.commonpath([source, target]) in (source, target):
+            raise OptionError(
+                f"the target {files.path} and the source {path} are inside each other"
+            )
 
 
 class LocalFiles:

@@ -1,0 +1,314 @@
+"""Records that hold something, out of everything."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from engine.log.log_segment import LogSegment
+from engine.log.log_view import LogView
+from engine.log.scan import BatchRun
+from engine.record.attributes import TimestampType
+from engine.record.record import Header, Record
+from engine.record.record_line import Fate, LineOptions, record_line
+from kafkafs.spark.batch_plan import plan_batch, tasks_of
+from kafkafs.spark.columns import CORRUPT, RECORDS
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.conditions import check_condition
+from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.record_filter import Predicate, RecordFilter
+from kafkafs.spark.jobs.selection import OptionValue, Selection
+from kafkafs.spark.jobs.split_frames import frame_of, settings
+from kafkafs.spark.jobs.summary import Table, size
+from kafkafs.spark.jobs.target_files import outside_of, target_files
+from kafkafs.spark.key_filter import key_filter
+from kafkafs.spark.options import ReadOptions
+from kafkafs.spark.reading import Moment
+from kafkafs.spark.split_reader import SplitReader
+from kafkafs.spark.splits import Split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+MOST = 1000
+_ITS_OWN = ("view", "includeHeaders", "decode", "minPartitions", "maxRecordsPerPartition")
+_FOUND = StructType(
+    [
+        StructField(name, RECORDS[name])
+        for name in (
+            *("topic", "partition", "offset", "timestamp", "timestampType", "key", "value"),
+            *("headers", "leaderEpoch", "producerId", "producerEpoch", "sequence", "transaction"),
+            CORRUPT,
+        )
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSummary:
+    """What a search found.
+
+    Attributes:
+        records: how many records.
+        rows: the first of them by topic, partition and offset, no more than were asked for; none with a target.
+        target: where all of them are; None when they were not written.
+        damages: places that could not be searched, the first MOST of them, as facts.
+        damaged: how many there are.
+        source_bytes: what was searched.
+    """
+
+    records: int
+    rows: Sequence[Row] = field(repr=False)
+    target: str | None
+    damages: Sequence[str] = field(repr=False)
+    damaged: int
+    source_bytes: int
+
+    @property
+    def findings(self) -> int:
+        """1 when nothing was found, as grep has it; else 0."""
+        return 0 if self.records else 1
+
+    def lines(self) -> Iterator[bytes]:
+        """The record line of each of the rows."""
+        return map(line_of, self.rows)
+
+    def facts(self) -> dict[str, Any]:
+        """See `Summary`."""
+        return {
+            "records": self.records,
+            "target": self.target,
+            "damagedPlaces": self.damaged,
+            "bytesSearched": self.source_bytes,
+        }
+
+    def tables(self) -> list[Table]:
+        """See `Summary`."""
+        lines: list[tuple[str, object]] = [
+            ("found", f"{self.records} records in {size(self.source_bytes)}")
+        ]
+        if self.target is not None:
+            lines.append(("written", self.target))
+        if self.damaged:
+            lines.append(("damaged", f"{self.damaged} places were not searched"))
+        return [Table("", ("", ""), lines)]
+
+
+def find(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    predicate: Predicate,
+    *,
+    topics: str | Sequence[str] | None = None,
+    partitions: Mapping[str, Sequence[int]] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    **options: OptionValue,
+) -> DataFrame:
+    """The records of which a predicate is true, as a frame: the connector's columns, `headers`, and those of the batch.
+
+    Batches that cannot hold one are not decoded. With `onCorrupt=row` damaged places are rows as well.
+
+    Raises:
+        OptionError: something of that cannot be.
+    """
+    selection = Selection(
+        path=path, topics=topics, partitions=partitions, since=since, until=until, options=options
+    )
+    predicate.checked()
+    read_options = selection.checked(*_ITS_OWN)
+    has_rows = read_options.on_corrupt == "row"
+    schema = _FOUND if has_rows else StructType(_FOUND.fields[:-1])
+    return _found(spark, plan_batch(read_options), schema, read_options, predicate)
+
+
+def search(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    predicate: Predicate,
+    *,
+    topics: str | Sequence[str] | None = None,
+    partitions: Mapping[str, Sequence[int]] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    where: str | None = None,
+    target: str | None = None,
+    form: str = "json",
+    most: int = MOST,
+    tell: Tell | None = None,
+    **options: OptionValue,
+) -> SearchSummary:
+    """Search everything, and count what is found.
+
+    Args:
+        spark: a session.
+        path, topics, partitions, since, until, options: what is read, as `kafkafs.spark.read` has it.
+        predicate: what must be in a record.
+        where: a condition in SQL besides, on the connector's columns and `headers`.
+        target: write all that is found there, in an empty folder or one that is not there, as an export lies.
+        form: of its files.
+        most: how many records to bring back where there is no target.
+        tell: hears of progress.
+
+    Raises:
+        OptionError: something of that cannot be.
+        PySparkException: a task failed.
+    """
+    selection = Selection(
+        path=path,
+        topics=topics,
+        partitions=partitions,
+        since=since,
+        until=until,
+        options={"onCorrupt": "skip", **options},
+    )
+    if predicate.is_empty() and where is None and not _asks_key(options):
+        raise OptionError("say what to search for")
+    predicate.checked()
+    read_options = selection.checked(*_ITS_OWN)
+    check_condition(spark, where)
+    uri = None if target is None else _checked_target(spark, target, form, read_options)
+    if read_options.on_corrupt == "skip":
+        read_options = replace(read_options, on_corrupt="row")
+    splits = plan_batch(read_options)
+    searching = _Search(spark, splits, read_options, predicate, where)
+    with JobWatch(spark, "search", tell).step("searching"):
+        rows = searching.collect(most) if uri is None else searching.write(uri, form)
+        records, damaged = searching.counts()
+    damages = searching.damages() if damaged else []
+    return SearchSummary(records, rows, uri, damages, damaged, sum(split.size for split in splits))
+
+
+class _Search:
+    """One search; what it counts is known when it has run."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        splits: list[Split],
+        options: ReadOptions,
+        predicate: Predicate,
+        where: str | None,
+    ) -> None:
+        self._spark = spark
+        self._all = _found(spark, splits, _FOUND, options, predicate)
+        self._holes = Observation(f"holes-{secrets.token_hex(8)}")
+        self._counts = Observation(f"found-{secrets.token_hex(8)}")
+        frame = self._all.observe(self._holes, F.count(CORRUPT).alias("damaged"))
+        frame = frame.where(F.col(CORRUPT).isNull()).drop(CORRUPT)
+        if where is not None:
+            frame = frame.where(where)
+        self._frame = frame.observe(self._counts, F.count(F.lit(1)).alias("records"))
+
+    def collect(self, most: int) -> list[Row]:
+        # All tasks run, and each keeps its first ones: the count is whole, and memory bounded.
+        shown = F.unix_millis("timestamp").alias("timestamp")
+        columns = [shown if name == "timestamp" else F.col(name) for name in self._frame.columns]
+        first = self._frame.orderBy("topic", "partition", "offset").limit(most)
+        return first.select(*columns).collect()
+
+    def write(self, uri: str, form: str) -> list[Row]:
+        with settings(
+            self._spark,
+            spark__sql__session__timeZone="UTC",
+            spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
+        ):
+            frame = to_files(self._frame, form)
+            ordered = frame.sortWithinPartitions(*FOLDERS, "partition", "offset")
+            writer = ordered.write.format(form).options(**WRITE_OPTIONS.get(form, {}))
+            writer.mode("append").partitionBy(*FOLDERS).save(uri)
+        return []
+
+    def counts(self) -> tuple[int, int]:
+        return int(self._counts.get["records"]), int(self._holes.get["damaged"])
+
+    def damages(self) -> list[str]:
+        places = self._all.where(F.col(CORRUPT).isNotNull())
+        first = places.orderBy("topic", "partition", "offset").select(CORRUPT).limit(MOST)
+        return [row[0] for row in first.collect()]
+
+
+class _SearchReader(SplitReader):
+    """Reads of splits what a predicate is true of."""
+
+    def __init__(self, schema: pa.Schema, options: ReadOptions, predicate: Predicate) -> None:
+        super().__init__(schema, options)
+        self._predicate = predicate
+        self._asked = key_filter(options)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """See `SplitReader`."""
+        self._filter = RecordFilter(self._predicate, split.partition.topic, self._asked)
+        self._keys = self._filter
+        return super().read(split)
+
+    def _run(
+        self, view: LogView, segment: LogSegment, split: Split, run: BatchRun
+    ) -> Iterator[pa.RecordBatch]:
+        run = self._filter.narrowed(run)
+        if len(run.table):
+            yield from super()._run(view, segment, split, run)
+
+
+def _found(
+    spark: SparkSession,
+    splits: list[Split],
+    schema: StructType,
+    options: ReadOptions,
+    predicate: Predicate,
+) -> DataFrame:
+    arrow = to_arrow_schema(schema, timezone="UTC")
+
+    def read(split: Split) -> Iterator[pa.RecordBatch]:
+        return _SearchReader(arrow, options, predicate).read(split)
+
+    return frame_of(spark, tasks_of(splits, options), schema, read)
+
+
+def _asks_key(options: Mapping[str, OptionValue]) -> bool:
+    return any(name.lower() in ("keyequals", "keypattern") for name in options)
+
+
+def _checked_target(spark: SparkSession, target: str, form: str, options: ReadOptions) -> str:
+    if form not in FORMATS:
+        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+    files = target_files(spark, target)
+    outside_of(files, options.paths)
+    if files.names():
+        raise OptionError(f"{files.uri} is not empty: choose another target, or move it away")
+    return files.uri
+
+
+def line_of(row: Row) -> bytes:
+    """The record line of a row of `SearchSummary.rows`, with its newline."""
+    headers = tuple(
+        Header(header["key"].encode(), None if header["value"] is None else bytes(header["value"]))
+        for header in row["headers"] or ()
+    )
+    record = Record(
+        offset=row["offset"],
+        timestamp=row["timestamp"],
+        timestamp_type=TimestampType(row["timestampType"]),
+        key=None if row["key"] is None else bytes(row["key"]),
+        value=None if row["value"] is None else bytes(row["value"]),
+        headers=headers,
+        sequence=-1 if row["sequence"] is None else row["sequence"],
+        leader_epoch=row["leaderEpoch"],
+    )
+    fate = row["transaction"]
+    return record_line(
+        record,
+        LineOptions(row["topic"], row["partition"]),
+        producer_id=row["producerId"],
+        producer_epoch=row["producerEpoch"],
+        is_transactional=fate is not None,
+        fate=Fate.NONE if fate is None else Fate[fate.upper()],
+    )
