@@ -66,3 +66,123 @@ def test_every_partition_is_what_a_consumer_saw(
     assert found.keys() == wanted.keys()
     for name, records in wanted.items():
         assert found[name] == records, name
+
+
+def cut(
+    wanted: dict[str, list[Seen]], starts: dict[str, int], stops: dict[str, int]
+) -> dict[str, list[Seen]]:
+    """The records of the truth in offsets [start, stop) of each partition."""
+    found = {
+        name: [each for each in wanted[name] if starts[name] <= each[0] < stops[name]]  # type: ignore[operator]
+        for name in wanted
+        if name in starts
+    }
+    return {name: records for name, records in found.items() if records}
+
+
+@pytest.mark.parametrize("kind", ["current", "legacy"])
+@pytest.mark.parametrize(
+    "sizes", [{"splitBytes": "9k"}, {"maxRecordsPerPartition": "70"}], ids=["bytes", "records"]
+)
+def test_a_range_of_offsets_is_read_in_small_pieces(
+    spark: SparkSession, kind: str, sizes: dict[str, str]
+) -> None:
+    wanted, bounds = truth(kind), truth_offsets(kind)
+    lengths = {name: bounds[name]["latest"] - bounds[name]["earliest"] for name in wanted}
+    starts = {name: bounds[name]["earliest"] + lengths[name] // 3 for name in wanted}
+    stops = {name: starts[name] + lengths[name] // 4 + 1 for name in wanted}
+    options = {"startingOffsets": by_number(starts), "endingOffsets": by_number(stops)}
+    frame = load(spark, kind, assign=assigned(list(wanted)), **options, **sizes)
+    assert by_partition(rows_of(frame)) == cut(wanted, starts, stops)
+    assert frame.rdd.getNumPartitions() > 1.5 * len(wanted)
+
+
+@pytest.mark.parametrize("kind", ["current", "legacy"])
+@pytest.mark.parametrize("side", ["starting", "ending"])
+def test_times_of_each_partition_are_the_offsets_that_the_broker_gave_for_them(
+    spark: SparkSession, kind: str, side: str
+) -> None:
+    wanted, bounds = truth(kind), truth_offsets(kind)
+    asked = {name: list(bounds[name].get("for_times", {}).items()) for name in wanted}
+    asked = {name: times for name, times in asked.items() if times}
+    times = {name: int(some[len(some) // 2][0]) for name, some in asked.items()}
+    answers = {name: some[len(some) // 2][1] for name, some in asked.items()}
+    last = {name: bounds[name]["latest"] for name in asked}
+    answers = {name: last[name] if found < 0 else found for name, found in answers.items()}
+    options = {f"{side}OffsetsByTimestamp": by_number(times)}
+    frame = load(
+        spark,
+        kind,
+        assign=assigned(list(asked)),
+        startingOffsetsByTimestampStrategy="latest",
+        **options,
+    )
+    first = {name: bounds[name]["earliest"] for name in asked}
+    starts, stops = (answers, last) if side == "starting" else (first, answers)
+    assert by_partition(rows_of(frame)) == cut(wanted, starts, stops)
+    assert answers != first
+    assert answers != last
+
+
+def test_one_time_for_all_partitions_is_looked_up_in_each(spark: SparkSession) -> None:
+    moment = 1_700_000_500_000
+    chosen = {"subscribePattern": "^(orders|codec-.*)$", "includeInternalTopics": "false"}
+    after = by_partition(rows_of(load(spark, "current", startingTimestamp=str(moment), **chosen)))
+    before = by_partition(rows_of(load(spark, "current", endingTimestamp=str(moment), **chosen)))
+    assert len(after) == 5
+    for name, records in after.items():
+        assert before[name] + records == truth("current")[name]
+        assert records[0][2] >= moment  # type: ignore[operator]
+        assert before[name][-1][2] < moment  # type: ignore[operator]
+
+
+def test_a_pattern_matches_anywhere_in_a_topics_name(spark: SparkSession) -> None:
+    frame = load(spark, "current", subscribePattern="der|txn")
+    topics = {row["topic"] for row in rows_of(frame.select("topic").distinct())}
+    assert topics == {"orders", "out-of-order", "txn", "open-txn"}
+    assert load(spark, "current", subscribePattern="nothing-of-the-kind").count() == 0
+
+
+def test_topics_without_a_record_give_none(spark: SparkSession) -> None:
+    assert load(spark, "current", subscribe="empty").count() == 0
+    names = {row["topic"] for row in rows_of(load(spark, "current", subscribe="empty,orders"))}
+    assert names == {"orders"}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["offset long", "timestamp timestamp, offset long", "value binary, key binary, codec string"],
+)
+def test_a_schema_is_a_projection(spark: SparkSession, columns: str) -> None:
+    reader = spark.read.format("kafkalog").option("subscribe", "txn")
+    rows = rows_of(reader.schema(columns).load(str(log_dir("current"))))
+    names = [column.split()[0] for column in columns.split(", ")]
+    whole = rows_of(load(spark, "current", subscribe="txn").select(*names[:2]))
+    assert [tuple(row.values())[:2] for row in rows] == [tuple(row.values()) for row in whole]
+    assert list(rows[0]) == names
+
+
+def test_a_frame_can_be_used_again_and_in_parts(spark: SparkSession) -> None:
+    frame = load(spark, "sample", subscribe="orders")
+    assert frame.where("partition = 1").count() == 1000
+    assert frame.count() == 2000
+    assert frame.where("offset in (1, 2)").count() == 4
+    both = frame.where("partition = 0").union(frame.where("partition = 1"))
+    counts = {row["partition"]: row["count"] for row in rows_of(both.groupBy("partition").count())}
+    assert counts == {0: 1000, 1: 1000}
+    frame.createOrReplaceTempView("orders_view")
+    assert spark.sql("select 1 from orders_view where offset < 10").count() == 20
+    assert spark.sql("select 1 from orders_view").count() == 2000
+    joined = frame.alias("a").join(frame.alias("b"), ["partition", "offset"])
+    assert joined.where("a.offset < 5 and b.offset < 900").count() == 10
+
+
+def test_times_are_instants_whatever_the_sessions_time_zone(spark: SparkSession) -> None:
+    from tests.kafkafs.spark.session_settings import settings
+
+    first = truth("current")["orders-0"][0]
+    frame = load(spark, "current", assign='{"orders":[0]}').where("offset = 0")
+    with settings(spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
+        (row,) = frame.selectExpr("unix_millis(timestamp) as ms", "timestamp").collect()
+        assert row["ms"] == first[2]
+        assert round(row["timestamp"].timestamp() * 1000) == first[2]
