@@ -102,15 +102,15 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     if reason is not None:
         raise RefusedError(reason)
     from py4j.protocol import Py4JJavaError
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
     from kafkafs.spark.errors import DataLossError, OptionError
     from kafkafs.spark.job_errors import sentence_of
     from kafkafs.spark.session import session
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it says all again
-    is_own = SparkSession.getActiveSession() is None
+    is_own = SparkContext._active_spark_context is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of PySpark's own making
         spark = session(
