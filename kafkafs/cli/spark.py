@@ -9,6 +9,7 @@ import click
 JOBS: dict[str, str] = {
     "audit": "spark_audit",
     "export": "spark_export",
+    "restore": "spark_restore",
     "search": "spark_search",
     "stats": "spark_stats",
 }

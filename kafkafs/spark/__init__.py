@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kafkafs.spark.data_source import KafkaLogDataSource
     from kafkafs.spark.reading import read
+    from kafkafs.spark.writing import write
 
-__all__ = ["KafkaLogDataSource", "read"]
+__all__ = ["KafkaLogDataSource", "read", "write"]
 
 
 def __getattr__(name: str) -> object:
@@ -24,4 +25,8 @@ def __getattr__(name: str) -> object:
         from kafkafs.spark.reading import read
 
         return read
+    if name == "write":
+        from kafkafs.spark.writing import write
+
+        return write
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

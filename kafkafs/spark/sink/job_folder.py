@@ -18,11 +18,12 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Sequence
 
 from engine.clock import SYSTEM_CLOCK
 from engine.disk import DISK, TEMPORARY_SUFFIX, Disk
+from engine.rebuild import staging
 from engine.rebuild.errors import RebuildRefusedError
-from engine.rebuild.staging import refuse_target
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink.job_owner import JobOwner, this_owner
 from kafkafs.spark.sink.task_writer import TASKS
@@ -61,7 +62,7 @@ class JobFolder:
             OSError: the folder cannot be made.
         """
         final = _final_path(target)
-        _refuse(target)
+        refuse_target(target)
         remove_leftovers(target, disk)
         path = os.path.join(os.path.dirname(final), _prefix(final) + secrets.token_hex(8))
         job = cls(final, path)
@@ -121,9 +122,10 @@ def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
     return removed
 
 
-def _refuse(target: str) -> None:
+def refuse_target(target: str, sources: Sequence[str] = ()) -> None:
+    """Raises OptionError when a log dir must not be made there; it must not be in a source, nor around one."""
     try:
-        refuse_target(target, [])
+        staging.refuse_target(target, list(sources))
     except RebuildRefusedError as error:
         raise OptionError(str(error)) from None
 

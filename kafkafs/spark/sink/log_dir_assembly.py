@@ -136,6 +136,16 @@ def commit(
     return manifest
 
 
+def read_manifest(log_dir: str, disk: Disk = DISK) -> Json:
+    """What a log dir of this sink was made of: `topicIds`, and `partitions` with bounds, records and bytes.
+
+    Raises:
+        OSError: there is no manifest, or it cannot be read.
+    """
+    found: Json = json.loads(disk.read(os.path.join(log_dir, MANIFEST)))
+    return found
+
+
 # -- what goes where
 
 
@@ -268,6 +278,8 @@ def _write_bounds(log: NewLog, folder: str, disk: Disk) -> dict[str, int]:
     for base, content in data.items():
         name = log_file_name(base)
         write_file(os.path.join(folder, name), content, disk)
+        for name_of in (offset_index_name, time_index_name):
+            write_file(os.path.join(folder, name_of(base)), b"", disk)
         sizes[name] = len(content)
     return sizes
 

@@ -32,6 +32,11 @@ def partitions_by_key(keys: pa.Array, values: pa.Array, count: int) -> Column:
     return ((hashes & np.uint32(_POSITIVE)) % np.uint32(count)).astype(np.int32)
 
 
+def positive_murmur2(keys: pa.Array) -> pa.Array:
+    """The murmur2 of each key without its sign, as a partitioner divides it; int64."""
+    return pa.array((murmur2_of(keys) & np.uint32(_POSITIVE)).astype(np.int64))
+
+
 def murmur2_of(keys: pa.Array) -> Column:
     """The murmur2 of each key as Kafka computes it, uint32; of null that of no bytes."""
     offsets, data = spans_of(keys)

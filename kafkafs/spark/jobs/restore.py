@@ -1,0 +1,274 @@
+"""An export made into logs again, offsets kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from engine.budgets import MiB
+from engine.units import Offset
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.export_ledger import MANIFEST, Done, Ledger
+from kafkafs.spark.jobs.exported_rows import read_files
+from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.split_frames import settings
+from kafkafs.spark.jobs.summary import Table, size
+from kafkafs.spark.jobs.target_files import LocalFiles, TargetFiles, target_files
+from kafkafs.spark.sink.job_folder import refuse_target
+from kafkafs.spark.sink.log_dir_assembly import read_manifest
+from kafkafs.spark.sink.write_options import WriteOptions, parse_write_options
+from kafkafs.spark.writing import OptionValue, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASK_BYTES = 128 * MiB
+"""Of the export's files, for a task: a large partition is divided among several."""
+_ITS_OWN = ("topic", "numPartitions", "offsets", "logStartOffsets", "logEndOffsets", "path")
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSummary:
+    """What a restore wrote.
+
+    Attributes:
+        source: the export.
+        target: the log dir.
+        topic_ids: of its topics, in base64.
+        partitions: one each, as the log dir's manifest has them.
+        missing: topics of which fewer or more records came than the export says it has: expected and found.
+    """
+
+    source: str
+    target: str
+    topic_ids: Mapping[str, str]
+    partitions: Sequence[Mapping[str, Any]] = field(repr=False)
+    missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """Records that were written."""
+        return sum(each["records"] for each in self.partitions)
+
+    @property
+    def findings(self) -> int:
+        """Topics that are not as the export says."""
+        return len(self.missing)
+
+    def facts(self) -> dict[str, Any]:
+        """See `Summary`."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "records": self.records,
+            "bytesWritten": sum(each["bytes"] for each in self.partitions),
+            "topicIds": dict(self.topic_ids),
+            "partitions": [dict(each) for each in self.partitions],
+            "missing": {
+                topic: {"expected": expected, "found": found}
+                for topic, (expected, found) in self.missing.items()
+            },
+        }
+
+    def tables(self) -> list[Table]:
+        """See `Summary`."""
+        rows: list[Sequence[object]] = [
+            (
+                *(each["partition"], each["logStartOffset"], each["logEndOffset"]),
+                *(each["records"], each["segments"], size(each["bytes"])),
+            )
+            for each in self.partitions
+        ]
+        facts = self.facts()
+        rows.append(("total", None, None, self.records, None, size(facts["bytesWritten"])))
+        header = ("partition", "log start", "log end", "records", "segments", "size")
+        lines: list[tuple[str, object]] = [("written", self.target)]
+        lines += [(f"id of {topic}", each) for topic, each in sorted(self.topic_ids.items())]
+        lines += [
+            ("MISSING", f"{topic}: {found} records, and the export says {expected}")
+            for topic, (expected, found) in sorted(self.missing.items())
+        ]
+        return [Table("", header, rows), Table("", ("", ""), lines)]
+
+
+def restore(
+    spark: SparkSession,
+    source: str,
+    target: str,
+    *,
+    form: str | None = None,
+    topics: str | Sequence[str] | None = None,
+    renames: Mapping[str, str] | None = None,
+    incomplete: bool = False,
+    tasks: int | None = None,
+    tell: Tell | None = None,
+    **options: OptionValue,
+) -> RestoreSummary:
+    """Make a log dir of an export: the same offsets, timestamps, keys, values and headers.
+
+    Logs begin and end where the exported ones did. Where the last offsets hold no record (markers of
+    transactions, what compaction took), a batch without records stands for them.
+
+    Args:
+        spark: a session; its time zone is set to UTC for the while.
+        source: what `export` wrote: a path, or what Hadoop's client reaches.
+        target: the log dir to make: a path of a file system that driver and executors see; empty or not there.
+        form: of the files, of a folder that is laid out like an export and is none.
+        topics: only these.
+        renames: new names of topics by those in the export.
+        incomplete: take an export that did not come to its end.
+        tasks: that write; by default one for each 128 MiB of files.
+        tell: hears of progress.
+        options: of the sink: codec, compressionLevel, batchBytes, segmentBytes, topicIds (by the new names),
+            clusterId and nodeId, leaderEpoch.
+
+    Raises:
+        OptionError: something of that cannot be; nothing was written.
+        PySparkException: a task or the commit failed; nothing was written.
+    """
+    job = _Restore(spark, source, target, _names(topics), dict(renames or {}), options)
+    return job.run(form, incomplete=incomplete, tasks=tasks, tell=tell)
+
+
+def _names(topics: str | Sequence[str] | None) -> list[str] | None:
+    if topics is None:
+        return None
+    found = topics.split(",") if isinstance(topics, str) else list(topics)
+    return [topic.strip() for topic in found if topic.strip()]
+
+
+class _Restore:
+    """One run of a restore."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: str,
+        target: str,
+        topics: list[str] | None,
+        renames: dict[str, str],
+        options: dict[str, OptionValue],
+    ) -> None:
+        self._spark = spark
+        self._files = target_files(spark, source)
+        self._topics = topics
+        self._renames = renames
+        self._options = options
+        self._checked = self._check(target)
+
+    def _check(self, target: str) -> WriteOptions:
+        lower = {name.lower() for name in self._options}
+        for name in _ITS_OWN:
+            if name.lower() in lower:
+                raise OptionError(f"a restore sets the option {name!r} itself")
+        texts = {name: str(value) for name, value in self._options.items()}
+        checked = parse_write_options({"path": target, **texts})
+        sources = [self._files.path] if isinstance(self._files, LocalFiles) else []
+        refuse_target(checked.path, [each for each in sources if os.path.lexists(each)])
+        if len(set(self._renames.values())) < len(self._renames):
+            raise OptionError("two topics cannot have the same new name")
+        return checked
+
+    def run(
+        self, form: str | None, *, incomplete: bool, tasks: int | None, tell: Tell | None
+    ) -> RestoreSummary:
+        ledger = _ledger(self._files, form, incomplete=incomplete)
+        done = [] if ledger is None else ledger.done()
+        if ledger is not None:
+            form = ledger.manifest().form
+        assert form is not None
+        self._check_topics(done)
+        if tasks is None and done:
+            tasks = max(sum(each.size for chunk in done for each in chunk.files) // TASK_BYTES, 1)
+        keywords: dict[str, Any] = {**self._bounds(done), **self._options}
+        with settings(self._spark, spark__sql__session__timeZone="UTC"):
+            frame = self._frame(form)
+            with JobWatch(self._spark, "restore", tell).step("writing"):
+                write(
+                    frame,
+                    self._checked.path,
+                    tasks=tasks if tasks is not None and tasks > 1 else None,
+                    **keywords,
+                )
+        return self._summary(done)
+
+    def _check_topics(self, done: list[Done]) -> None:
+        known = {topic for chunk in done for topic in chunk.records}
+        asked = [*(self._topics or []), *self._renames]
+        unknown = [topic for topic in asked if done and topic not in known]
+        if unknown:
+            raise OptionError(
+                f"the export has no topic {unknown[0]!r}; it has {', '.join(sorted(known))}"
+            )
+
+    def _is_wanted(self, topic: str) -> bool:
+        return self._topics is None or topic in self._topics
+
+    def _bounds(self, done: list[Done]) -> dict[str, str]:
+        """Where logs begin and end, as options of the sink."""
+        starts: dict[str, dict[str, Offset]] = {}
+        ends: dict[str, dict[str, Offset]] = {}
+        for chunk in done:
+            for name, (start, stop) in chunk.ranges.items():
+                topic, _, partition = name.rpartition("-")
+                if self._is_wanted(topic):
+                    topic = self._renames.get(topic, topic)
+                    low = starts.setdefault(topic, {})
+                    low[partition] = min(start, low.get(partition, start))
+                    high = ends.setdefault(topic, {})
+                    high[partition] = max(stop, high.get(partition, stop))
+        if not starts:
+            return {}
+        return {"logStartOffsets": json.dumps(starts), "logEndOffsets": json.dumps(ends)}
+
+    def _frame(self, form: str) -> DataFrame:
+        frame = read_files(self._spark, self._files.uri, form)
+        if self._topics is not None:
+            frame = frame.where(F.col("topic").isin(self._topics))
+        for old, new in self._renames.items():
+            is_old = F.col("topic") == old
+            frame = frame.withColumn("topic", F.when(is_old, F.lit(new)).otherwise(F.col("topic")))
+        return frame
+
+    def _summary(self, done: list[Done]) -> RestoreSummary:
+        manifest = read_manifest(self._checked.path)
+        found: dict[str, int] = {}
+        for each in manifest["partitions"]:
+            topic = each["partition"].rpartition("-")[0]
+            found[topic] = found.get(topic, 0) + each["records"]
+        expected: dict[str, int] = {}
+        for chunk in done:
+            for topic, count in chunk.records.items():
+                if self._is_wanted(topic):
+                    new = self._renames.get(topic, topic)
+                    expected[new] = expected.get(new, 0) + count
+        missing = {
+            topic: (count, found.get(topic, 0))
+            for topic, count in expected.items()
+            if count != found.get(topic, 0)
+        }
+        return RestoreSummary(
+            self._files.uri,
+            manifest["target"],
+            manifest["topicIds"],
+            manifest["partitions"],
+            missing,
+        )
+
+
+def _ledger(files: TargetFiles, form: str | None, *, incomplete: bool) -> Ledger | None:
+    if not files.exists(MANIFEST) and form is not None:
+        return None
+    ledger = Ledger(files)
+    ledger.manifest()
+    if not ledger.is_whole() and not incomplete:
+        raise OptionError(
+            f"the export {files.uri} did not come to its end: resume it, or restore what is there with"
+            " incomplete"
+        )
+    return ledger
