@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from engine.disk import TEMPORARY_SUFFIX
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.target_files import TargetFiles
@@ -97,7 +98,8 @@ class Ledger:
             _check_same(self.manifest(), manifest)
             return
         others = [name for name in self._files.names() if name != FOLDER]
-        others += [name for name in self._files.names(FOLDER) if f"{FOLDER}/{name}" != LOCK]
+        own = (LOCK, MANIFEST + TEMPORARY_SUFFIX)  # a run that was stopped at once left them
+        others += [name for name in self._files.names(FOLDER) if f"{FOLDER}/{name}" not in own]
         if others:
             raise OptionError(f"{uri} is not empty: choose another target, or move it away")
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.checkpoint.file_lock import FileLock
-from engine.disk import DISK, Disk
+from engine.disk import DISK, TEMPORARY_SUFFIX, Disk
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source_paths import resolved
 
@@ -225,7 +225,7 @@ class HadoopFiles:
 
     def write(self, path: str, data: bytes) -> None:
         """See `TargetFiles`."""
-        full, temporary = self._full(path), self._full(f"{path}.tmp")
+        full, temporary = self._full(path), self._full(path + TEMPORARY_SUFFIX)
         with _jvm(path):
             stream = self._system.create(temporary, True)
             try:
