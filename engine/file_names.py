@@ -102,6 +102,14 @@ class RemoteIndexName(NamedTuple):
     segment_id: str
 
 
+class TieredFileName(NamedTuple):
+    """A parsed name of a file of tiered storage; `suffix` begins with its dot."""
+
+    base_offset: Offset
+    segment_id: str
+    suffix: str
+
+
 _FIXED = {
     LEADER_EPOCH_CHECKPOINT: FileKind.LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA: FileKind.PARTITION_METADATA,
@@ -141,6 +149,9 @@ _KRAFT = re.compile(
 _REMOTE_INDEX = re.compile(
     r"(0|[1-9][0-9]{0,18})_([A-Za-z0-9_-]{22})(\.index|\.timeindex|\.txnindex)"
 )
+_TIERED_FILE = re.compile(r"([0-9]{20})-([A-Za-z0-9_-]{22})(\.[a-z_-]+)")
+_TIERED_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]{0,9})-([A-Za-z0-9_-]{22})")
+_TIERED_TOPIC = re.compile(r"([a-zA-Z0-9._-]+)-([A-Za-z0-9_-]{22})")
 _FOLDER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
 _MARKED_FOLDER = re.compile(
     r"(\S+)-(0|[1-9][0-9]{0,9})\.([^\s.]+)(-delete|-future|-stray)", re.ASCII
@@ -177,6 +188,36 @@ def parse_remote_index_name(name: str) -> RemoteIndexName | None:
     if match is None or int(match[1]) > MAX_INT64:
         return None
     return RemoteIndexName(FileKind(match[3]), int(match[1]), match[2])
+
+
+def parse_tiered_file_name(name: str) -> TieredFileName | None:
+    """Which segment's file it is, as LocalTieredStorage and Aiven's plugin name them; None for others."""
+    match = _TIERED_FILE.fullmatch(name)
+    if match is None or int(match[1]) > MAX_INT64:
+        return None
+    return TieredFileName(int(match[1]), match[2], match[3])
+
+
+def parse_tiered_folder_name(name: str) -> tuple[TopicPartition, str] | None:
+    """The partition and the topic's id that a folder of LocalTieredStorage names; None for other folders.
+
+    >>> parse_tiered_folder_name("orders-0-sgf5MsZgRTuEMv68ZXKJbQ")
+    (TopicPartition(topic='orders', partition=0), 'sgf5MsZgRTuEMv68ZXKJbQ')
+    """
+    match = _TIERED_FOLDER.fullmatch(name)
+    if match is None or int(match[2]) > MAX_INT32:
+        return None
+    return TopicPartition(match[1], int(match[2])), match[3]
+
+
+def parse_tiered_topic_name(name: str) -> tuple[str, str] | None:
+    """The topic and its id that a topic's folder of Aiven's plugin names; None for other folders.
+
+    >>> parse_tiered_topic_name("orders-sgf5MsZgRTuEMv68ZXKJbQ")
+    ('orders', 'sgf5MsZgRTuEMv68ZXKJbQ')
+    """
+    match = _TIERED_TOPIC.fullmatch(name)
+    return None if match is None else (match[1], match[2])
 
 
 def log_file_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 
 class EntryKind(Enum):
-    """What a folder's entry is, without following it."""
+    """What a folder's entry is, without following it; the last two only a source of tiered copies has."""
 
     FILE = "file"
     DIRECTORY = "directory"
     SYMLINK = "symbolic link"
     OTHER = "other"
+    FURTHER_COPY = "further copy"
+    ENCODED_COPY = "encoded copy"
 
 
 class SourceEntry(NamedTuple):

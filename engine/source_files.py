@@ -232,8 +232,13 @@ class SourceRoot:
             self._drop_cache()
             os.close(fd)
 
+    def real(self, relative: str) -> str:
+        """Where an entry lies: elsewhere only in a source that is shown as something that it is not."""
+        return relative
+
     def display(self, relative: str) -> str:
         """The path of an entry as shown to people."""
+        relative = self.real(relative)
         return f"{self.path.rstrip('/')}/{relative}" if relative else self.path
 
     def list(self, folder: str = "") -> list[SourceEntry]:
@@ -268,6 +273,7 @@ class SourceRoot:
 
     def stat(self, relative: str = "") -> os.stat_result:
         """lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a link on the way)."""
+        relative = self.real(relative)
         if not relative:
             return os.fstat(self._root_fd())
         if "/" not in relative:
@@ -341,9 +347,9 @@ class SourceRoot:
         if not folder:
             self._drop_cache()
             return
-        prefix = folder + "/"
+        prefixes = f"{folder}/", f"{self.real(folder)}/"
         with self._lock:
-            names = [name for name in self._files if name == folder or name.startswith(prefix)]
+            names = [name for name in self._files if name == folder or name.startswith(prefixes)]
             dropped = [self._files.pop(name) for name in names]
         del dropped
 
@@ -383,6 +389,7 @@ class SourceRoot:
 
     def _open_fd(self, relative: str, flags: int) -> int:
         """A descriptor beneath the root; where they run out, some are freed once."""
+        relative = self.real(relative)
         _check_components(relative, self.display(relative))
         try:
             return self._open_or_refuse(relative, flags)

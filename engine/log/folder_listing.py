@@ -21,6 +21,8 @@ _NO_FILE = {
     EntryKind.SYMLINK: "a symbolic link, not followed",
     EntryKind.DIRECTORY: "a directory, where only files belong",
     EntryKind.OTHER: "not a regular file",
+    EntryKind.FURTHER_COPY: "a tiered copy of offsets that others hold for the log",
+    EntryKind.ENCODED_COPY: "a tiered copy that is compressed by chunks or encrypted",
 }
 _IN_PARTITIONS = {
     *(FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),

@@ -192,8 +192,8 @@ class SegmentFiles:
         self.walked: WalkedHints | None = None
 
     def relative(self, name: str) -> str:
-        """A name in the folder as the source takes it."""
-        return f"{self.folder}/{name}" if self.folder else name
+        """Where a name in the folder lies in the source."""
+        return self.root.real(f"{self.folder}/{name}" if self.folder else name)
 
     @property
     def path(self) -> str:

@@ -11,12 +11,14 @@ from typing import NamedTuple
 from engine.errors import InvalidNameError, SourceError
 from engine.file_names import FileKind, FileName, FileState, parse_file_name, parse_folder_name
 from engine.folder_entries import EntryKind, SourceEntry
+from engine.log.tiered_folders import TieredFolder
+from engine.log.tiered_paths import may_be_tiered, tiered_file_root, tiered_root
 from engine.source_files import SourceRoot
 from engine.units import TopicPartition
 
 HINT = (
     "name a broker's log dir (the folder that holds meta.properties and folders like orders-0),"
-    " one partition's folder, or one .log file"
+    " one partition's folder, one .log file, or a copy of tiered storage"
 )
 LOG_DIR_FILES = {
     *(FileKind.META_PROPERTIES, FileKind.OFFSET_CHECKPOINT, FileKind.CLEAN_SHUTDOWN),
@@ -82,14 +84,25 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
 
     mode = os.stat(path).st_mode
     if stat.S_ISREG(mode):
+        copy = tiered_file_root(path, open_files=max(open_files, 1), cross_device=cross_device)
+        if copy is not None:
+            return Identified(copy[0], None, _placed_copies(*copy[1:]))
         folder, name = os.path.split(os.path.abspath(path))
         return _one_file(opened(folder), folder, name, _log_dir_above(folder, opened))
     if not stat.S_ISDIR(mode):
         raise SourceError(f"{path} is neither a folder nor a file", hint=HINT)
     root = opened(path)
-    entries = root.list()
+    files, others = root.list_apart()
+    entries = [*others, *(SourceEntry(name, EntryKind.FILE) for name in files)]
     if not entries:
         raise SourceError(f"{path} is empty", hint=HINT)
+    if may_be_tiered(path, files, others) and not _has_files_of_a_broker(entries):
+        copies = tiered_root(
+            root, files, others, open_files=max(open_files, 1), cross_device=cross_device
+        )
+        if copies is not None:
+            root.close()
+            return Identified(copies[0], None, copies[1] and _placed_copies(copies[1]))
     if _is_log_dir(entries):
         return Identified(root, root, None)
     name = os.path.basename(os.path.abspath(path))
@@ -97,6 +110,10 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
         placed = Placed("", name, _partition_called(name))
         return Identified(root, _log_dir_above(path, opened), placed)
     raise SourceError(f"{path} is not a log dir", hint=HINT)
+
+
+def _placed_copies(folder: TieredFolder, only: str | None = None) -> Placed:
+    return Placed("", folder.name, folder.partition, only=only)
 
 
 def _one_file(root: SourceRoot, folder: str, name: str, log_dir: SourceRoot | None) -> Identified:
@@ -155,9 +172,13 @@ def _log_dir_above(path: str, opened: Callable[[str], SourceRoot]) -> SourceRoot
         entries = root.list()
     except OSError:
         return None
-    if any(
-        entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES for entry in entries
-    ):
+    if _has_files_of_a_broker(entries):
         return root
     root.close()
     return None
+
+
+def _has_files_of_a_broker(entries: Sequence[SourceEntry]) -> bool:
+    return any(
+        entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES for entry in entries
+    )
