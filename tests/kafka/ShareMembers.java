@@ -4,7 +4,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -57,6 +56,11 @@ public class ShareMembers {
             case "take":  // group, at least so many records
                 take(MEMBERS.get(group), Integer.parseInt(words[2]));
                 break;
+            case "try":  // whatever comes soon
+                for (int i = 0; i < 4; i++) {
+                    takeSome(MEMBERS.get(group));
+                }
+                break;
             case "leave":
                 MEMBERS.remove(group).close();
                 break;
@@ -92,14 +96,18 @@ public class ShareMembers {
             if (System.currentTimeMillis() > end) {
                 throw new IllegalStateException("only " + taken + " records came");
             }
-            List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-            member.poll(Duration.ofMillis(500)).forEach(records::add);
-            for (ConsumerRecord<byte[], byte[]> record : records) {
-                member.acknowledge(record, fate(record));
-                taken++;
-            }
-            member.commitSync();
+            taken += takeSome(member);
         }
+    }
+
+    private static int takeSome(KafkaShareConsumer<byte[], byte[]> member) {
+        int taken = 0;
+        for (ConsumerRecord<byte[], byte[]> record : member.poll(Duration.ofMillis(500))) {
+            member.acknowledge(record, fate(record));
+            taken++;
+        }
+        member.commitSync();
+        return taken;
     }
 
     private static AcknowledgeType fate(ConsumerRecord<byte[], byte[]> record) {

@@ -40,7 +40,9 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": 1,
     "share.coordinator.state.topic.min.isr": 1,
     "share.coordinator.state.topic.num.partitions": 3,
-    "share.coordinator.snapshot.update.records.per.snapshot": 6,
+    "share.coordinator.snapshot.update.records.per.snapshot": 3,
+    "group.share.min.heartbeat.interval.ms": 300,
+    "group.share.heartbeat.interval.ms": 300,
 }
 COLUMNS = ("group", "topic", "partition", "leaderEpoch", "startOffset", "lag")
 PARTITIONS, COUNT = 3, 60
@@ -214,28 +216,37 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             "take doomed 10", "leave doomed", "join reset orders", "take reset 30", "leave reset",
             "join lost gone", "take lost 10",
         )  # fmt: skip
-        first, live_first = described(broker), settled_rows(state)
+        first, live_first = described_twice(broker, state)
         before = clients.now()
         time.sleep(0.05)
         fill(at, "orders")
-        members.do("take busy 120", "take latest 5", "reset reset orders 17", "delete doomed")
+        members.do("take busy 120", "try latest", "reset reset orders 17", "delete doomed")
         clients.delete_topic(at, "gone")
         without_topic(state, "lost")
-        second, live_second = described(broker), settled_rows(state)
+        second, live_second = described_twice(broker, state)
         shutil.copytree(broker.log_dir, home / "copy", ignore=shutil.ignore_patterns("*-delete"))
         yield Seen(home / "copy", before, first, second, (live_first, live_second))
 
 
 def fill(at: str, topic: str) -> None:
-    writer = clients.producer(at)
+    writer = clients.producer(at, batch_num_messages=10)
     for value in range(COUNT):
         for partition in range(PARTITIONS):
             writer.produce(topic, b"%d" % value, partition=partition)
     writer.flush(clients.ANSWER_SECONDS)
 
 
+def described_twice(broker: Broker, state: SourceState) -> tuple[Rows, Rows]:
+    """The rows of kafka-share-groups by group, topic and partition, and ours, while nothing changes."""
+    ours = settled_rows(state)
+    for _ in range(5):
+        theirs, before, ours = described(broker), ours, settled_rows(state)
+        if before == ours:
+            return theirs, ours
+    raise TimeoutError("the groups did not settle")
+
+
 def described(broker: Broker) -> Rows:
-    """The rows of kafka-share-groups by group, topic and partition."""
     text = jars.run_java(
         broker.version, TOOL, "--bootstrap-server", broker.bootstrap, "--describe", "--all-groups",
         "--offsets", "--verbose",
@@ -319,6 +330,7 @@ def test_offsets_that_were_altered_have_a_higher_state_epoch(seen: Seen) -> None
 def test_records_in_flight_tell_how_often_they_were_delivered(seen: Seen) -> None:
     rows = ours("groups", str(seen.copy), "busy")
     assert all(row["memberIds"] for row in rows)
+    assert any(row["snapshotEpoch"] > 0 for row in rows)
     assert max(row["mostDeliveries"] or 0 for row in rows) > 1
     for row in rows:
         offsets = [(each["firstOffset"], each["lastOffset"]) for each in row["stateBatches"]]
