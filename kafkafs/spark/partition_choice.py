@@ -114,7 +114,8 @@ def choose(
     Args:
         logs: of a source.
         choice: what to take.
-        internal: whether a pattern may match Kafka's own topics; named ones are always taken.
+        internal: whether a pattern may match Kafka's own topics; named ones, also by a path that is a
+            partition's own, are always taken.
         must_exist: whether a topic that is named has to be there.
 
     Raises:
@@ -136,7 +137,8 @@ def choose(
             taken = {
                 each
                 for each in there
-                if found.search(each.topic) and (internal or each.topic not in INTERNAL_TOPICS)
+                if found.search(each.topic)
+                and (internal or each.topic not in INTERNAL_TOPICS or not there[each].folder)
             }
     return {each: there[each] for each in sorted(taken)}
 
