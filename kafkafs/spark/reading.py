@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from kafkafs.spark.columns import VIEWS
 from kafkafs.spark.errors import OptionError
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Moment = datetime | int
+
+_KNOWING: WeakSet[SparkSession] = WeakSet()
+"""Sessions in which the source is registered: to do so again costs as much as a small query's planning."""
 
 
 def read(
@@ -45,7 +49,9 @@ def read(
 
     from kafkafs.spark.data_source import KafkaLogDataSource
 
-    spark.dataSource.register(KafkaLogDataSource)
+    if spark not in _KNOWING:
+        spark.dataSource.register(KafkaLogDataSource)
+        _KNOWING.add(spark)
     if topics is not None and partitions is not None:
         raise OptionError("topics and partitions both say what to read: give one")
     reader = spark.read.format("kafkalog").options(**options)
