@@ -45,7 +45,7 @@ class Topic:
 TOPICS = (
     Topic("plain-100b", "none", 100, 5000),
     Topic("zstd-100b", "zstd", 100, 5000),
-    Topic("plain-1kb", "none", 1000, 1000),
+    Topic("plain-1kb", "none", 1000, 2500),
 )
 
 
