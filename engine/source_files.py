@@ -236,6 +236,10 @@ class SourceRoot:
         """Where an entry lies: elsewhere only in a source that is shown as something that it is not."""
         return relative
 
+    def remark(self, relative: str) -> str:
+        """What there is to say of an entry that is set aside or not there; "" for nothing."""
+        return ""
+
     def display(self, relative: str) -> str:
         """The path of an entry as shown to people."""
         relative = self.real(relative)

@@ -62,6 +62,10 @@ def _no_file(under: PartitionUnderCheck, entry: SourceEntry) -> Finding:
     name, kind = entry
     if kind is EntryKind.SYMLINK:
         return under.found("file-link", name, "a symbolic link; nothing behind it was looked at")
+    if kind is EntryKind.FURTHER_COPY:
+        return under.found("tiered-copy", name, under.root.remark(under.relative(name)))
+    if kind is EntryKind.ENCODED_COPY:
+        return under.found("file-unreadable", name, under.root.remark(under.relative(name)))
     if kind is EntryKind.OTHER:
         return under.found("file-kind", name, "a device, FIFO or socket; it was not opened")
     if parse_file_name(name) is not None or name.endswith(_LOADED):

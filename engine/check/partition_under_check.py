@@ -192,6 +192,8 @@ class PartitionUnderCheck:
         **more: object,
     ) -> Finding:
         """A finding about one of the partition's files, "" for its folder; see `engine.check.finding.found`."""
+        if rule.endswith("-missing") and (remark := self.root.remark(self.relative(name))):
+            severity, sentence = Severity.NOTE, remark
         return found(
             rule,
             self.display(name),

@@ -214,6 +214,10 @@ declare(
             "a file that has several names",
             "A backup made of links looks like this; what changes the file changes both.",
         ),
+        "tiered-copy": (
+            "a copy of a segment in tiered storage that is not needed",
+            "Another copy holds its offsets, or its leader epochs are not those of the log.",
+        ),
         "folder-apart": (
             "a folder that is not the log of its partition",
             "It is on its way in or out, or was found stray; its records are not served.",

@@ -13,6 +13,7 @@ from engine.file_names import FileKind, FileName, FileState, parse_file_name, pa
 from engine.folder_entries import EntryKind, SourceEntry
 from engine.log.tiered_folders import TieredFolder
 from engine.log.tiered_paths import may_be_tiered, tiered_file_root, tiered_root
+from engine.log.tiered_root import TieredRoot
 from engine.source_files import SourceRoot
 from engine.units import TopicPartition
 
@@ -110,6 +111,21 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
         placed = Placed("", name, _partition_called(name))
         return Identified(root, _log_dir_above(path, opened), placed)
     raise SourceError(f"{path} is not a log dir", hint=HINT)
+
+
+def refuse_tiered(path: str) -> None:
+    """Raises SourceError for a copy of tiered storage: a broker does not start on one."""
+    with SourceRoot(path) as root:
+        files, others = root.list_apart()
+        if not may_be_tiered(path, files, others):
+            return
+    found = identify(path, open_files=1, cross_device=False)
+    found.root.close()
+    if isinstance(found.root, TieredRoot):
+        raise SourceError(
+            f"{path} is a copy of tiered storage, and no broker starts on that",
+            hint="kafkafs rebuild makes a log dir of it",
+        )
 
 
 def _placed_copies(folder: TieredFolder, only: str | None = None) -> Placed:

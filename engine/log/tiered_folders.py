@@ -18,7 +18,7 @@ from engine.source_files import SourceRoot
 from engine.units import MAX_INT32, TopicPartition
 
 MOST_PEEKS = 64
-"""Names of a folder, and folders, that are looked at to tell what they are."""
+"""Names of a folder, and folders, that are looked at to tell what a source is."""
 _ID_LENGTH = 22
 UNKNOWN_PARTITION = -1
 
@@ -61,14 +61,14 @@ def candidates(path: str, others: Sequence[SourceEntry]) -> list[str]:
 
 
 def folders_of_copies(root: SourceRoot, names: Sequence[str]) -> Iterator[str]:
-    """Those of some folders, or of the numbered folders in them, that hold copies and can be read."""
-    for name in names[:MOST_PEEKS]:
+    """Which of some folders, and of the numbered folders in them, hold copies and can be read."""
+    for name in names:
         with suppress(OSError):
             if has_copies(root, name):
                 yield name
             elif next(root.iterate_files(name), None) is None:
                 below = [f"{name}/{number}" for number in numbered_in(root, name)]
-                yield from (folder for folder in below[:MOST_PEEKS] if has_copies(root, folder))
+                yield from (folder for folder in below if has_copies(root, folder))
 
 
 def has_copies(root: SourceRoot, folder: str) -> bool:

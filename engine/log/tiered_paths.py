@@ -48,7 +48,9 @@ def tiered_root(
     """
     path = root.path
     only = folder_called(path) if any(map(is_copy, files[:MOST_PEEKS])) else None
-    below = [""] if only is not None else folders_of_copies(root, candidates(path, others))
+    below = (
+        [""] if only is not None else folders_of_copies(root, candidates(path, others)[:MOST_PEEKS])
+    )
     for folder in islice(below, 1):
         _refuse_encoded(root, folder)
         made = TieredRoot(path, only=only, open_files=open_files, cross_device=cross_device)

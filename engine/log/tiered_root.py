@@ -139,7 +139,7 @@ class TieredRoot(SourceRoot):
         return f"{folder.path}/{name}" if folder.path else name
 
     def remark(self, relative: str) -> str:
-        """Why a copy is not part of the log."""
+        """See SourceRoot: why a copy is not part of the log, and where an index is that is not here."""
         return self._remarks.get(self.real(relative), "")
 
     def _split(self, relative: str) -> tuple[TieredFolder | None, str]:
@@ -310,6 +310,8 @@ class TieredRoot(SourceRoot):
             names |= self._names_of(each)
         if newest is not None and LEADER_EPOCHS in newest.files:
             names[LEADER_EPOCH_CHECKPOINT] = newest.files[LEADER_EPOCHS]
+        elif newest is not None:
+            self._note_elsewhere(newest, LEADER_EPOCH_CHECKPOINT)
         return _Shown(names, others, stamp)
 
     def _stamp(self, path: str) -> tuple[int, int, int]:
@@ -355,7 +357,9 @@ class TieredRoot(SourceRoot):
             self._cut(copy.path, cut_position(self._plain, chosen))
         for suffix, name in _INDEX_NAMES.items():
             path = copy.files.get(suffix)
-            if path is not None:
+            if path is None:
+                self._note_elsewhere(copy, name(copy.base_offset))
+            else:
                 names[name(copy.base_offset)] = path
                 self._cut(path, None)
                 if chosen.is_cut:
@@ -363,6 +367,13 @@ class TieredRoot(SourceRoot):
         if ".snapshot" in copy.files and not chosen.is_cut:
             names[producer_snapshot_name(copy.next_offset)] = copy.files[".snapshot"]
         return names
+
+    def _note_elsewhere(self, copy: TieredCopy, name: str) -> None:
+        folder, _, log = copy.path.rpartition("/")
+        if ".indexes" in copy.files:
+            beside = log.removesuffix(LOG)
+            path = f"{folder}/{name}" if folder else name
+            self._remarks[path] = f"it is in {beside}.indexes, which is not read"
 
     def _cut(self, path: str, end: Position | None) -> None:
         if end is None:

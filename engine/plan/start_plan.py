@@ -14,6 +14,7 @@ from engine.errors import KafkaStorageError, SourceError
 from engine.file_names import FolderState
 from engine.folder_entries import EntryKind
 from engine.log.log_directory import LogSource, open_source
+from engine.log.source_identity import refuse_tiered
 from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_plan import (
@@ -146,6 +147,8 @@ class StartPlan:
         return (Outcome.LOG_DIR_OFFLINE, failed[0].reason) if failed else (Outcome.LOADS, "")
 
     def _open(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            refuse_tiered(path)
         if len(paths) == 1 and self._is_partition_folder(paths[0]):
             parent, self._only = os.path.split(os.path.abspath(paths[0]))
             self._roots.append(SourceRoot(parent))

@@ -24,6 +24,7 @@ _BY_SUFFIX = {
 SEGMENT_KINDS = frozenset(_BY_SUFFIX.values())
 """Files whose name begins with an offset."""
 STATES = tuple(state.value for state in FileState if state.value)
+_TIERED_EPOCHS = ".leader_epoch_checkpoint"
 _OFFSET = re.compile(r"([0-9]{1,40})(?:[-_][^/]*)?", re.ASCII)
 _SNAPSHOT = re.compile(r"([0-9]{1,40})-([0-9]{1,10})(?:-[^/]*)?", re.ASCII)
 
@@ -119,4 +120,6 @@ def kind_of(name: str) -> tuple[FileKind | None, str]:
     state = next((state for state in STATES if name.endswith(state)), "")
     rest = name.removesuffix(state)
     _, dot, suffix = rest.rpartition(".")
+    if dot + suffix == _TIERED_EPOCHS:
+        return FileKind.LEADER_EPOCH_CHECKPOINT, state
     return _BY_SUFFIX.get(dot + suffix), state

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from engine.errors import InvalidNameError, KafkaStorageError, SourceError
 from engine.file_names import FileKind, parse_folder_name
 from engine.folder_entries import EntryKind
+from engine.log.tiered_folders import candidates, folders_of_copies
 from engine.source_files import SourceRoot
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
@@ -104,11 +105,10 @@ def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
 
 
 def _partition_folders(root: SourceRoot) -> list[str]:
-    return sorted(
-        entry.name
-        for entry in root.list()
-        if entry.kind is EntryKind.DIRECTORY and _is_partition_folder(entry.name)
-    )
+    others = root.list_apart()[1]
+    folders = [entry.name for entry in others if entry.kind is EntryKind.DIRECTORY]
+    tiered = folders_of_copies(root, candidates(root.path, others))
+    return sorted({*filter(_is_partition_folder, folders), *tiered})
 
 
 def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[Missing]:

@@ -7,12 +7,10 @@ one there (the broker compacts) reads the same offsets by a look-up instead.
 from __future__ import annotations
 
 import math
-import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from engine.file_names import log_file_name
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.places import Extent
@@ -28,6 +26,7 @@ class Split:
 
     Attributes:
         source: the partition's folder or its only .log file, absolute.
+        path: the records file.
         partition: topic and number.
         segment: the segment's base offset.
         identity: device and inode of its .log when it was planned.
@@ -41,6 +40,7 @@ class Split:
     """
 
     source: str
+    path: str
     partition: TopicPartition
     segment: Offset
     identity: tuple[int, int]
@@ -60,13 +60,6 @@ class Split:
     def size(self) -> int:
         """Bytes of the file."""
         return self.end_position - self.position
-
-    @property
-    def path(self) -> str:
-        """The records file."""
-        if self.source.endswith(".log"):
-            return self.source
-        return os.path.join(self.source, log_file_name(self.segment))
 
     @property
     def wanted(self) -> tuple[Offset, Offset]:
@@ -97,8 +90,7 @@ def plan_segments(view: LogView, wanted: OffsetRange) -> Iterator[Split]:
 def _parts(view: LogView, wanted: OffsetRange) -> Iterator[tuple[LogSegment, Split]]:
     """The part of each segment that holds a range, as one split."""
     log = view.log
-    names = [log.root.path, log.folder, log.only or ""]
-    source = os.path.join(*[name for name in names if name])
+    source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
     for segment, extent in view.extents(wanted.start, wanted.stop):
         if extent.stop <= extent.start:
             continue
@@ -108,6 +100,7 @@ def _parts(view: LogView, wanted: OffsetRange) -> Iterator[tuple[LogSegment, Spl
             segment,
             Split(
                 source=source,
+                path=log.root.display(segment.path),
                 partition=wanted.partition,
                 segment=segment.base_offset,
                 identity=segment.identity,
