@@ -18,7 +18,7 @@ from engine.log.scan import BatchRun
 from engine.record.attributes import TimestampType
 from engine.record.record import Header, Record
 from engine.record.record_line import Fate, LineOptions, record_line
-from kafkafs.spark.batch_plan import plan_batch, tasks_of
+from kafkafs.spark.batch_plan import plan_batch
 from kafkafs.spark.columns import CORRUPT, RECORDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
@@ -270,7 +270,7 @@ def _found(
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         return _SearchReader(arrow, options, predicate).read(split)
 
-    return frame_of(spark, tasks_of(splits, options), schema, read)
+    return frame_of(spark, splits, schema, read, options.split_bytes)
 
 
 def _asks_key(options: Mapping[str, OptionValue]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafkafs.spark.batch_plan import tasks_of
+from engine.budgets import MiB
 from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.split_reader import SplitReader
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.options import ReadOptions
     from kafkafs.spark.splits import Split
+
+_TASKS_OF_A_CORE = 4
+_LEAST = 8 * MiB
+_OPENING = 64 * 1024
+"""What a split costs besides its bytes, in bytes."""
 
 
 def records_of(
@@ -37,7 +42,7 @@ def records_of(
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         return SplitReader(arrow, options).read(split)
 
-    return frame_of(spark, tasks_of(list(splits), options), schema, read)
+    return frame_of(spark, splits, schema, read, options.split_bytes)
 
 
 def batches_of(
@@ -49,16 +54,18 @@ def batches_of(
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         return BatchReader(arrow, options).read(split)
 
-    return frame_of(spark, tasks_of(list(splits), options), schema, read)
+    return frame_of(spark, splits, schema, read, options.split_bytes)
 
 
 def frame_of(
     spark: SparkSession,
-    tasks: Sequence[Sequence[Split]],
+    splits: Sequence[Split],
     schema: StructType,
     read: Callable[[Split], Iterable[pa.RecordBatch]],
+    split_bytes: int,
 ) -> DataFrame:
-    """What `read` gives for each split, the splits of each task in their order."""
+    """What `read` gives for each split; see `tasks_of` for who reads which."""
+    tasks = tasks_of(splits, spark.sparkContext.defaultParallelism, split_bytes)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -67,6 +74,25 @@ def frame_of(
                     yield from read(split)
 
     return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, schema)
+
+
+def tasks_of(splits: Sequence[Split], cores: int, split_bytes: int) -> list[tuple[Split, ...]]:
+    """The splits of each task, in their order, the largest task first.
+
+    A task costs something, and writes files of its own: a few for each core is enough, unless they are large.
+    """
+    weights = [split.size + _OPENING for split in splits]
+    most = max(_LEAST, min(sum(weights) // (cores * _TASKS_OF_A_CORE), split_bytes))
+    tasks: list[list[Split]] = []
+    room = 0
+    for split, weight in zip(splits, weights, strict=True):
+        if weight > room or not tasks:
+            tasks.append([])
+            room = most
+        tasks[-1].append(split)
+        room -= weight
+    found = [tuple(task) for task in tasks]
+    return sorted(found, key=lambda task: -sum(split.size for split in task))
 
 
 @contextmanager
