@@ -52,7 +52,7 @@ def tiered_root(
         [""] if only is not None else folders_of_copies(root, candidates(path, others)[:MOST_PEEKS])
     )
     for folder in islice(below, 1):
-        _refuse_encoded(root, folder)
+        _refuse_encoded(root, folder, LOG)
         made = TieredRoot(path, only=only, open_files=open_files, cross_device=cross_device)
         return made, only
     return None
@@ -72,6 +72,8 @@ def tiered_file_root(
     only = folder_called(folder)
     if only.topic_id is None:
         return None
+    with SourceRoot(folder, cross_device=cross_device) as plain:
+        _refuse_encoded(plain, "", name)
     root = TieredRoot(
         folder,
         only=only,
@@ -82,10 +84,10 @@ def tiered_file_root(
     return root, only, log_file_name(parsed.base_offset)
 
 
-def _refuse_encoded(root: SourceRoot, folder: str) -> None:
-    """Say of copies that cannot be read why not, by one of them. Raises OSError, SourceError."""
+def _refuse_encoded(root: SourceRoot, folder: str, ending: str) -> None:
+    """Say why copies cannot be read, by the first whose records file ends so. Raises OSError, SourceError."""
     files = root.list_apart(folder)[0]
-    log = min((name for name in files if is_copy(name) and name.endswith(LOG)), default=None)
+    log = min((name for name in files if is_copy(name) and name.endswith(ending)), default=None)
     if log is None:
         return
     stem = f"{folder}/{log}".strip("/").removesuffix(LOG)
