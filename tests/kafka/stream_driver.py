@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkafs.spark.session import session
+from tests.streaming_starts import started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +34,7 @@ def start(
         .option("kafka.isolation.level", "read_committed")
         .load(log_dir)
     )
-    return (
+    writer = (
         rows.selectExpr(
             "topic", "partition", "offset", "CAST(CAST(value AS STRING) AS LONG) number"
         )
@@ -41,8 +42,8 @@ def start(
         .option("path", str(home / "sink"))
         .option("checkpointLocation", str(home / "checkpoint"))
         .trigger(**trigger)
-        .start()
     )
+    return started(writer.start)
 
 
 def held(spark: SparkSession, home: Path) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def stream_ranges(
 
 
 def stream_splits(ranges: list[OffsetRange], views: Views, split_bytes: int) -> list[Split]:
-    """The splits of ranges, the largest first.
+    """The splits of ranges, in their order.
 
     What is torn behind the last good batch of a log is none of it: perhaps it is on its way.
     """
@@ -120,4 +120,4 @@ def stream_splits(ranges: list[OffsetRange], views: Views, split_bytes: int) -> 
                 stop = min(stop, active.end)
             if stop > split.position:
                 found.append(replace(split, end_position=stop))
-    return sorted(found, key=lambda split: -split.size)
+    return found

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
+from kafkafs.spark.batch_plan import tasks_of
 from kafkafs.spark.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.offset_ranges import log_end, resolve_limit
 from kafkafs.spark.options import ReadOptions
@@ -35,13 +36,14 @@ from kafkafs.spark.streaming.stream_ranges import (
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
+from kafkafs.spark.worker_process import spare_the_collector
 
 
 @dataclass
-class StreamSplit(InputPartition):
-    """A split as Spark hands it to a task."""
+class StreamTask(InputPartition):
+    """The splits that a task reads, as Spark hands them over."""
 
-    split: Split
+    splits: tuple[Split, ...]
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -144,7 +146,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._latest) if self._latest else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """A task for each split, the largest first.
+        """What each task reads, the largest first.
 
         Raises:
             DataLossError: what was to be read is not there any more.
@@ -163,7 +165,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             stream_ranges(known, ends, views, self._options, is_first=is_first), self._options
         )
         splits = stream_splits(ranges, views, self._options.split_bytes)
-        return [StreamSplit(split) for split in splits]
+        return [StreamTask(task) for task in tasks_of(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: the checkpoint is Spark's."""
@@ -175,7 +177,9 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # What Spark asks in tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
-        assert isinstance(partition, StreamSplit)
-        schema = to_arrow_schema(self._schema, timezone="UTC")
-        return SplitReader(schema, self._options).read(partition.split)
+        """The rows of a task."""
+        assert isinstance(partition, StreamTask)
+        spare_the_collector()
+        reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), self._options)
+        for split in partition.splits:
+            yield from reader.read(split)

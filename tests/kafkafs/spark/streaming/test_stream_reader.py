@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[
 
 from engine.errors import CorruptRecordError, SourceError
 from kafkafs.spark.errors import DataLossError, OptionError
-from kafkafs.spark.streaming import followed_logs
+from kafkafs.spark.streaming import followed_logs, stream_reader
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.kafkafs.built_logs import BuiltLog, after_a_tick
@@ -27,7 +27,8 @@ EARLIEST = {"startingOffsets": "earliest"}
 
 @pytest.fixture(autouse=True)
 def _look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No answer is old, and nobody waits."""
+    """No answer is old, and nobody waits; and tasks leave this process its garbage collection."""
+    monkeypatch.setattr(stream_reader, "spare_the_collector", lambda: None)
     monkeypatch.setattr(followed_logs, "MAX_AGE", 0)
     monkeypatch.setattr(followed_logs, "PAUSE", 0)
 
@@ -195,6 +196,17 @@ def test_min_partitions_divides_what_a_micro_batch_reads(orders: BuiltLog) -> No
 def test_nothing_new_has_no_splits(orders: BuiltLog) -> None:
     reader = Query(orders.log_dir).run().reader
     assert reader.partitions({"orders": {"0": 4}}, {"orders": {"0": 4}}) == []
+
+
+def test_one_task_reads_what_is_small(orders: BuiltLog) -> None:
+    for number in (1, 2):
+        log = BuiltLog(orders.log_dir, f"orders-{number}")
+        log.segment([], 0)
+        grow(log, 3)
+    query = Query(orders.log_dir, **EARLIEST)
+    run = query.run()
+    (task,) = run.reader.partitions({"orders": {"0": 2}}, {"orders": {"0": 10, "1": 3, "2": 1}})
+    assert len(run.rows_of(task)) == 8 + 3 + 1
 
 
 # What comes and goes
