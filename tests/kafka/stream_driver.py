@@ -80,7 +80,7 @@ def main() -> None:
         start(spark, log_dir, home, most, availableNow=True).awaitTermination()
         print(json.dumps(held(spark, home)), flush=True)
         return
-    query, known = start(spark, log_dir, home, most, processingTime="0 seconds"), -1
+    query, known = start(spark, log_dir, home, most, processingTime="1 second"), -1
     while query.exception() is None:
         progress = query.lastProgress
         if progress is not None and progress["batchId"] > known and progress["numInputRows"]:

@@ -169,7 +169,7 @@ def test_a_query_that_is_killed_and_restarted_has_each_record_once(tmp_path: Pat
                 if not kill:
                     numbers.start()
                 waiting = driver()  # the next one starts while this one works
-                for _ in range(dice.randrange(1, 4)):
+                for _ in range(dice.randrange(1, 3)):
                     following.line()
                 time.sleep(dice.random())
                 following.kill()
