@@ -108,12 +108,11 @@ class _Totals:
         self._add_times(base_timestamps(data), data["max_timestamp"])
 
     def add_damage(self, damage: Damage) -> None:
-        if not damage.skipped:
-            return
-        self.size += damage.length
-        if damage.kind not in QUIET_KINDS:
-            self.damaged_bytes += damage.length
-            self.damaged_places += 1
+        is_damage = damage.kind not in QUIET_KINDS
+        self.damaged_places += is_damage
+        if damage.skipped:
+            self.size += damage.length
+            self.damaged_bytes += damage.length * is_damage
 
     def _add_offsets(self, first: Offset, last: Offset) -> None:
         self.first_offset = first if self.first_offset is None else min(first, self.first_offset)

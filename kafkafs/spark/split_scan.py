@@ -85,6 +85,27 @@ def _still_holds(view: LogView, start: Offset, stop: Offset) -> bool:
 
 
 def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
+    """The batches and damage of a split's bytes, and whether the last batch states offsets of what follows it."""
+    item: BatchRun | Damage | None = None
+    for item in _scanned(segment, split):
+        yield item
+    if isinstance(item, BatchRun) and item.next_offset > split.part_stop:
+        row = item.table[-1]
+        yield Damage(
+            segment.path,
+            int(row["position"]),
+            int(row["size"]),
+            "offset_order",
+            "the batch states offsets of what follows it",
+            expected=split.part_stop,
+            found=item.next_offset,
+            first_offset=int(row["base_offset"]),
+            last_offset=int(row["last_offset"]),
+            skipped=False,
+        )
+
+
+def _scanned(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
     """The batches and damage of a split's bytes; which offsets damage can have taken, what follows it tells."""
     end, expected = split.end_position, split.next_offset
     for item in segment.scan(split.position, end, next_offset=expected, chunk=_CHUNK):
@@ -122,8 +143,10 @@ def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
     A batch that is cut off where the log ends was never in it for Kafka: that only counts where each place is
     to be a row.
     """
-    if damage.kind in QUIET_KINDS or not damage.skipped:
+    if damage.kind in QUIET_KINDS:
         return False
+    if not damage.skipped:
+        return _is_own_disorder(split, damage.first_offset or 0)
     is_tail = damage.kind == "torn_tail" and split.part_stop == MAX_INT64
     if is_tail and on_corrupt != "row":
         return False
@@ -135,6 +158,13 @@ def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
         if first >= stop and not split.at_log_end:
             return False
     return last is None or last >= start
+
+
+def _is_own_disorder(split: Split, offset: Offset) -> bool:
+    """Where offsets go back, those of the batches before may be wrong: any wanted ones can be missing."""
+    if offset < split.start:
+        return split.is_first
+    return offset < split.stop or split.is_last
 
 
 def corruption(facts: dict[str, Any]) -> CorruptRecordError:
