@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from engine import kernel_python
+from engine import kernel_python, zipped_kernel
 from engine.kernel_python import (
     contains,
     decode,
@@ -32,7 +32,7 @@ from engine.record.record_line import LineOptions
 try:
     from engine import _kernel
 except ImportError:  # pragma: no cover
-    _compiled: ModuleType | None = None
+    _compiled: ModuleType | None = zipped_kernel.load(globals().get("__loader__"))
 else:
     _compiled = _kernel
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import cache
 from typing import Any
 
 from engine.coding.layout import Buffer
 
 _MASK = 0xFFFFFFFF
 _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
+_CASTAGNOLI = 0x82F63B78
 _LANES = struct.Struct("<4I")
 
 
@@ -31,10 +33,31 @@ def crc32c(data: Buffer, value: int = 0) -> int:
 def _first_castagnoli(data: Buffer, value: int) -> int:
     """Imports the package at the first use: that takes a while, and the kernel has one of its own."""
     global _castagnoli
-    from crc32c import crc32c as found
+    try:
+        from crc32c import crc32c as found
 
-    _castagnoli = found
+        _castagnoli = found
+    except ImportError:  # on a cluster only what was sent may be there
+        _castagnoli = _castagnoli_by_table
     return crc32c(data, value)
+
+
+def _castagnoli_by_table(data: Buffer, value: int) -> int:
+    table = _castagnoli_table()
+    checksum = value ^ _MASK
+    for byte in memoryview(data).cast("B"):
+        checksum = table[(checksum ^ byte) & 0xFF] ^ (checksum >> 8)
+    return checksum ^ _MASK
+
+
+@cache
+def _castagnoli_table() -> tuple[int, ...]:
+    table = []
+    for entry in range(256):
+        for _ in range(8):
+            entry = (entry >> 1) ^ (_CASTAGNOLI if entry & 1 else 0)
+        table.append(entry)
+    return tuple(table)
 
 
 _castagnoli: Any = _first_castagnoli

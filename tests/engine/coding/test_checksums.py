@@ -1,7 +1,10 @@
 """Checksums and hashes against published values."""
 
+import sys
+
 import pytest
 
+from engine.coding import checksums
 from engine.coding.checksums import crc32, crc32c, murmur2, xxh32
 
 
@@ -13,6 +16,14 @@ def test_crc32c_of_the_check_string_and_in_parts():
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
     assert crc32c(bytes(32)) == 0x8A9136AA
+
+
+def test_crc32c_without_the_package_is_the_same(monkeypatch):
+    monkeypatch.setitem(sys.modules, "crc32c", None)
+    monkeypatch.setattr(checksums, "_castagnoli", checksums._first_castagnoli)
+    test_crc32c_of_the_check_string_and_in_parts()
+    assert checksums._castagnoli is checksums._castagnoli_by_table
+    assert crc32c(memoryview(b"123456789")) == 0xE3069283
 
 
 @pytest.mark.parametrize(
