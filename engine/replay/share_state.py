@@ -31,12 +31,13 @@ SNAPSHOT = b"\x00\x00"
 UPDATE = b"\x00\x01"
 PLACE_SIZE = 20
 """Bytes of a key behind the group: the topic's id and the partition's number."""
-MOST_UPDATES = 64
-"""Updates of a share partition that are kept apart."""
+MOST_UPDATES = 512
+MOST_KEPT = 1024 * 1024
+"""Updates of a share partition that are kept apart, and the bytes of their values. Kafka writes a snapshot after
+500 updates if nobody tells it to do otherwise."""
 MOST_NOTES = 20
 RECORD_COST = 250
-BYTE_COST = 12
-"""Bytes that a record and each byte of its value cost, with the batches that it is made into."""
+"""Bytes that a record costs beside its value's."""
 STATE_COST = 600
 BATCH_COST = 250
 """Bytes that a share partition and each of its batches cost."""
@@ -99,13 +100,13 @@ class ShareOffset:
 class Kept(NamedTuple):
     """What is kept of a share partition: a snapshot or the state up to some record, and the updates since.
 
-    `cost` is about how many bytes of memory it takes.
+    `size` is that of the values, in bytes.
     """
 
     snapshot: Told | None
     state: ShareOffset | None
     updates: tuple[Told, ...]
-    cost: int
+    size: int
 
     @property
     def timestamp(self) -> Timestamp:
@@ -114,6 +115,21 @@ class Kept(NamedTuple):
         if newest is not None:
             return newest.timestamp
         return -1 if self.state is None else self.state.record_timestamp
+
+    @property
+    def cost(self) -> int:
+        """About how many bytes of memory it takes."""
+        batches = 0 if self.state is None else len(self.state.batches)
+        records = len(self.updates) + (self.snapshot is not None)
+        return STATE_COST + BATCH_COST * batches + RECORD_COST * records + self.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is better made into one state."""
+        most = (
+            MOST_UPDATES if self.state is None else max(MOST_UPDATES, len(self.state.batches) // 8)
+        )
+        return len(self.updates) >= most or self.size > MOST_KEPT
 
 
 Places: TypeAlias = Mapping[bytes, Kept]
@@ -200,8 +216,20 @@ class _Building:
         if not places:
             del self._groups[group], self._own[group]
         if self._cost > self._limit:
+            self._fold_all()
+
+    def _fold_all(self) -> None:
+        """Make room."""
+        for group in self._groups:
+            places = self._places(group)
+            for place, kept in places.items():
+                if kept.updates:
+                    places[place] = _folded(kept)
+                    self._cost += places[place].cost - kept.cost
+        # With less to spare, this would be done again for every few records.
+        if self._cost > self._limit - self._limit // 4:
             raise LimitExceededError(
-                f"the state of {self._view.name} takes more than {self._limit} bytes of memory",
+                f"the state of {self._view.name} takes too much of {self._limit} bytes of memory",
                 limit="replayed_bytes",
             )
 
@@ -223,15 +251,16 @@ def _after(before: Kept | None, kind: bytes, record: ReplayedRecord) -> Kept | N
     if record.value is None:
         return None
     told = Told(record.offset, record.timestamp, record.value)
-    cost = RECORD_COST + BYTE_COST * len(told.value)
-    if before is None or kind == SNAPSHOT:
-        updates = () if kind == SNAPSHOT else (told,)
-        return Kept(told if kind == SNAPSHOT else None, None, updates, STATE_COST + cost)
-    kept = before._replace(updates=(*before.updates, told), cost=before.cost + cost)
-    if len(kept.updates) < MOST_UPDATES:
-        return kept
-    state = share_offset(kept)
-    return Kept(None, state, (), STATE_COST + BATCH_COST * len(state.batches))
+    if kind == SNAPSHOT:
+        return Kept(told, None, (), len(told.value))
+    if before is None:
+        return Kept(None, None, (told,), len(told.value))
+    kept = before._replace(updates=(*before.updates, told), size=before.size + len(told.value))
+    return _folded(kept) if kept.is_full else kept
+
+
+def _folded(kept: Kept) -> Kept:
+    return Kept(None, share_offset(kept), (), 0)
 
 
 def share_offset(kept: Kept) -> ShareOffset:

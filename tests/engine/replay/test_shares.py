@@ -15,7 +15,7 @@ from engine.log.log_directory import LogSource, open_source
 from engine.replay import share_state as share_state_module
 from engine.replay.log_replay import LogReplay
 from engine.replay.share_rows import ShareRow
-from engine.replay.share_state import MOST_UPDATES, ShareOffset, share_state
+from engine.replay.share_state import ShareOffset, share_state
 from engine.replay.shares import SharesReplay
 from engine.replay.source_state import SourceState
 from tests.builders import Producer, Rec, batch, values
@@ -134,8 +134,11 @@ def test_a_share_partition_comes_back_after_its_tombstone_without_what_was(tmp_p
     assert state_of(source_of(tmp_path, records)).batches == ()
 
 
-@pytest.mark.parametrize("count", [1, MOST_UPDATES - 1, MOST_UPDATES, 3 * MOST_UPDATES + 1])
-def test_many_updates_add_up_like_few(tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize("count", [1, 15, 16, 49])
+def test_many_updates_add_up_like_few(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share_state_module, "MOST_UPDATES", 16)
     records = [share_snapshot("g", 0, startOffset=0, stateEpoch=4, deliveryCompleteCount=0)]
     records += [
         share_update(
@@ -290,13 +293,31 @@ def test_a_state_that_is_too_large_is_refused(tmp_path: Path) -> None:
     assert raised.value.limit == "replayed_bytes"
 
 
-def test_the_cost_of_a_state_follows_what_is_kept(tmp_path: Path) -> None:
+def test_updates_become_one_state_before_the_budget_is_exceeded(tmp_path: Path) -> None:
+    records = [share_snapshot("g", number, startOffset=0) for number in range(4)]
+    records += [
+        share_update("g", number % 4, startOffset=number, stateBatches=flights((200, 200, 2, 1)))
+        for number in range(200)
+    ]
+    write_partition(tmp_path, STATE, in_batches(records))
+    budgets = dataclasses.replace(DEFAULT_BUDGETS, replayed_bytes=10_000)
+    image = SharesReplay(open_source(str(tmp_path), budgets=budgets)).image()
+    for number in range(4):
+        state = image.offset("g", TOPIC_ID, number)
+        assert state is not None
+        assert (state.start_offset, state.batches) == (196 + number, ((200, 200, 2, 1),))
+
+
+def test_the_cost_of_a_state_follows_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share_state_module, "MOST_UPDATES", 16)
     many = flights(*((number, number, 2, 1) for number in range(0, 100, 2)))
     records = [share_snapshot("g", 0), share_snapshot("g", 1, stateBatches=many)]
-    records += [share_update("g", 0, stateBatches=many)] * (2 * MOST_UPDATES)
+    records += [share_update("g", 0, stateBatches=many)] * 32
     source = source_of(tmp_path, records)
     before = LogReplay(source.partitions()[STATE], share_state).state()
-    assert 0 < before.cost < 200_000  # one state of 50 batches, and a snapshot of 50
+    assert 0 < before.cost < 20_000  # one state of 50 batches, and a snapshot of 50
     path = tmp_path / STATE / f"{0:020}.log"
     with open(path, "ab") as log:
         log.write(batch([share_tombstone("g", 0), share_tombstone("g", 1)], len(records)))
