@@ -46,9 +46,20 @@ class OffsetRange(NamedTuple):
         return self.stop - self.start
 
 
-def log_end(view: LogView, *, committed: bool) -> Offset:
-    """Where a consumer's log ends."""
-    return view.last_stable_offset if committed else view.log_end_offset
+def log_end(view: LogView, options: ReadOptions) -> Offset:
+    """Where the log ends for a query.
+
+    Raises:
+        OptionError: it is to be the high watermark, and no checkpoint has any.
+    """
+    end = view.last_stable_offset if options.committed else view.log_end_offset
+    if not options.replicated:
+        return end
+    if not view.log.checkpoints.all_high_watermarks():
+        raise OptionError(
+            f"endAt=highWatermark needs the replication-offset-checkpoint of a log dir, and {view.name} has none"
+        )
+    return min(end, view.high_watermark)
 
 
 def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
@@ -86,7 +97,7 @@ def within_log(view: LogView, wanted: OffsetRange, options: ReadOptions) -> Offs
         DataLossError: that is not all of it, and failOnDataLoss is true.
     """
     partition, start, stop = wanted[:3]
-    first, end = view.log_start_offset, log_end(view, committed=options.committed)
+    first, end = view.log_start_offset, log_end(view, options)
     if first <= start and stop <= max(end, start):
         return wanted
     if start >= stop:
@@ -121,8 +132,7 @@ def resolve_limit(
                 raise timestamps_do_not_match("start" if is_start else "end", timestamps, views)
             offsets = _by_time(views, timestamps.__getitem__, options, is_start=is_start)
     return {
-        partition: _resolved(view, offsets[partition], committed=options.committed)
-        for partition, view in views.items()
+        partition: _resolved(view, offsets[partition], options) for partition, view in views.items()
     }
 
 
@@ -137,7 +147,7 @@ def _by_time(
     for partition, view in views.items():
         timestamp = timestamp_of(partition)
         found = view.offset_for_time(timestamp)
-        if found is not None and found.offset < log_end(view, committed=options.committed):
+        if found is not None and found.offset < log_end(view, options):
             offsets[partition] = found.offset
         elif is_start and not options.start_or_latest:
             raise OptionError(
@@ -148,7 +158,7 @@ def _by_time(
     return offsets
 
 
-def _resolved(view: LogView, offset: Offset, *, committed: bool) -> Offset:
+def _resolved(view: LogView, offset: Offset, options: ReadOptions) -> Offset:
     if offset == EARLIEST:
         return view.log_start_offset
-    return log_end(view, committed=committed) if offset == LATEST else offset
+    return log_end(view, options) if offset == LATEST else offset

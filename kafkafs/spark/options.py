@@ -39,7 +39,7 @@ _KNOWN = {
         "startingOffsetsByTimestampStrategy", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition",
         "includeHeaders", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
         "isolationLevel", "splitBytes", "onCorrupt", "decode", "view", "includeInternalTopics",
-        "keyEquals", "keyPattern",
+        "keyEquals", "keyPattern", "endAt",
     )
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
@@ -71,6 +71,7 @@ class ReadOptions:
         min_partitions, max_records_per_partition: of Spark's, not Kafka's.
         include_headers: give the column.
         committed: read_committed.
+        replicated: the log ends at the high watermark, as the broker last noted it.
         split_bytes: of a log file in one task, about.
         on_corrupt: what a damaged place is: "fail", "skip" or "row".
         decode: keys and values of Kafka's internal topics as JSON.
@@ -93,6 +94,7 @@ class ReadOptions:
     max_records_per_partition: int | None = None
     include_headers: bool = False
     committed: bool = False
+    replicated: bool = False
     split_bytes: int = SPLIT_BYTES
     on_corrupt: str = "fail"
     decode: bool = False
@@ -149,6 +151,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         max_records_per_partition=count(given, "maxRecordsPerPartition"),
         include_headers=flag(given, "includeHeaders"),
         committed=_is_committed(given),
+        replicated=one_of(given, "endAt", ("logend", "highwatermark")) == "highwatermark",
         split_bytes=size(given, "splitBytes", SPLIT_BYTES),
         on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
         decode=flag(given, "decode"),

@@ -70,7 +70,7 @@ def _left(
 ) -> list[Split]:
     start = done.get(wanted.partition)
     if start is not None:
-        end = log_end(view, committed=options.committed)
+        end = log_end(view, options)
         if start > end:
             raise partition_offset_changed(wanted.partition, start, end)
         if start < view.log_start_offset and options.fail_on_data_loss:

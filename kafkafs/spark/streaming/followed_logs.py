@@ -74,8 +74,7 @@ class FollowedLogs:
 
     def _is_all_there(self, found: dict[TopicPartition, LogView], expected: StreamOffsets) -> bool:
         return all(
-            partition in found
-            and log_end(found[partition], committed=self._options.committed) >= offset
+            partition in found and log_end(found[partition], self._options) >= offset
             for partition, offset in expected.items()
         )
 

@@ -127,7 +127,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _end_of(self, view: LogView) -> Offset:
-        return log_end(view, committed=self._options.committed)
+        return log_end(view, self._options)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What `latestOffset` is asked with where the trigger does not say everything."""

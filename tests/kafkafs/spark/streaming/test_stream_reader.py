@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
 
 from engine.errors import CorruptRecordError, SourceError
+from engine.log import source_checkpoints
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.streaming import followed_logs, stream_reader
 from tests import builders
@@ -31,6 +32,7 @@ def _look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_reader, "spare_the_collector", lambda: None)
     monkeypatch.setattr(followed_logs, "MAX_AGE", 0)
     monkeypatch.setattr(followed_logs, "PAUSE", 0)
+    monkeypatch.setattr(source_checkpoints, "_MAX_AGE", 0)
 
 
 @pytest.fixture
@@ -557,6 +559,24 @@ def test_a_stream_of_committed_records_waits_for_open_transactions(orders: Built
     assert offsets_of(query) == [*range(10), 12, 14, 15]
 
 
+def test_a_stream_can_stay_below_what_is_replicated(orders: BuiltLog) -> None:
+    def note(offset: int) -> None:
+        path = orders.log_dir / "replication-offset-checkpoint"
+        path.with_suffix(".tmp").write_text(f"0\n1\norders 0 {offset}\n")
+        path.with_suffix(".tmp").replace(path)
+        after_a_tick()
+
+    note(4)
+    query = Query(orders.log_dir, endAt="highWatermark", **EARLIEST)
+    run = query.run()
+    run.all()
+    assert offsets_of(query) == list(range(4))
+    grow(orders, 5)
+    note(11)
+    run.all()
+    assert offsets_of(query) == list(range(11))
+
+
 # What is refused
 
 
@@ -572,6 +592,8 @@ def test_a_stream_of_committed_records_waits_for_open_transactions(orders: Built
             "higher than the maxOffsetsPerTrigger",
         ),
         ({"startingOffsets": '{"orders":{"0":1,"1":2}}'}, "DOES_NOT_MATCH_ASSIGNED"),
+        ({"endAt": "highWatermark"}, "needs the replication-offset-checkpoint"),
+        ({"endAt": "later"}, "'endAt' is one of"),
     ],
 )
 def test_what_a_stream_cannot_do_is_said_before_it_begins(
@@ -594,7 +616,7 @@ def test_each_record_is_there_once_after_any_crashes(tmp_path: Path, dice: rando
     logs = [BuiltLog(tmp_path / "logs")]
     logs[0].segment([], 0)
     options = dice.choice([{}, {"maxOffsetsPerTrigger": 9}, {"maxRecordsPerPartition": 5}])
-    query = Query(tmp_path / "logs", splitBytes="300", **EARLIEST, **options)
+    query = Query(tmp_path / "logs", splitBytes="1k", **EARLIEST, **options)
     run = query.run()
     for _ in range(60):
         log = dice.choice(logs)
