@@ -149,15 +149,17 @@ class FrameReader:
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows in RECORD_SCHEMA. Raises RecordError."""
         self._refuse_what_is_no_record(batch)
+        timestamps = self._timestamps(batch)
         arrays = [
             _binary(batch, "key"),
             _binary(batch, "value"),
             self._headers(batch),
             self._offsets(batch),
-            pa.array(self._timestamps(batch)),
+            pa.array(timestamps),
             pa.array(self._epochs(batch)),
             pa.array(self._codecs(batch)),
-            pa.array(self._append_times(batch)),
+            # Where there is no time, there is none of the append.
+            pa.array(self._append_times(batch) * (timestamps != NO_TIMESTAMP)),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
 

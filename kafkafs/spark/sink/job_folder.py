@@ -12,6 +12,7 @@ folder back.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -89,8 +90,16 @@ class JobFolder:
             OSError: that did not work, and nothing has the final name.
         """
         parent = os.path.dirname(self.target)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        try:
             disk.remove_folder(self.target)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            raise FileExistsError(
+                errno.EEXIST, "somebody else made the target meanwhile", self.target
+            ) from None
         disk.rename_new(self.log_dir, self.target)
         try:
             disk.sync_folder(parent)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import MappingProxyType
 
 from engine.budgets import MiB
@@ -124,7 +125,7 @@ def _known(given: dict[str, str]) -> dict[str, str]:
         if name in _KNOWN:
             found[name] = value
         elif not _IGNORED.fullmatch(name):
-            near = [known for low, known in _KNOWN.items() if low[:5] == name[:5]]
+            near = [_KNOWN[each] for each in get_close_matches(name, _KNOWN)]
             hint = f"; is it {' or '.join(near)}?" if near else ""
             raise OptionError(f"unknown option {name!r}{hint}")
     return found
