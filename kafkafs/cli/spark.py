@@ -9,6 +9,7 @@ import click
 JOBS: dict[str, str] = {
     "audit": "spark_audit",
     "export": "spark_export",
+    "pack": "spark_pack",
     "restore": "spark_restore",
     "search": "spark_search",
     "stats": "spark_stats",

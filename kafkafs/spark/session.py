@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,6 +80,8 @@ def session(
     for key, value in (wanted | dict(settings or {})).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    if not submitted and _is_cluster(spark):
+        _send_code(spark)  # a data source takes along what was sent before it was registered
     spark.dataSource.register(KafkaLogDataSource)
     return spark
 
@@ -95,3 +99,21 @@ def _of_this_process(master: str, quick: bool) -> dict[str, str]:
         if quick
         else java_options
     }
+
+
+def _is_cluster(spark: SparkSession) -> bool:
+    """Whether tasks run in other processes than the driver, which may be on other machines."""
+    master = str(spark.sparkContext.master)
+    return master != "local" and not master.startswith("local[")
+
+
+def _send_code(spark: SparkSession) -> None:
+    """Have executors get this package, once a session; they need not have it installed."""
+    from kafkafs.spark.code_archive import ZIP, write_code
+
+    context = spark.sparkContext
+    if any(os.path.basename(path) == ZIP for path in context._python_includes or []):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="kafkafs-code-")
+    atexit.register(folder.cleanup)
+    context.addPyFile(write_code(folder.name)[0])

@@ -1,0 +1,26 @@
+"""`kafkafs spark pack`: what spark-submit needs to run the jobs on a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from kafkafs.cli.listing import printable
+
+
+@click.command()
+@click.argument("folder", metavar="FOLDER")
+def pack(folder: str) -> None:
+    """Write what spark-submit sends to a cluster: the code as a zip file, and the application.
+
+    \b
+    kafkafs spark pack job
+    spark-submit --master yarn --deploy-mode cluster --py-files job/kafkafs.zip \\
+        job/kafkafs_job.py audit /mnt/broker-1 --to hdfs:///audits/broker-1
+
+    The nodes need Python of the same minor version with numpy, pandas and pyarrow, and must see the log dirs
+    under the same path. See «On a cluster» in README.md.
+    """
+    from kafkafs.spark.code_archive import write_code
+
+    archive, job = write_code(folder)
+    click.echo(f"spark-submit --py-files {printable(archive)} {printable(job)} JOB ARGUMENT...")

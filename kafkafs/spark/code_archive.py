@@ -1,0 +1,71 @@
+"""This package as a zip file for `--py-files`: what executors need of it, the compiled kernel too.
+
+NumPy and PyArrow must be on the executors already, for the same minor version of Python; everything else is in the file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+from engine.disk import DISK, Disk
+
+ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
+_PACKAGES = ("engine", "kafkafs", "click")
+_ENDINGS = (".py", ".so", ".properties", ".typed")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_JOB_TEXT = '''"""An application for spark-submit: `kafkafs spark` with the arguments behind this file."""
+
+import sys
+
+from kafkafs.cli import main
+
+main(["spark", *sys.argv[1:]])
+'''
+
+
+def code_archive() -> bytes:
+    """The zip file; the same code gives the same bytes.
+
+    Raises:
+        RuntimeError: this code is in a zip file itself, which can be sent as it is.
+    """
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for package in _PACKAGES:
+            for name, path in _files(import_module(package)):
+                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry.external_attr = 0o644 << 16
+                with open(path, "rb") as file:
+                    zipped.writestr(entry, file.read(), zipfile.ZIP_DEFLATED)
+    return data.getvalue()
+
+
+def write_code(folder: str, disk: Disk = DISK) -> tuple[str, str]:
+    """Write ZIP and JOB, the application, into a folder, which is made; their paths.
+
+    Raises OSError.
+    """
+    disk.make_folder(folder)
+    archive, job = os.path.join(folder, ZIP), os.path.join(folder, JOB)
+    disk.replace_atomically(archive, code_archive())
+    disk.replace_atomically(job, _JOB_TEXT.encode())
+    return archive, job
+
+
+def _files(package: ModuleType) -> Iterator[tuple[str, str]]:
+    """Names in the zip file and paths of a package's files."""
+    (home,) = package.__path__
+    if not os.path.isdir(home):
+        raise RuntimeError(f"{package.__name__} is not in a folder: {home}; send that file itself")
+    above = os.path.dirname(home)
+    for folder, folders, files in os.walk(home):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith(_ENDINGS):
+                path = os.path.join(folder, name)
+                yield os.path.relpath(path, above), path
