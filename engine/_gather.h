@@ -1,4 +1,4 @@
-/* Keys or values of some records as one run of bytes with bounds between them, as Arrow lays out binary columns. */
+/* Keys, values or headers of some records as runs of bytes with bounds between them, as Arrow lays out columns. */
 #ifndef KFS_GATHER_H
 #define KFS_GATHER_H
 
@@ -63,6 +63,62 @@ static void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offset
         at += size;
     }
     offsets[of->count] = (int32_t)at;
+}
+
+/* ---- headers: a list of keys and values for each record, null where there is none ---- */
+
+typedef struct {
+    int64_t headers, key_bytes, value_bytes;
+    size_t no_headers, null_values;
+} kfs_header_sums;
+
+typedef struct {
+    int32_t *lists, *keys, *values; /* bounds; one more than there are */
+    uint8_t *key_data, *value_data;
+    uint8_t *list_bits, *value_bits; /* NULL where nothing is null */
+} kfs_header_columns;
+
+/* Goes over all headers; fills the columns if there are any to fill. 0 when something lies outside. */
+static int kfs_gather_headers(const kfs_gather *of, kfs_header_sums *sums, const kfs_header_columns *to) {
+    kfs_header_sums sum = {0};
+    for (size_t i = 0; i < of->count; i++) {
+        if (of->indices[i] < 0 || of->indices[i] >= (int64_t)of->n) return 0;
+        const kfs_record *record = of->records + of->indices[i];
+        int64_t start = record->headers_start, size = record->headers_size;
+        if (to) to->lists[i] = (int32_t)sum.headers;
+        if (record->headers_count <= 0) {
+            sum.no_headers++;
+            continue;
+        }
+        if (start < 0 || size < 0 || start > (int64_t)of->arena_size || size > (int64_t)of->arena_size - start) return 0;
+        if (to && to->list_bits) to->list_bits[i >> 3] |= (uint8_t)(1 << (i & 7));
+        const uint8_t *p = of->arena + start, *end = p + size;
+        for (int32_t left = record->headers_count; left > 0; left--, sum.headers++) {
+            int32_t key, value;
+            if (!(p = kfs_varint(p, end, &key)) || key < 0 || key > end - p) return 0;
+            const uint8_t *key_at = p;
+            p += key;
+            if (!(p = kfs_varint(p, end, &value)) || value > end - p) return 0;
+            if (to) {
+                int64_t at = sum.headers;
+                to->keys[at] = (int32_t)sum.key_bytes;
+                to->values[at] = (int32_t)sum.value_bytes;
+                memcpy(to->key_data + sum.key_bytes, key_at, (size_t)key);
+                if (value >= 0 && to->value_bits) to->value_bits[at >> 3] |= (uint8_t)(1 << (at & 7));
+                if (value > 0) memcpy(to->value_data + sum.value_bytes, p, (size_t)value);
+            }
+            sum.key_bytes += key;
+            if (value > 0) sum.value_bytes += value, p += value;
+            sum.null_values += value < 0;
+        }
+    }
+    if (to) {
+        to->lists[of->count] = (int32_t)sum.headers;
+        to->keys[sum.headers] = (int32_t)sum.key_bytes;
+        to->values[sum.headers] = (int32_t)sum.value_bytes;
+    }
+    *sums = sum;
+    return 1;
 }
 
 #endif

@@ -7,6 +7,7 @@ from engine.kernel_python import (
     find_batch as find_batch,
     floor_slot as floor_slot,
     gather as gather,
+    gather_headers as gather_headers,
     lines as lines,
     locate as locate,
     offsets_of as offsets_of,

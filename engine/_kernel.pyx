@@ -178,6 +178,24 @@ cdef extern from "_kernel.h" nogil:
 
     int kfs_gather_size(const kfs_gather *of, int64_t *total, size_t *nulls)
     void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offsets, uint8_t *data, uint8_t *bits)
+
+    ctypedef struct kfs_header_sums:
+        int64_t headers
+        int64_t key_bytes
+        int64_t value_bytes
+        size_t no_headers
+        size_t null_values
+
+    ctypedef struct kfs_header_columns:
+        int32_t *lists
+        int32_t *keys
+        int32_t *values
+        uint8_t *key_data
+        uint8_t *value_data
+        uint8_t *list_bits
+        uint8_t *value_bits
+
+    int kfs_gather_headers(const kfs_gather *of, kfs_header_sums *sums, const kfs_header_columns *to)
     int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
                            size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out)
 
@@ -813,3 +831,42 @@ def gather(columns, indices, str field):
     with nogil:
         kfs_gather_fill(&of, total, to, into, bits)
     return valid, offsets, data
+
+
+cdef object _room(int64_t size):
+    return PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+
+
+def gather_headers(columns, indices):
+    """Headers of some records as (bits of those that have some or None, int32 offsets, keys, values)."""
+    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes places = _hold(np.ascontiguousarray(indices, np.int64))
+    cdef kfs_gather of
+    cdef kfs_header_sums sums
+    cdef kfs_header_columns to
+    cdef int fine
+    memset(&of, 0, sizeof(kfs_gather))
+    memset(&to, 0, sizeof(kfs_header_columns))
+    of.records, of.n = <const kfs_record *>records.data, records.size // RECORD_SIZE
+    of.indices, of.count = <const int64_t *>places.data, places.size // 8
+    of.arena, of.arena_size = arena.data, arena.size
+    with nogil:
+        fine = kfs_gather_headers(&of, &sums, NULL)
+    if not fine:
+        raise ValueError("a header does not lie in the arena")
+    if max(sums.headers, sums.key_bytes, sums.value_bytes) > MOST_RECORDS:
+        raise ValueError(f"{sums.headers} headers do not fit into one column")
+    lists, keys = _room(4 * (of.count + 1)), _room(4 * (sums.headers + 1))
+    values = _room(4 * (sums.headers + 1))
+    key_data, value_data = _room(sums.key_bytes), _room(sums.value_bytes)
+    list_bits = bytes((of.count + 7) // 8) if sums.no_headers else None
+    value_bits = bytes((sums.headers + 7) // 8) if sums.null_values else None
+    to.lists, to.keys, to.values = <int32_t *><char *>lists, <int32_t *><char *>keys, <int32_t *><char *>values
+    to.key_data, to.value_data = <uint8_t *><char *>key_data, <uint8_t *><char *>value_data
+    if list_bits is not None:
+        to.list_bits = <uint8_t *><char *>list_bits
+    if value_bits is not None:
+        to.value_bits = <uint8_t *><char *>value_bits
+    with nogil:
+        kfs_gather_headers(&of, &sums, &to)
+    return list_bits, lists, (None, keys, key_data), (value_bits, values, value_data)

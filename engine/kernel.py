@@ -17,6 +17,7 @@ from engine.kernel_python import (
     find_batch,
     floor_slot,
     gather,
+    gather_headers,
     lines,
     locate,
     offsets_of,
@@ -47,6 +48,7 @@ __all__ = [
     "find_batch",
     "floor_slot",
     "gather",
+    "gather_headers",
     "is_compiled",
     "lines",
     "locate",
@@ -60,8 +62,8 @@ __all__ = [
 ]
 
 _FUNCTIONS = (
-    "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather", "lines",
-    "locate", "offsets_of", "put_keys", "read_batch", "read_record", "walk",
+    "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather", "gather_headers",
+    "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record", "walk",
 )  # fmt: skip
 
 name = "python"

@@ -26,7 +26,7 @@ from engine.record.attributes import (
     COMPRESSION_MASK,
 )
 from engine.record.batch_table import BATCH_DTYPE, Stop
-from engine.record.binary_columns import gather as gather
+from engine.record.binary_columns import gather as gather, gather_headers as gather_headers
 from engine.record.columns import RECORD_DTYPE, Columns
 from engine.record.decoding import (
     Decoder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ from engine import kernel
 from engine.coding.compression import CompressionType
 from engine.internal_topics.decoded_record import DecodedRecord, TopicDecoder
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.binary_columns import BinaryColumn
 from engine.record.columns import Columns
 from engine.units import MAX_INT64, Offset, TopicPartition
 from kafkafs.spark.errors import malformed_timestamp
@@ -134,9 +135,8 @@ def _same(value: str | int | None, kind: pa.DataType, count: int) -> pa.Array:
 
 def _bytes(rows: Rows, field: str) -> pa.Array:
     """The keys or values as one binary array."""
-    valid, offsets, data = kernel.gather(rows.columns, rows.indices, field)
-    buffers = [None if each is None else pa.py_buffer(each) for each in (valid, offsets, data)]
-    return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
+    column = kernel.gather(rows.columns, rows.indices, field)
+    return pa.Array.from_buffers(pa.binary(), len(rows), _buffers(column))
 
 
 def _key(rows: Rows) -> pa.Array:
@@ -181,21 +181,26 @@ def _timestamp_type(rows: Rows) -> pa.Array:
 
 
 def _headers(rows: Rows) -> pa.Array:
-    columns = rows.columns
-    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    counts = columns.headers_count[rows.indices]
-    if not counts.any():
-        return pa.nulls(len(counts), kind)
-    found = [
-        [
-            {"key": header.key.decode("utf-8", "replace"), "value": header.value}
-            for header in columns.headers(int(index))
-        ]
-        if count
-        else None
-        for index, count in zip(rows.indices, counts, strict=True)
-    ]
-    return pa.array(found, kind)
+    count = len(rows)
+    valid, offsets, keys, values = kernel.gather_headers(rows.columns, rows.indices)
+    names = pa.Array.from_buffers(pa.string(), _rows_of(keys), _buffers(keys))
+    try:
+        names.validate(full=True)
+    except pa.ArrowInvalid:  # no UTF-8, which nobody checks after us
+        raw = pa.Array.from_buffers(pa.binary(), len(names), _buffers(keys)).to_pylist()
+        names = pa.array([key.decode("utf-8", "replace") for key in raw], pa.string())
+    contents = pa.Array.from_buffers(pa.binary(), len(names), _buffers(values))
+    pairs = pa.StructArray.from_arrays([names, contents], ["key", "value"])
+    kind = pa.list_(pairs.type)
+    return pa.Array.from_buffers(kind, count, _buffers((valid, offsets)), children=[pairs])
+
+
+def _rows_of(column: BinaryColumn) -> int:
+    return len(column[1]) // 4 - 1
+
+
+def _buffers(parts: Sequence[bytes | None]) -> list[pa.Buffer | None]:
+    return [None if part is None else pa.py_buffer(part) for part in parts]
 
 
 def _transaction(rows: Rows) -> pa.Array:

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from engine import kernel_python
 from engine.record.building import records_of
 from engine.record.columns import RECORD_DTYPE, Columns
+from engine.record.record import Header
 from engine.record.simple_record import SimpleRecord
 from tests.engine.kernels import decoded, each_kernel
 
@@ -95,3 +96,76 @@ def test_more_bytes_than_a_column_can_address_are_refused(kernel: ModuleType) ->
 def test_only_keys_and_values_are_bytes(kernel: ModuleType) -> None:
     with pytest.raises(ValueError, match="no field 'offset'"):
         kernel.gather(columns_of((b"a", b"b")), np.zeros(1, np.int64), "offset")
+
+
+# -- headers
+
+HEADERS = st.lists(st.builds(Header, st.binary(max_size=9), st.none() | st.binary(max_size=30)))
+
+
+def rows_of(column: tuple[bytes | None, bytes, bytes], count: int) -> list[bytes | None]:
+    valid, offsets, data = column
+    bounds = np.frombuffer(offsets, np.int32).tolist()
+    assert len(bounds) == count + 1
+    bits = np.ones(count, bool)
+    if valid is not None:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little").astype(bool)[:count]
+    return [data[bounds[i] : bounds[i + 1]] if bits[i] else None for i in range(count)]
+
+
+def with_headers(*lists: list[Header]) -> Columns:
+    records = [SimpleRecord(b"k", b"v", headers=tuple(each)) for each in lists]
+    return decoded(kernel_python, bytes(records_of(*records).buffer))
+
+
+@each_kernel
+@given(lists=st.lists(HEADERS, min_size=1, max_size=12), choice=st.data())
+def test_lists_are_the_headers_of_the_records_that_were_named(
+    kernel: ModuleType, lists: list[list[Header]], choice: st.DataObject
+) -> None:
+    columns = with_headers(*lists)
+    indices = choice.draw(st.lists(st.integers(0, len(lists) - 1), max_size=20))
+    valid, offsets, keys, values = kernel.gather_headers(columns, np.array(indices, np.int64))
+    count = int(np.frombuffer(offsets, np.int32)[-1])
+    flat = list(zip(rows_of(keys, count), rows_of(values, count), strict=True))
+    bounds = np.frombuffer(offsets, np.int32).tolist()
+    found = [flat[bounds[i] : bounds[i + 1]] for i in range(len(indices))]
+    assert found == [[(header.key, header.value) for header in lists[i]] for i in indices]
+    some = [bool(lists[i]) for i in indices]
+    if all(some):
+        assert valid is None
+    else:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little").astype(bool)
+        assert bits[: len(indices)].tolist() == some
+
+
+@each_kernel
+@pytest.mark.parametrize(
+    "headers",
+    [
+        bytes([2, 65]),  # a key without a value
+        bytes([9, 65, 2, 66]),  # a key that is cut off
+        bytes([2, 65, 8, 66]),  # a value that is cut off
+        bytes([1, 2, 66]),  # no key
+        b"\xff" * 6,
+        b"",
+    ],
+)
+def test_headers_that_are_none_are_refused(kernel: ModuleType, headers: bytes) -> None:
+    table = np.zeros(1, RECORD_DTYPE)
+    table["headers_count"], table["headers_size"] = 1, len(headers)
+    columns = Columns(table, memoryview(headers + b"\x00" * 8), [], 1)
+    with pytest.raises(ValueError, match="does not lie"):
+        kernel.gather_headers(columns, np.zeros(1, np.int64))
+
+
+@each_kernel
+@pytest.mark.parametrize(("start", "size"), [(-1, 2), (9, 3), (0, -1), (2**62, 1)])
+def test_headers_outside_the_arena_are_refused(kernel: ModuleType, start: int, size: int) -> None:
+    table = np.zeros(1, RECORD_DTYPE)
+    table["headers_count"], table["headers_start"], table["headers_size"] = 1, start, size
+    columns = Columns(table, memoryview(bytes(10)), [], 1)
+    with pytest.raises(ValueError, match="does not lie"):
+        kernel.gather_headers(columns, np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="does not lie"):
+        kernel.gather_headers(columns, np.ones(1, np.int64))
