@@ -29,6 +29,7 @@ class TieredWriter:
 
     def __init__(self, root: Path, name: str = "orders-0", topic_id: str = TOPIC_ID) -> None:
         self.root = root
+        self.topic_id = topic_id
         self.folder = root / f"{name}-{topic_id}"
         self.folder.mkdir(parents=True)
         self._copied = 0

@@ -66,7 +66,7 @@ class Commands(click.Group):
 def cli() -> None:
     """Read Kafka log directories without a broker, and without changing a byte of them.
 
-    SOURCE is a broker's log dir, one partition's folder, or one .log file.
+    SOURCE is a broker's log dir, one partition's folder, one .log file, or a copy of tiered storage.
 
     \b
     kafkafs mount /var/lib/kafka/data /mnt     then: cat /mnt/orders-0/offset/35

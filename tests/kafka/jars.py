@@ -21,6 +21,7 @@ _DEPENDENCY = "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><ve
 _ALONE = (
     "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
+_TESTS = "<classifier>test</classifier>"
 CONNECTOR = "4.2.0"
 # Maven Central has no connector for the 4.3 engine; this one runs on it. Its token provider comes from
 # another release because some mirrors lack the matching one, and nothing here uses tokens.
@@ -65,7 +66,16 @@ def connector_jars() -> list[Path]:
     return sorted(_resolved(f"spark-connector-{CONNECTOR}", _CONNECTOR, alone=True).glob("*.jar"))
 
 
-def _resolved(name: str, wanted: Sequence[tuple[str, str, str]], *, alone: bool = False) -> Path:
+def tiered_storage_jar() -> Path:
+    """Kafka's LocalTieredStorage, which is part of its own tests; the first call downloads 1 MB."""
+    wanted = [("org.apache.kafka", "kafka-storage", CURRENT)]
+    folder = _resolved(f"tiered-storage-{CURRENT}", wanted, alone=True, more=_TESTS)
+    return next(folder.glob("*.jar"))
+
+
+def _resolved(
+    name: str, wanted: Sequence[tuple[str, str, str]], *, alone: bool = False, more: str = ""
+) -> Path:
     """The folder of the cache that holds these artifacts, and what they need unless they are alone."""
     folder = cache_folder() / name
     if folder.is_dir():
@@ -74,7 +84,8 @@ def _resolved(name: str, wanted: Sequence[tuple[str, str, str]], *, alone: bool 
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as made:
         pom = Path(made, "pom.xml")
         found = Path(made, "jars")
-        lines = "".join(_DEPENDENCY.format(*each, _ALONE if alone else "") for each in wanted)
+        more += _ALONE if alone else ""
+        lines = "".join(_DEPENDENCY.format(*each, more) for each in wanted)
         pom.write_text(_POM.format(name=name, dependencies=lines), encoding="utf-8")
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={found}"]
         subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], check=True)

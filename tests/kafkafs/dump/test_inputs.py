@@ -11,6 +11,7 @@ from tests import builders
 from tests.builders import values
 from tests.kafkafs.built_logs import START_MS, BuiltLog
 from tests.kafkafs.dump.dumped import Dumped, dump
+from tests.tiered_folders import TieredWriter
 
 
 def names(found: Dumped) -> list[str]:
@@ -133,3 +134,14 @@ def test_a_bound_that_is_neither_offset_nor_instant_is_refused(log_dir: Path) ->
     found = dump(log_dir, "--from", "yesterday")
     assert found.status == 2
     assert "neither an offset nor an instant" in found.err
+
+
+def test_tiered_copies_are_dumped_by_their_real_names(log_dir: Path, tmp_path: Path) -> None:
+    copy = TieredWriter(tmp_path / "tiered")
+    logs = copy.copy_all(log_dir / "orders-0")
+    found = dump(copy.root)
+    assert names(found) == sorted(path.name for path in copy.folder.iterdir())
+    assert "epoch: 0 startOffset: 0" in found.lines
+    shown = dump(copy.folder, "--print-data-log", "--from", "12", "--to", "14")
+    assert offsets(shown) == [12, 13]
+    assert logs[1].name in names(shown)
