@@ -6,6 +6,8 @@ The connector is of 4.2.0, on a 4.3 engine: there is none of 4.3.
 from __future__ import annotations
 
 import json
+import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +17,14 @@ import pytest
 
 from tests.kafka import clients, jars
 from tests.kafka.broker import Broker
-from tests.kafka.conftest import SEED
-from tests.kafka.shapes import DAY, START, Session, fill_current, fill_legacy
+from tests.kafka.conftest import SEED, Written
+from tests.kafka.shapes import DAY, START, Session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
+pytestmark = pytest.mark.timeout(900)  # two brokers are filled and started before the first test
 
 HOUR = 3_600_000
 EVENLY = "evenly"
@@ -69,8 +72,8 @@ class Pair:
         said = []
         for frame in (self.theirs, self.ours):
             with pytest.raises(Exception) as failed:  # noqa: PT011 - of many classes, on either side
-                frame(**options).toArrow()
-            said.append(str(failed.value))
+                frame(**options).collect()
+            said.append(" ".join(str(failed.value).split()))
         return said[0], said[1]
 
 
@@ -96,23 +99,32 @@ def connector(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture(scope="module")
-def pair(connector: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(
+    connector: SparkSession, current: Written, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
     """A broker of the current release with every shape; an open transaction is one of them."""
-    with Broker(tmp_path_factory.mktemp("connector")) as broker:
-        session = fill_current(broker.bootstrap, SEED)
-        _fill_more(session)
+    with _started_again(current, tmp_path_factory.mktemp("connector")) as broker:
+        _fill_more(Session(broker.bootstrap, random.Random(SEED)))
         yield Pair(connector, broker.bootstrap, broker.log_dir)
-        del session
 
 
 @pytest.fixture(scope="module")
 def legacy_pair(
-    connector: SparkSession, tmp_path_factory: pytest.TempPathFactory
+    connector: SparkSession, legacy: Written, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pair]:
     """A 2.8.2 broker with message formats 0, 1 and 2."""
-    with Broker(tmp_path_factory.mktemp("connector-legacy"), jars.LEGACY) as broker:
-        fill_legacy(broker.bootstrap, SEED)
+    with _started_again(legacy, tmp_path_factory.mktemp("connector-legacy")) as broker:
         yield Pair(connector, broker.bootstrap, broker.log_dir)
+
+
+def _started_again(written: Written, home: Path) -> Broker:
+    """A broker on a copy of what another one left."""
+    for name in ("data", "zookeeper"):
+        if (written.log_dir.parent / name).is_dir():
+            shutil.copytree(written.log_dir.parent / name, home / name)
+    # An open transaction stays open, however long ago its producer went.
+    cleanup = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    return Broker(home, written.version, {cleanup: HOUR})
 
 
 def _fill_more(session: Session) -> None:
@@ -305,7 +317,7 @@ def test_look_ups_by_time_find_the_same_records_where_times_do_not_ascend(pair: 
         int(row["timestamp"].timestamp() * 1000)
         for row in _rows(pair.ours(subscribe="out-of-order"))
     )
-    for part in range(1, 6):
+    for part in (1, 4):
         first, last = stamps[len(stamps) * part // 7], stamps[len(stamps) * (part + 1) // 7]
         by_partition = {"startingOffsetsByTimestamp": _offsets(out_of_order=[first])}
         pair.same_rows(subscribe="out-of-order", **by_partition)
@@ -316,8 +328,9 @@ def test_without_headers_the_schema_is_the_same(pair: Pair) -> None:
     pair.same_rows(subscribe="orders", includeHeaders="false")
 
 
-@pytest.mark.parametrize("topics", [EVENLY, UNEVENLY, f"{EVENLY},{UNEVENLY}"])
-@pytest.mark.parametrize("minimum", [3, 10, 17])
+@pytest.mark.parametrize(
+    ("topics", "minimum"), [(EVENLY, 10), (UNEVENLY, 3), (f"{EVENLY},{UNEVENLY}", 17)]
+)
 def test_min_partitions_gives_tasks_of_the_same_offsets(
     pair: Pair, topics: str, minimum: int
 ) -> None:
@@ -396,11 +409,11 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
     ),
     "starts of too few partitions": (
         {"subscribe": "orders", "startingOffsets": _offsets(orders=[0])},
-        "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
+        "Partitions specified for Kafka start offsets don't match what are assigned.",
     ),
     "times of too few partitions": (
         {"subscribe": "days", "startingOffsetsByTimestamp": _offsets(days=[START])},
-        "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
+        "Partitions specified for Kafka timestamp based start offsets don't match what are assigned.",
     ),
     "starts and ends of different partitions": (
         {
@@ -408,7 +421,7 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
             "startingOffsets": _offsets(orders=[0, 0]),
             "endingOffsets": _offsets(orders=[1]),
         },
-        "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
+        "The specified start offset and end offset should have the same topic-partitions. Topic-partitions for start offset: orders-0, orders-1, topic-partitions for end offset: orders-0.",
     ),
     "a start above the end": (
         {
@@ -416,11 +429,26 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
             "startingOffsets": _offsets(orders=[9, 0]),
             "endingOffsets": _offsets(orders=[8, 9]),
         },
-        "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
+        "The specified start offset 9 is greater than the end offset 8 for topic orders partition 0.",
     ),
     "a start time above the end time": (
-        {"subscribe": "days", "startingTimestamp": str(START + 9), "endingTimestamp": str(START)},
-        "START_OFFSET_GREATER_THAN_END_OFFSET",
+        {
+            "subscribe": "days",
+            "startingTimestamp": str(START + DAY),
+            "endingTimestamp": str(START),
+        },
+        "is greater than the",  # we say it of the times, the connector of what they lead to
+    ),
+    "a start time above the end time of a partition": (
+        {
+            "subscribe": "days",
+            "startingOffsetsByTimestamp": _offsets(days=[START, START + 1]),
+            "endingOffsetsByTimestamp": _offsets(days=[START, START]),
+        },
+        (
+            f"The specified start timestamp {START + 1} is greater than the end timestamp {START} for"
+            " topic days partition 1."
+        ),
     ),
     "a start above the end that a time leads to": (
         {
@@ -428,7 +456,7 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
             "startingOffsets": _offsets(days=[400, 400]),
             "endingTimestamp": str(START + DAY),
         },
-        "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
+        "The resolved start offset 400 is greater than the resolved end offset ",
     ),
     "a time after all": (
         {"subscribe": "days", "startingTimestamp": str(START + 9 * DAY)},
@@ -436,11 +464,11 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a loss below the log start": (
         {"subscribe": "trimmed", "startingOffsets": _offsets(trimmed=[3])},
-        "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
+        "Could not read records in offset [3, ",
     ),
     "a loss above the log end": (
         {"subscribe": "orders", "endingOffsets": _offsets(orders=[99_999, 30])},
-        "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
+        "Some data may have been lost because they are not available in ",
     ),
     "no tasks": ({"subscribe": "orders", "minPartitions": "0"}, "minPartitions must be positive"),
     "no records": (
@@ -465,7 +493,10 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a time beyond Spark's": (
         {"subscribe": ABSURD},
-        "[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic absurd-time partition 0 offset 1 has",
+        (
+            "Record at topic absurd-time partition 0 offset 1 has timestamp value 9223372036854776 that"
+            " overflows when converting to Spark's microsecond-precision TimestampType."
+        ),
     ),
 }
 
