@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from kafkafs.spark.errors import OptionError
 
+SMALLEST = 1024
+"""The least number of bytes that makes sense for anything."""
 _SIZE = re.compile(r"([0-9]+)\s*([kmgt]?)i?b?")
 _DELAY = re.compile(r"([0-9]+)\s*(us|ms|s|m|min|h|d)?")
 _DELAY_MS = {
@@ -55,14 +57,14 @@ def count(given: Mapping[str, str], name: str) -> int | None:
 
 
 def size(given: Mapping[str, str], name: str, default: int) -> int:
-    """Bytes, perhaps with a unit."""
+    """Bytes, perhaps with a unit; not less than SMALLEST."""
     text = given.get(name.lower())
     if text is None:
         return default
     match = _SIZE.fullmatch(text.strip().lower())
     size = int(match[1]) << (" kmgt".index(match[2] or " ") * 10) if match else 0
-    if not size:
-        raise OptionError(f"'{name}' is a size such as 64m, and not {text!r}")
+    if size < SMALLEST:
+        raise OptionError(f"'{name}' is a size such as 64m, not below 1k, and not {text!r}")
     return size
 
 

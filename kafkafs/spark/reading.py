@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from kafkafs.spark.columns import VIEWS
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +44,7 @@ def read(
         options: others of the source, by their names.
 
     Raises:
-        OptionError: a datetime without a time zone, an unknown column, topics and partitions both.
+        OptionError: a datetime without a time zone, an unknown column, and what `parse_options` refuses.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -52,27 +53,30 @@ def read(
     if spark not in _KNOWING:
         spark.dataSource.register(KafkaLogDataSource)
         _KNOWING.add(spark)
-    if topics is not None and partitions is not None:
-        raise OptionError("topics and partitions both say what to read: give one")
-    reader = spark.read.format("kafkalog").options(**options)
+    given = {name: _text(value) for name, value in options.items()}
     if topics is not None:
-        reader = reader.option("subscribe", topics if isinstance(topics, str) else ",".join(topics))
+        given["subscribe"] = topics if isinstance(topics, str) else ",".join(topics)
     if partitions is not None:
-        reader = reader.option(
-            "assign", json.dumps({topic: list(some) for topic, some in partitions.items()})
-        )
+        given["assign"] = json.dumps({topic: list(some) for topic, some in partitions.items()})
     for name, moment in (("startingTimestamp", since), ("endingTimestamp", until)):
         if moment is not None:
-            reader = reader.option(name, str(milliseconds(moment)))
+            given[name] = str(milliseconds(moment))
     if since is not None:
-        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+        given["startingOffsetsByTimestampStrategy"] = "latest"
+    paths = [path] if isinstance(path, str) else list(path)
+    checked = parse_options(given | {"paths": json.dumps(paths)})
+    reader = spark.read.format("kafkalog").options(**given)
     if columns is not None:
-        known = VIEWS[str(options.get("view", "records"))]
+        known = VIEWS[checked.view]
         unknown = [name for name in columns if name not in known]
         if unknown:
             raise OptionError(f"no such column: {', '.join(unknown)}; there are {', '.join(known)}")
         reader = reader.schema(StructType([StructField(name, known[name]) for name in columns]))
-    return reader.load(path if isinstance(path, str) else list(path))
+    return reader.load(path if isinstance(path, str) else paths)
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def milliseconds(moment: Moment) -> int:

@@ -112,7 +112,7 @@ def test_each_hole_is_one_row_wherever_a_split_ends(orders: Path, size: str, at:
     assert offsets(rows) == [each for each in range(1000) if each not in lost]
 
 
-@pytest.mark.parametrize(("place", "size", "stop"), [(11, "1", 160), (-1, "64m", 1000)])
+@pytest.mark.parametrize(("place", "size", "stop"), [(11, "1k", 160), (-1, "64m", 1000)])
 def test_a_batch_that_states_offsets_of_what_follows_it_does_not_hide(
     orders: Path, place: int, size: str, stop: int
 ) -> None:
