@@ -79,7 +79,7 @@ class _Shown(NamedTuple):
         stamp: what the folder looked like.
     """
 
-    names: Mapping[str, str]
+    names: dict[str, str]
     others: Sequence[SourceEntry]
     stamp: object
 
@@ -171,8 +171,8 @@ class TieredRoot(SourceRoot):
             if place is None or rest:
                 return self._plain.list_apart(folder)
             shown = self._shown[folder] = self._look(folder, place)
-            made = [] if place.topic_id is None else [PARTITION_METADATA]
-            return [*shown.names, *made], shown.others
+            made = {} if place.topic_id is None else {PARTITION_METADATA: ""}
+            return list(shown.names | made), shown.others
 
     def iterate_files(self, folder: str = "") -> Iterator[str]:
         """See SourceRoot."""
@@ -364,7 +364,7 @@ class TieredRoot(SourceRoot):
                 self._cut(path, None)
                 if chosen.is_cut:
                     self._cut(path, self._index_end(suffix, path, chosen))
-        if ".snapshot" in copy.files and not chosen.is_cut:
+        if ".snapshot" in copy.files and copy.is_whole and not chosen.is_cut:
             names[producer_snapshot_name(copy.next_offset)] = copy.files[".snapshot"]
         return names
 
