@@ -42,7 +42,8 @@ class _Lines:
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         last = self._last
-        if last is None or last[0] != progress.step or now - last[1] >= LINE_EVERY:
+        is_news = last is None or last[0] != progress.step or progress.share >= 1
+        if is_news or (last is not None and now - last[1] >= LINE_EVERY):
             self._last = progress.step, now
             click.echo(f"kafkafs {self._job}: {_said(progress)}", err=True)
 

@@ -34,7 +34,7 @@ from kafkafs.spark.header_facts import (
     own_batches,
 )
 from kafkafs.spark.options import ReadOptions
-from kafkafs.spark.split_scan import Scanned, corruption, is_hole, scan_split
+from kafkafs.spark.split_scan import Scanned, corruption, in_full, is_hole, scan_split
 from kafkafs.spark.splits import Split
 
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
@@ -120,7 +120,7 @@ class BatchReader:
             yield rows_without_columns(len(batches))
 
     def _hole(self, split: Split, damage: Damage) -> Iterator[pa.RecordBatch]:
-        facts = damage_facts(damage)
+        facts = in_full(split, damage_facts(damage))
         if self._options.on_corrupt == "fail":
             raise corruption(facts)
         if self._options.on_corrupt == "row":

@@ -16,7 +16,7 @@ from kafkafs.spark.arrow_rows import MOST_MILLISECONDS, one_row
 from kafkafs.spark.errors import malformed_timestamp
 from kafkafs.spark.header_facts import Numbers, base_timestamps, header_facts, is_control
 from kafkafs.spark.options import ReadOptions
-from kafkafs.spark.split_scan import corruption, is_hole, scan_split
+from kafkafs.spark.split_scan import corruption, in_full, is_hole, scan_split
 from kafkafs.spark.splits import Split
 
 
@@ -48,7 +48,7 @@ class SegmentReader:
                 found.add(item, self._options.budgets)
                 continue
             if on_corrupt == "fail" and is_hole(part, item, on_corrupt=on_corrupt):
-                raise corruption(damage_facts(item))
+                raise corruption(in_full(split, damage_facts(item)))
             found.add_damage(item)
         if not found.size:
             return  # gone, and that is to be nothing

@@ -28,7 +28,7 @@ from kafkafs.spark.arrow_rows import (
 from kafkafs.spark.header_facts import countable, records_in
 from kafkafs.spark.key_filter import key_filter
 from kafkafs.spark.options import ReadOptions
-from kafkafs.spark.split_scan import corruption, is_hole, scan_split
+from kafkafs.spark.split_scan import corruption, in_full, is_hole, scan_split
 from kafkafs.spark.splits import Split
 
 
@@ -116,6 +116,7 @@ class SplitReader:
         yield from self._corrupt(split, problem_facts(problem, row, path))
 
     def _corrupt(self, split: Split, facts: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        facts = in_full(split, facts)
         if self._options.on_corrupt == "fail":
             raise corruption(facts)
         if self._options.on_corrupt == "row":

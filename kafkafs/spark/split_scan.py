@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -165,6 +166,12 @@ def _is_own_disorder(split: Split, offset: Offset) -> bool:
     if offset < split.start:
         return split.is_first
     return offset < split.stop or split.is_last
+
+
+def in_full(split: Split, facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts of damage with the file's whole path, where they have it from the partition's folder."""
+    name = os.path.basename(facts["file"])
+    return facts | {"file": os.path.join(os.path.dirname(split.path), name)}
 
 
 def corruption(facts: dict[str, Any]) -> CorruptRecordError:

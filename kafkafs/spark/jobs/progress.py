@@ -73,7 +73,8 @@ class JobWatch:
         try:
             yield
             if self._tell is not None:
-                self._tell(_progress(context, group, name, (end, end)))
+                last = _progress(context, group, name, (end, end))
+                self._tell(last._replace(tasks=last.done, active=0))
         finally:
             stop.set()
             if teller is not None:
@@ -99,9 +100,12 @@ def _progress(context: SparkContext, group: str, name: str, part: tuple[float, f
     done = tasks = active = failed = 0
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)
-        for stage in () if info is None else info.stageIds:
+        if info is None:
+            continue
+        for stage in info.stageIds:
             found = tracker.getStageInfo(stage)
-            if found is not None:
+            # A job also names stages that an earlier one ran, which it skips.
+            if found is not None and (found.numCompletedTasks or info.status == "RUNNING"):
                 done += found.numCompletedTasks
                 tasks += found.numTasks
                 active += found.numActiveTasks

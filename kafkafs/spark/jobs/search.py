@@ -212,8 +212,8 @@ class _Search:
         # All tasks run, and each keeps its first ones: the count is whole, and memory bounded.
         shown = F.unix_millis("timestamp").alias("timestamp")
         columns = [shown if name == "timestamp" else F.col(name) for name in self._frame.columns]
-        first = self._frame.orderBy("topic", "partition", "offset").limit(most)
-        return first.select(*columns).collect()
+        first = self._frame.orderBy("topic", "partition", "offset").limit(max(most, 1))
+        return first.select(*columns).collect()[:most]
 
     def write(self, uri: str, form: str) -> list[Row]:
         with settings(

@@ -1,0 +1,221 @@
+"""`kafkafs spark …` on a terminal: what is printed where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from engine.errors import SourceError
+from kafkafs.cli import cli, spark as spark_group
+from kafkafs.cli.spark_progress import shown_progress
+from kafkafs.spark.job_errors import sentence_of
+from kafkafs.spark.jobs.progress import JobWatch, Progress
+from kafkafs.spark.jobs.summary import percent, size
+from tests.fixtures_data import copy_of, log_dir
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLE = str(log_dir("sample"))
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(spark: SparkSession) -> Run:
+    """Runs a command in the session of the tests."""
+
+    def running(*arguments: object) -> Result:
+        return CliRunner().invoke(cli, ["spark", *map(str, arguments)])
+
+    return running
+
+
+def test_every_job_has_help_with_an_example() -> None:
+    context = click.Context(spark_group.spark)
+    for name in spark_group.JOBS:
+        command = spark_group.spark.get_command(context, name)
+        assert command is not None
+        assert f"kafkafs spark {name}" in (command.help or ""), name
+        assert "--json" in [option for each in command.params for option in each.opts], name
+    assert spark_group.spark.get_command(context, "none") is None
+    assert spark_group.spark.list_commands(context) == sorted(spark_group.JOBS)
+
+
+def test_without_pyspark_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafkafs.spark.session.find_spec", lambda _name: None)
+    done = CliRunner().invoke(cli, ["spark", "stats", SAMPLE])
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'kafkafs[spark]'" in line
+
+
+def test_the_commands_are_known_without_importing_spark() -> None:
+    code = (
+        "import sys; from kafkafs.cli import cli\n"
+        "try: cli.main(['spark', 'export', '--help'])\n"
+        "except SystemExit: print([name for name in sys.modules if name.startswith(('pyspark', 'pyarrow', 'py4j'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_export_prints_a_table_or_facts(run: Run, tmp_path: Path) -> None:
+    done = run(
+        "export", SAMPLE, tmp_path / "out", "--topics", "orders", "--since", "2023-11-14T23:00"
+    )
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == [
+        *("topic", "partitions", "records", "files", "size", "first", "day", "last", "day"),
+    ]
+    assert lines[1].split()[:3] == ["orders", "2", "132"]
+    assert lines[-1] == f"written  file://{tmp_path}/out (parquet)"
+    again = run(
+        *("export", SAMPLE, tmp_path / "out", "--topics", "orders", "--resume", "--json"),
+        *("--progress", "--since", "2023-11-14T23:00"),
+    )
+    facts = json.loads(again.stdout)
+    assert (again.exit_code, facts["records"], facts["recordsBefore"]) == (0, 0, 132)
+
+
+def test_a_search_prints_lines_and_exits_like_grep(run: Run) -> None:
+    done = run("search", SAMPLE, "--value", "Lagos", "-m", "2", "--progress")
+    assert done.exit_code == 0, done.output
+    assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == [3, 4]
+    said = done.stderr.splitlines()
+    assert any("kafkafs search: 100%, searching: " in line for line in said)
+    assert "kafkafs: 567 more: -m prints more, --to writes all" in said
+    assert said[-1] == "found  569 records in 408.1 KiB"
+    nothing = run("search", SAMPLE, "--key-equals", "nobody", "--json")
+    assert (nothing.exit_code, json.loads(nothing.stdout)["records"]) == (1, 0)
+
+
+def test_stats_print_tables(run: Run) -> None:
+    done = run("stats", SAMPLE, "--keys", "0", "--topic-pattern", "^t", "--committed")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[1].split()[:2] == ["txn", "1"]
+    assert "codec" in done.stdout
+    assert "2024-01-11T19:00:00Z" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["export", SAMPLE, "{}", "--topics", "none"], "UnknownTopicOrPartitionException"),
+        (["export", SAMPLE, "{}", "-O", "splitByte=1"], "unknown option 'splitbyte'"),
+        (["export", SAMPLE, "{}", "--where", "nothing = 1"], "the condition cannot be"),
+        (["search", SAMPLE], "say what to search for"),
+        (["search", SAMPLE, "--value", "("], "not a regular expression"),
+        (["stats", SAMPLE, "-O", "view=batches"], "this job has no option 'view'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_what_cannot_be_is_one_line_and_status_2(
+    run: Run, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = run(*[each.format(tmp_path / "out") for each in arguments])
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("kafkafs: ")
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--since", "yesterday"], ["--since", "2024..2025"], ["-O", "x"], ["--conf", "=1"], ["--header", "=x"]],
+)  # fmt: skip
+def test_malformed_arguments_are_refused_before_spark_starts(arguments: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["spark", "search", SAMPLE, "--value", "x", *arguments])
+    assert done.exit_code == 2
+    assert "Invalid value" in done.stderr
+
+
+def test_damage_is_one_line_and_status_3_or_is_skipped_and_1(run: Run, tmp_path: Path) -> None:
+    source = copy_of("sample", tmp_path, ["orders-0"])
+    path = source / "orders-0" / "00000000000000000395.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    done = run("export", source, tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert str(path) in line
+    assert "onCorrupt=skip" in line
+    done = run("export", source, tmp_path / "out", "--resume", "--on-corrupt", "skip")
+    assert done.exit_code == 1
+    assert f"1 places, see file://{tmp_path}/out/_export/damage" in done.stdout
+
+
+def test_a_source_that_is_none_is_status_3(run: Run, tmp_path: Path) -> None:
+    done = run("stats", tmp_path / "nothing")
+    assert isinstance(done.exception, SourceError)  # which `main` says, with status 3
+    assert done.stdout == ""
+
+
+def test_a_watch_tells_of_its_part_and_leaves_no_trace(spark: SparkSession) -> None:
+    told: list[Progress] = []
+    context = spark.sparkContext
+    context.setJobDescription("mine")
+    try:
+        with JobWatch(spark, "job", told.append).step("counting", 0.5, 0.75):
+            assert context.getLocalProperty("spark.job.description") == "kafkafs job: counting"
+            spark.range(100, numPartitions=3).count()
+        assert context.getLocalProperty("spark.job.description") == "mine"
+    finally:
+        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+    assert context.getLocalProperty("spark.jobGroup.id") is None
+    last = told[-1]
+    assert (last.step, last.share, last.active, last.failed) == ("counting", 0.75, 0, 0)
+    assert last.done == last.tasks == 4
+
+
+def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    some = Progress("step", 0.25, 1, 4, 2, 1)
+    for wanted in (None, False):
+        with shown_progress("job", wanted=wanted) as tell:
+            tell(some)
+        assert capsys.readouterr().err == ""
+    with shown_progress("job", wanted=True) as tell:
+        tell(some)
+        tell(some)
+    line = "kafkafs job: 25%, step: 1 of 4 tasks, 2 running, 1 failed\n"
+    assert capsys.readouterr().err == line
+
+
+def test_the_sentence_of_an_error_is_the_innermost_python_error() -> None:
+    text = (
+        'Job aborted\nTraceback (most recent call last):\n  File "x", line 1, in f\n    raise y\n'
+        'ValueError: outer\n\nTraceback (most recent call last):\n  File "x", line 1\n'
+        "kafkafs.spark.errors.OptionError: 'view' is one of a, b\n\n\tat java.lang.Thread"
+    )
+    assert sentence_of(RuntimeError(text)) == ("'view' is one of a, b", True)
+    plain = RuntimeError("\n[FAILED] It went wrong. SQLSTATE: 42000\n\tat java")
+    assert sentence_of(plain) == ("[FAILED] It went wrong.", False)
+
+
+def test_sizes_and_shares_are_said_shortly() -> None:
+    said = [size(count) for count in (0, 1023, 1024, 1536 << 20, 1 << 60)]
+    assert said == ["0 B", "1023 B", "1.0 KiB", "1.5 GiB", "1024.0 PiB"]
+    assert [percent(1, 8), percent(0, 0)] == ["12.5%", "0%"]
+
+
+def test_without_java_one_line_says_how_to_get_it(tmp_path: Path) -> None:
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkafs", "spark", "stats", SAMPLE],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "Java 17" in line
