@@ -116,10 +116,10 @@ def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -
         stated = _stated(_manifest(root, files), base_offset, files, size)
         if stated is not None:
             return stated
-        start = _proven(file, _last_place(root, base_offset, files))
         epochs: dict[int, Offset] = {}
-        end, last = start, base_offset - 1
-        for run in _runs(file, start):
+        start, end, last = 0, 0, base_offset - 1
+        for run in _runs_near(file, _last_place(root, base_offset, files)):
+            start = start if end else run.position
             end, last = run.end_position, max(last, run.next_offset - 1)
             for epoch, offset in _epochs_in(run):
                 epochs.setdefault(epoch, offset)
@@ -140,11 +140,18 @@ def _runs(file: SourceFile, start: Position) -> Iterator[BatchRun]:
             yield item
 
 
-def _proven(file: SourceFile, hint: Position, *, below: Offset = MAX_INT64) -> Position:
-    """Where to begin: at a hint if a good batch below an offset stands there, else at the start."""
-    first = next(_runs(file, hint), None) if hint > 0 else None
-    is_right = first is not None and first.position == hint and first.base_offset < below
-    return hint if is_right else 0
+def _runs_near(
+    file: SourceFile, hint: Position, *, below: Offset = MAX_INT64
+) -> Iterator[BatchRun]:
+    """Good batches from a hint on, if one below an offset stands there, else all of them."""
+    if hint > 0:
+        runs = _runs(file, hint)
+        first = next(runs, None)
+        if first is not None and first.position == hint and first.base_offset < below:
+            yield first
+            yield from runs
+            return
+    yield from _runs(file, 0)
 
 
 def _epochs_in(run: BatchRun) -> Iterator[tuple[int, Offset]]:
@@ -293,7 +300,7 @@ def cut_position(root: SourceRoot, chosen: ChosenCopy) -> Position:
         with root.open_fresh(copy.files[OFFSET_INDEX]) as index:
             hint = OffsetIndex(index, copy.base_offset).lookup(chosen.end - 1).position
     with root.open_fresh(copy.path) as file:
-        for run in _runs(file, _proven(file, hint, below=chosen.end)):
+        for run in _runs_near(file, hint, below=chosen.end):
             behind = run.table["position"][run.table["base_offset"] >= chosen.end]
             if len(behind):
                 return int(behind[0])
