@@ -5,7 +5,6 @@ The connector is of 4.2.0, on a 4.3 engine: there is none of 4.3.
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Iterator
@@ -18,7 +17,16 @@ import pytest
 from tests.kafka import clients, jars
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import SEED, Written
-from tests.kafka.shapes import DAY, START, Session
+from tests.kafka.connector_cases import (
+    ABSURD,
+    CHOICES,
+    EVENLY,
+    HOUR,
+    REFUSALS,
+    UNEVENLY,
+    offsets_of,
+)
+from tests.kafka.shapes import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,10 +34,6 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 pytestmark = pytest.mark.timeout(900)  # two brokers are filled and started before the first test
 
-HOUR = 3_600_000
-EVENLY = "evenly"
-UNEVENLY = "unevenly"
-ABSURD = "absurd-time"
 FOR_BOTH = {
     "includeHeaders": "true",
     # Of the connector alone: it waits for a broker that may come back.
@@ -169,142 +173,6 @@ def test_all_topics_of_an_old_broker_are_the_same(legacy_pair: Pair, isolation: 
     assert {row["topic"].partition("-")[0] for row in rows} == {"v0", "v1", "v2", "upgraded"}
 
 
-def _offsets(**partitions: list[int]) -> str:
-    return json.dumps(
-        {
-            topic.replace("_", "-"): {str(number): each for number, each in enumerate(offsets)}
-            for topic, offsets in partitions.items()
-        }
-    )
-
-
-CHOICES: dict[str, tuple[dict[str, str], bool]] = {
-    "two topics": ({"subscribe": " orders , weird,orders"}, True),
-    "a pattern that is found inside": ({"subscribePattern": "dec-[gz]"}, True),
-    "a pattern that is nowhere": ({"subscribePattern": "^dec-"}, False),
-    "an empty topic": ({"subscribe": "empty"}, False),
-    "some partitions": ({"assign": '{"orders":[1],"days":[0,1]}'}, True),
-    "a partition that is not there": ({"assign": '{"orders":[0,77]}'}, True),
-    "no topic that was deleted": ({"subscribePattern": "doomed"}, False),
-    "offsets": (
-        {
-            "subscribe": "orders",
-            "startingOffsets": _offsets(orders=[17, 300]),
-            "endingOffsets": _offsets(orders=[18, 444]),
-        },
-        True,
-    ),
-    "offsets that stand for others": (
-        {
-            "subscribe": "orders",
-            "startingOffsets": _offsets(orders=[-2, 590]),
-            "endingOffsets": _offsets(orders=[20, -1]),
-        },
-        True,
-    ),
-    "no offsets between": (
-        {
-            "subscribe": "orders",
-            "startingOffsets": _offsets(orders=[17, 5]),
-            "endingOffsets": _offsets(orders=[17, 5]),
-        },
-        False,
-    ),
-    "offsets inside of holes": (
-        {
-            "subscribe": "compacted",
-            "startingOffsets": _offsets(compacted=[333]),
-            "endingOffsets": _offsets(compacted=[1100]),
-        },
-        True,
-    ),
-    "from a marker on": (
-        {
-            "subscribe": "txn",
-            "startingOffsets": _offsets(txn=[11, 12]),
-            "endingOffsets": _offsets(txn=[31, 29]),
-            "kafka_isolation_level": "read_committed",
-        },
-        True,
-    ),
-    "the part above the log start": (
-        {"subscribe": "trimmed", "startingOffsets": "earliest"},
-        True,
-    ),
-    "a day": (
-        {
-            "subscribe": "days,days-zstd",
-            "startingTimestamp": str(START + DAY),
-            "endingTimestamp": str(START + 2 * DAY),
-        },
-        True,
-    ),
-    "from a time in one, from another in the other": (
-        {
-            "subscribe": "days",
-            "startingOffsetsByTimestamp": _offsets(days=[START + HOUR, START + 2 * DAY]),
-            "endingOffsetsByTimestamp": _offsets(days=[START + 2 * HOUR, START + 40 * DAY]),
-        },
-        True,
-    ),
-    "up to a time that is before all": ({"subscribe": "days", "endingTimestamp": "5"}, False),
-    "from a time that is after all": (
-        {
-            "subscribe": "days",
-            "startingTimestamp": str(START + 9 * DAY),
-            "startingOffsetsByTimestampStrategy": "latest",
-        },
-        False,
-    ),
-    "one time goes before times and offsets": (
-        {
-            "subscribe": "days",
-            "startingTimestamp": str(START + 2 * DAY),
-            "startingOffsetsByTimestamp": _offsets(days=[START, START]),
-            "startingOffsets": _offsets(days=[1, 1]),
-        },
-        True,
-    ),
-    "times go before offsets": (
-        {
-            "subscribe": "days",
-            "endingOffsetsByTimestamp": _offsets(days=[START + HOUR, START + 2 * HOUR]),
-            "endingOffsets": _offsets(days=[1, 1]),
-        },
-        True,
-    ),
-    "a time after the log's end": (
-        {"subscribe": "append-time", "endingTimestamp": str(2**62)},
-        True,
-    ),
-    "what is left below the log start": (
-        {
-            "subscribe": "trimmed",
-            "startingOffsets": _offsets(trimmed=[3]),
-            "failOnDataLoss": "false",
-        },
-        True,
-    ),
-    "what there is above the log end": (
-        {
-            "subscribe": "orders",
-            "endingOffsets": _offsets(orders=[99_999, 30]),
-            "failOnDataLoss": "false",
-        },
-        True,
-    ),
-    "nothing of what is gone": (
-        {
-            "subscribe": "trimmed",
-            "startingOffsets": _offsets(trimmed=[3]),
-            "endingOffsets": _offsets(trimmed=[9]),
-            "failOnDataLoss": "false",
-        },
-        False,
-    ),
-}
-
-
 @pytest.mark.parametrize(("options", "some"), CHOICES.values(), ids=CHOICES)
 def test_the_same_options_give_the_same_rows(
     pair: Pair, options: dict[str, str], some: bool
@@ -319,7 +187,7 @@ def test_look_ups_by_time_find_the_same_records_where_times_do_not_ascend(pair: 
     )
     for part in (1, 4):
         first, last = stamps[len(stamps) * part // 7], stamps[len(stamps) * (part + 1) // 7]
-        by_partition = {"startingOffsetsByTimestamp": _offsets(out_of_order=[first])}
+        by_partition = {"startingOffsetsByTimestamp": offsets_of(out_of_order=[first])}
         pair.same_rows(subscribe="out-of-order", **by_partition)
         pair.same_rows(subscribe="out-of-order", endingTimestamp=str(last))
 
@@ -364,142 +232,6 @@ def test_a_row_is_the_same_whatever_else_a_query_does(pair: Pair) -> None:
 
 # -- errors
 
-REFUSALS: dict[str, tuple[dict[str, str], str]] = {
-    "an unknown topic": ({"subscribe": "orders,nowhere"}, "UnknownTopicOrPartition"),
-    "a partition of an unknown topic": ({"assign": '{"nowhere":[0]}'}, "UnknownTopicOrPartition"),
-    "two ways to choose": (
-        {"subscribe": "orders", "subscribePattern": "orders"},
-        "Only one of the following options can be specified for Kafka source: ",
-    ),
-    "no topics": (
-        {"subscribe": " , "},
-        "No topics to subscribe to as specified value for option 'subscribe' is ' , '",
-    ),
-    "an empty pattern": (
-        {"subscribePattern": " "},
-        "Pattern to subscribe is empty as specified value for option 'subscribePattern' is ' '",
-    ),
-    "partitions that are no JSON": (
-        {"assign": "orders"},
-        "No topicpartitions to assign as specified value for option 'assign' is 'orders'",
-    ),
-    "partitions of another form": (
-        {"assign": '{"orders":{"0":1}}'},
-        'Expected e.g. {"topicA":[0,1],"topicB":[0,1]}, got {"orders":{"0":1}}',
-    ),
-    "a start at the end": (
-        {"subscribe": "orders", "startingOffsets": "latest"},
-        "starting offset can't be latest for batch queries on Kafka",
-    ),
-    "an end at the start": (
-        {"subscribe": "orders", "endingOffsets": "earliest"},
-        "ending offset can't be earliest for batch queries on Kafka",
-    ),
-    "a start at the end of a partition": (
-        {"subscribe": "orders", "startingOffsets": _offsets(orders=[0, -1])},
-        "startingOffsets for orders-1 can't be latest for batch queries on Kafka",
-    ),
-    "an end at the start of a partition": (
-        {"subscribe": "orders", "endingOffsets": _offsets(orders=[0, -2])},
-        "ending offset for orders-1 can't be earliest for batch queries on Kafka",
-    ),
-    "offsets that are no JSON": (
-        {"subscribe": "orders", "startingOffsets": "{orders"},
-        "Expected e.g. ",
-    ),
-    "starts of too few partitions": (
-        {"subscribe": "orders", "startingOffsets": _offsets(orders=[0])},
-        "Partitions specified for Kafka start offsets don't match what are assigned.",
-    ),
-    "times of too few partitions": (
-        {"subscribe": "days", "startingOffsetsByTimestamp": _offsets(days=[START])},
-        "Partitions specified for Kafka timestamp based start offsets don't match what are assigned.",
-    ),
-    "starts and ends of different partitions": (
-        {
-            "subscribe": "orders",
-            "startingOffsets": _offsets(orders=[0, 0]),
-            "endingOffsets": _offsets(orders=[1]),
-        },
-        "The specified start offset and end offset should have the same topic-partitions. Topic-partitions for start offset: orders-0, orders-1, topic-partitions for end offset: orders-0.",
-    ),
-    "a start above the end": (
-        {
-            "subscribe": "orders",
-            "startingOffsets": _offsets(orders=[9, 0]),
-            "endingOffsets": _offsets(orders=[8, 9]),
-        },
-        "The specified start offset 9 is greater than the end offset 8 for topic orders partition 0.",
-    ),
-    "a start time above the end time": (
-        {
-            "subscribe": "days",
-            "startingTimestamp": str(START + DAY),
-            "endingTimestamp": str(START),
-        },
-        "is greater than the",  # we say it of the times, the connector of what they lead to
-    ),
-    "a start time above the end time of a partition": (
-        {
-            "subscribe": "days",
-            "startingOffsetsByTimestamp": _offsets(days=[START, START + 1]),
-            "endingOffsetsByTimestamp": _offsets(days=[START, START]),
-        },
-        (
-            f"The specified start timestamp {START + 1} is greater than the end timestamp {START} for"
-            " topic days partition 1."
-        ),
-    ),
-    "a start above the end that a time leads to": (
-        {
-            "subscribe": "days",
-            "startingOffsets": _offsets(days=[400, 400]),
-            "endingTimestamp": str(START + DAY),
-        },
-        "The resolved start offset 400 is greater than the resolved end offset ",
-    ),
-    "a time after all": (
-        {"subscribe": "days", "startingTimestamp": str(START + 9 * DAY)},
-        "No offset matched from request of topic-partition days-",
-    ),
-    "a loss below the log start": (
-        {"subscribe": "trimmed", "startingOffsets": _offsets(trimmed=[3])},
-        "Could not read records in offset [3, ",
-    ),
-    "a loss above the log end": (
-        {"subscribe": "orders", "endingOffsets": _offsets(orders=[99_999, 30])},
-        "Some data may have been lost because they are not available in ",
-    ),
-    "no tasks": ({"subscribe": "orders", "minPartitions": "0"}, "minPartitions must be positive"),
-    "no records": (
-        {"subscribe": "orders", "maxRecordsPerPartition": "-1"},
-        "must be positive",
-    ),
-    "another start of consumers": (
-        {"subscribe": "orders", "kafka_auto_offset_reset": "earliest"},
-        "Kafka option 'auto.offset.reset' is not supported.",
-    ),
-    "deserializers": (
-        {"subscribe": "orders", "kafka_value_deserializer": "java.lang.String"},
-        "Kafka option 'value.deserializer' is not supported as values are deserialized",
-    ),
-    "commits": (
-        {"subscribe": "orders", "kafka_enable_auto_commit": "true"},
-        "Kafka option 'enable.auto.commit' is not supported",
-    ),
-    "interceptors": (
-        {"subscribe": "orders", "kafka_interceptor_classes": "x"},
-        "Kafka option 'interceptor.classes' is not supported",
-    ),
-    "a time beyond Spark's": (
-        {"subscribe": ABSURD},
-        (
-            "Record at topic absurd-time partition 0 offset 1 has timestamp value 9223372036854776 that"
-            " overflows when converting to Spark's microsecond-precision TimestampType."
-        ),
-    ),
-}
-
 
 @pytest.mark.parametrize(("options", "words"), REFUSALS.values(), ids=REFUSALS)
 def test_the_same_options_are_refused_with_the_same_words(
@@ -512,7 +244,7 @@ def test_the_same_options_are_refused_with_the_same_words(
 
 def test_the_largest_time_that_fits_is_read(pair: Pair) -> None:
     microseconds = "unix_micros(timestamp) AS t"
-    options = {"subscribe": ABSURD, "endingOffsets": _offsets(absurd_time=[1])}
+    options = {"subscribe": ABSURD, "endingOffsets": offsets_of(absurd_time=[1])}
     (theirs,) = pair.theirs(**options).selectExpr(microseconds).collect()
     (ours,) = pair.ours(**options).selectExpr(microseconds).collect()
     assert ours["t"] == theirs["t"] == (2**63 - 1) // 1000 * 1000
