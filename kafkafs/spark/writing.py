@@ -60,11 +60,11 @@ def write(
         )
     checked = parse_write_options({name: _text(value) for name, value in given.items()})
     named = _ordering(order_by)
-    kept = [name for name in frame.columns if name not in named or name in _known()]
-    columns = check_frame(frame.select(*kept).schema, checked)
     missing = [name for name in named if name not in frame.columns]
     if missing:
         raise OptionError(f"there is no column {missing[0]!r} to order by")
+    kept = [name for name in frame.columns if name not in named or name in _known()]
+    columns = check_frame(frame.select(*kept).schema, checked)
     if columns.keeps_offsets and named:
         raise OptionError("order_by orders rows that get new offsets: drop the column offset")
     refuse_target(checked.path)
