@@ -1,4 +1,4 @@
-"""Sources as an operator names them: log dirs, one partition's folder, or one records file.
+"""Sources as an operator names them: log dirs, one partition's folder, one records file, tiered copies.
 
 Opening a source lists its top folder and nothing else; partitions look at their own when they are asked.
 """
