@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+from functools import cache
 
 
+@cache
 def spare_the_collector() -> None:
     """Take all that is alive out of garbage collection, once in a process.
 
     Spark's worker collects after each task, over all objects of all modules: some 30 ms, which small tasks do not
     take for themselves.
     """
-    if not gc.get_freeze_count():
-        gc.freeze()
+    gc.freeze()
