@@ -58,9 +58,6 @@ from engine.record.default_records import HEADER
 from engine.source_files import SourceFile, SourceRoot
 from engine.units import Offset, Position, TopicPartition
 
-MOST_PEEKS = 64
-_ID_LENGTH = 22
-UNKNOWN_PARTITION = -1
 _MAX_TIMESTAMP = HEADER.position_of("max_timestamp")
 _INDEX_NAMES: dict[str, Callable[[Offset], str]] = {
     ".index": offset_index_name,
@@ -77,11 +74,13 @@ class _Shown(NamedTuple):
         names: where each file really lies, by the name it is shown under.
         others: what is no file of the log: further copies among them.
         stamp: what the folder looked like.
+        copies: what was read of each, by its records file, and what that looked like.
     """
 
     names: dict[str, str]
     others: Sequence[SourceEntry]
     stamp: object
+    copies: dict[str, tuple[object, TieredCopy]]
 
 
 class TieredRoot(SourceRoot):
@@ -111,7 +110,6 @@ class TieredRoot(SourceRoot):
         self._look_lock = RLock()
         self._folders: dict[str, TieredFolder] | None = None
         self._shown: dict[str, _Shown] = {}
-        self._known: dict[str, tuple[object, TieredCopy]] = {}
         self._cuts: dict[str, Position] = {}
         self._remarks: dict[str, str] = {}
 
@@ -296,23 +294,30 @@ class TieredRoot(SourceRoot):
         known = self._shown.get(folder)
         if known is not None and known.stamp == stamp:
             return known
-        copies = []
+        before = {} if known is None else known.copies
+        copies: dict[str, tuple[object, TieredCopy]] = {}
         for base_offset, copy_files in found:
+            path = copy_files[LOG]
+            copy_stamp = self._stamp(path), copy_files
+            if path in before and before[path][0] == copy_stamp:
+                copies[path] = before[path]
+                continue
             encoding = encoding_of(self._plain, base_offset, copy_files)
             if encoding is None:
-                copies.append(self._read(base_offset, copy_files))
+                copies[path] = copy_stamp, read_copy(self._plain, base_offset, copy_files)
             else:
-                others.append(self._aside(copy_files[LOG], EntryKind.ENCODED_COPY, encoding))
-        chosen, newest, reasons = choose(self._plain, copies)
-        for path, reason in reasons.items():
-            others.append(self._aside(path, EntryKind.FURTHER_COPY, reason))
+                others.append(self._aside(path, EntryKind.ENCODED_COPY, encoding))
+        chosen, newest, reasons = choose(self._plain, [copy for _, copy in copies.values()])
+        others += [
+            self._aside(path, EntryKind.FURTHER_COPY, reason) for path, reason in reasons.items()
+        ]
         for each in chosen:
             names |= self._names_of(each)
         if newest is not None and LEADER_EPOCHS in newest.files:
             names[LEADER_EPOCH_CHECKPOINT] = newest.files[LEADER_EPOCHS]
         elif newest is not None:
             self._note_elsewhere(newest, LEADER_EPOCH_CHECKPOINT)
-        return _Shown(names, others, stamp)
+        return _Shown(names, others, stamp, copies)
 
     def _stamp(self, path: str) -> tuple[int, int, int]:
         status = self._plain.stat(path)
@@ -334,16 +339,6 @@ class TieredRoot(SourceRoot):
             copy_files = found[base_offset, segment_id]
             if LOG in copy_files:
                 yield base_offset, copy_files
-
-    def _read(self, base_offset: Offset, files: dict[str, str]) -> TieredCopy:
-        """A copy; what is known of it is taken as long as its file is the same."""
-        stamp = self._stamp(files[LOG]), files
-        known = self._known.get(files[LOG])
-        if known is not None and known[0] == stamp:
-            return known[1]
-        copy = read_copy(self._plain, base_offset, files)
-        self._known[files[LOG]] = stamp, copy
-        return copy
 
     def _aside(self, path: str, kind: EntryKind, reason: str) -> SourceEntry:
         self._remarks[path] = reason
