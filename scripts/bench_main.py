@@ -23,7 +23,6 @@ import bench_jvm
 import bench_lookup
 import bench_mount
 import bench_rebuild
-import bench_spark
 import bench_write
 from bench_report import Report
 
@@ -95,8 +94,18 @@ def plan(
         "recover": lambda: bench_write.run_recover(report, options.size),
         "compact": lambda: bench_compact.run(report, options.size),
         "rebuild": lambda: bench_rebuild.run(report, options.size),
-        "spark": lambda: bench_spark.run(report, options.size),
+        "spark": lambda: run_spark(report, options.size),
     }
+
+
+def run_spark(report: Report, megabytes: int) -> None:
+    """Beside a broker with Spark's connector, where PySpark and a Kafka client are installed."""
+    try:
+        import bench_spark
+    except ModuleNotFoundError as error:
+        print(f"spark is not measured: {error}: run scripts/setup dev kafka spark")
+        return
+    bench_spark.run(report, megabytes)
 
 
 def main() -> int:
