@@ -81,10 +81,10 @@ class Stats:
     Attributes:
         codecs: by topic, partition and codec, without control batches.
         transactional: batches by topic that are of transactions, and control batches.
-        times: by topic, the smallest and largest hour.
         hours: by the hour's beginning (None without a timestamp) and topic; the latest MOST_HOURS.
         skews: by topic; nothing when keys were not looked at.
         damaged: places that could not be read.
+        shown_hours: how many of the latest the table has.
     """
 
     codecs: Mapping[tuple[str, int, str], Count] = field(repr=False)
