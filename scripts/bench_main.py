@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -47,6 +48,7 @@ GROUPS = (
     "compact",
     "rebuild",
     "spark",
+    "audit",
 )
 
 
@@ -94,18 +96,19 @@ def plan(
         "recover": lambda: bench_write.run_recover(report, options.size),
         "compact": lambda: bench_compact.run(report, options.size),
         "rebuild": lambda: bench_rebuild.run(report, options.size),
-        "spark": lambda: run_spark(report, options.size),
+        "spark": lambda: run_spark("bench_spark", report, options.size),
+        "audit": lambda: run_spark("bench_audit", report, options.size),
     }
 
 
-def run_spark(report: Report, megabytes: int) -> None:
-    """Beside a broker with Spark's connector, where PySpark and a Kafka client are installed."""
+def run_spark(module: str, report: Report, megabytes: int) -> None:
+    """What needs PySpark and a Kafka client, where they are installed."""
     try:
-        import bench_spark
+        measure = import_module(module)
     except ModuleNotFoundError as error:
-        print(f"spark is not measured: {error}: run scripts/setup dev kafka spark")
+        print(f"{module} is not measured: {error}: run scripts/setup dev kafka spark")
         return
-    bench_spark.run(report, megabytes)
+    measure.run(report, megabytes)
 
 
 def main() -> int:

@@ -138,13 +138,13 @@ def _session() -> Iterator[SparkSession]:
 
 
 def _measured(action: Callable[[], object], java: int, broker: int) -> Sample:
-    cpu, start = _tree_cpu(java) + process_cpu(broker), time.perf_counter()
+    cpu, start = tree_cpu(java) + process_cpu(broker), time.perf_counter()
     action()
     wall = time.perf_counter() - start
-    return Sample(wall, max(_tree_cpu(java) + process_cpu(broker) - cpu, 1e-9))
+    return Sample(wall, max(tree_cpu(java) + process_cpu(broker) - cpu, 1e-9))
 
 
-def _tree_cpu(pid: int) -> float:
+def tree_cpu(pid: int) -> float:
     """Seconds of CPU of a process, its children, and those that are gone."""
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
