@@ -56,6 +56,10 @@ _REFUSED = {
     "kafka.enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
     "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
 }
+NO_TABLES = (
+    "Spark hands over no options of a table in its catalog when that is read; make a temporary view:"
+    " CREATE TEMPORARY VIEW … USING kafkalog OPTIONS (path '…')"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +175,8 @@ def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
         if name in given:
             raise OptionError(sentence)
     ignored = []
+    if "provider" in given and "owner" in given:
+        raise OptionError(NO_TABLES)
     for name in given:
         if name in _KNOWN or name == "kafka.isolation.level":
             continue
@@ -199,6 +205,8 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     else:
         paths = given.get("path", "").split(",")
     paths = [path.strip() for path in paths if path.strip()]
+    if not given:
+        raise OptionError(f"Option 'path' must be specified: {NO_TABLES}")
     if not paths:
         raise OptionError(
             "Option 'path' must be specified: a broker's log dir, several of them separated by commas,"

@@ -114,7 +114,9 @@ def test_a_stream_has_no_end() -> None:
 
 
 def test_without_a_path_it_says_what_a_path_is() -> None:
-    with pytest.raises(OptionError, match="'path' must be specified"):
+    with pytest.raises(OptionError, match="'path' must be specified: a broker's log dir"):
+        parse_options({"subscribe": "a"})
+    with pytest.raises(OptionError, match=r"'path' must be specified: .* make a temporary view"):
         parse_options({})
 
 
