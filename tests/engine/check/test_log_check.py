@@ -221,8 +221,9 @@ CASES = (
 )  # fmt: skip
 ELSEWHERE = {
     "gap-retention", "below-log-start", "file-unreadable", "folder-twice", "folder-apart", "topic-name",
+    "tiered-copy",
 }  # fmt: skip
-"""Found by tests of whole log dirs."""
+"""Found by tests of whole log dirs, and of tiered copies."""
 
 
 def _too_large(folder: Path) -> None:
