@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,3 +188,52 @@ def test_times_are_instants_whatever_the_sessions_time_zone(spark: SparkSession)
         (row,) = frame.selectExpr("unix_millis(timestamp) as ms", "timestamp").collect()
         assert row["ms"] == first[2]
         assert round(row["timestamp"].timestamp() * 1000) == first[2]
+
+
+# -- other views, and damage
+
+
+def test_batches_and_segments_are_views_of_the_same_records(spark: SparkSession) -> None:
+    batches = load_view(spark, "batches").where("not isControl")
+    totals = {
+        row["topic"]: row["sum(records)"]
+        for row in rows_of(batches.groupBy("topic").sum("records"))
+    }
+    segments = load_view(spark, "segments").groupBy("topic").sum("records", "size")
+    sums = {row["topic"]: row["sum(records)"] for row in rows_of(segments)}
+    assert totals == sums
+    assert totals["orders"] == 2000
+
+
+def load_view(spark: SparkSession, view: str) -> DataFrame:
+    return spark.read.format("kafkalog").option("view", view).load(str(log_dir("sample")))
+
+
+def test_an_empty_schema_counts(spark: SparkSession) -> None:
+    from pyspark.sql.types import StructType
+
+    names = [name for name in shown("current") if truth_records("current", name, True)]
+    reader = spark.read.format("kafkalog").schema(StructType([]))
+    chosen = {"assign": assigned(names), "isolationLevel": "read_committed"}
+    frame = reader.options(**chosen).load(str(log_dir("current")))
+    assert frame.count() == sum(len(truth_records("current", name, True)) for name in names)
+
+
+def test_damage_fails_is_skipped_or_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(log_dir("current") / "orders-0", folder)
+    log = min(folder.glob("*.log"))
+    data = bytearray(log.read_bytes())
+    data[4000] ^= 1  # in the batch of offsets 25 to 36
+    log.write_bytes(data)
+    reader = spark.read.format("kafkalog")
+    good = [each for each in range(1000) if not 25 <= each <= 36]
+    with pytest.raises(Exception, match=r"orders-0/0{20}\.log at byte 3904"):
+        reader.load(str(tmp_path)).collect()
+    skipped = reader.option("onCorrupt", "skip").load(str(tmp_path))
+    assert sorted(row["offset"] for row in rows_of(skipped)) == good
+    told = rows_of(reader.option("onCorrupt", "row").load(str(tmp_path)))
+    assert sorted(row["offset"] for row in told if not row["_corrupt"]) == good
+    (hole,) = [json.loads(row["_corrupt"]) for row in told if row["_corrupt"]]
+    lost = {name: hole[name] for name in ("kind", "position", "firstOffset", "lastOffset")}
+    assert lost == {"kind": "crc_mismatch", "position": 3904, "firstOffset": 25, "lastOffset": 36}
