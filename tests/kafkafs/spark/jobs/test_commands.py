@@ -45,7 +45,8 @@ def test_every_job_has_help_with_an_example() -> None:
         command = spark_group.spark.get_command(context, name)
         assert command is not None
         assert f"kafkafs spark {name}" in (command.help or ""), name
-        assert "--json" in [option for each in command.params for option in each.opts], name
+        options = [option for each in command.params for option in each.opts]
+        assert ("--json" in options) == ("--master" in options), name
     assert spark_group.spark.get_command(context, "none") is None
     assert spark_group.spark.list_commands(context) == sorted(spark_group.JOBS)
 
