@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from time import sleep
+from typing import NamedTuple
 
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
-from engine.log.partition_log import MAX_AGE
+from engine.log.partition_log import MAX_AGE, PartitionLog
 from engine.units import TopicPartition
 from kafkafs.spark.offset_ranges import log_end
 from kafkafs.spark.options import ReadOptions
@@ -24,6 +25,14 @@ from kafkafs.spark.streaming.stream_offsets import StreamOffsets
 ATTEMPTS = 4
 PAUSE = 0.4
 """Seconds between them."""
+
+
+class _Topic(NamedTuple):
+    """Which topic of its name a partition was of, when its files were last seen to be others."""
+
+    log: PartitionLog
+    rewrites: int
+    id: str | None
 
 
 class FollowedLogs:
@@ -39,6 +48,8 @@ class FollowedLogs:
         self._wait = wait
         self._source: LogSource | None = None
         self._identities: list[tuple[int, int]] = []
+        self._topics: dict[TopicPartition, _Topic] = {}
+        self._made_anew: set[TopicPartition] = set()
 
     def close(self) -> None:
         """Drop what is open; the next look opens it again."""
@@ -72,6 +83,20 @@ class FollowedLogs:
             found = self._look(0)
         return found
 
+    def take_made_anew(self) -> set[TopicPartition]:
+        """The partitions whose topic was deleted and made anew under its name since this was asked last."""
+        found, self._made_anew = self._made_anew, set()
+        return found
+
+    def _note_topic(self, partition: TopicPartition, view: LogView) -> None:
+        known = self._topics.get(partition)
+        if known is not None and known.log is view.log and known.rewrites == view.rewrites:
+            return
+        now = _Topic(view.log, view.rewrites, view.topic_id)
+        self._topics[partition] = now
+        if known is not None and None not in (known.id, now.id) and known.id != now.id:
+            self._made_anew.add(partition)
+
     def _is_all_there(self, found: dict[TopicPartition, LogView], expected: StreamOffsets) -> bool:
         return all(
             partition in found and log_end(found[partition], self._options) >= offset
@@ -90,6 +115,7 @@ class FollowedLogs:
         for partition, log in logs.items():
             try:
                 found[partition] = log.view(max_age)
+                self._note_topic(partition, found[partition])
             except FileNotFoundError:  # its folder was renamed or removed since it was listed
                 continue
         return found

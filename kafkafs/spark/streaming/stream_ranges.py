@@ -52,9 +52,14 @@ def check_losses(
             beginning; and failOnDataLoss is true.
     """
     for loss in _losses(start, end, views):
-        if options.fail_on_data_loss:
-            raise loss
-        log.warning("%s", loss)
+        report(loss, options)
+
+
+def report(loss: DataLossError, options: ReadOptions) -> None:
+    """Stop the query with a loss, or warn of it."""
+    if options.fail_on_data_loss:
+        raise loss
+    log.warning("%s", loss)
 
 
 def _losses(start: StreamOffsets, end: StreamOffsets, views: Views) -> Iterator[DataLossError]:
@@ -91,11 +96,8 @@ def stream_ranges(
         DataLossError: offsets of theirs are not in the logs any more, and failOnDataLoss is true.
     """
     starts = with_added(start, end, views)
-    if gone := {each for each in starts if starts[each] < end[each]} - views.keys():
-        loss = partitions_deleted(gone)
-        if options.fail_on_data_loss:
-            raise loss
-        log.warning("%s", loss)
+    if gone := {each for each in end if start.get(each, 0) < end[each]} - views.keys():
+        report(partitions_deleted(gone), options)
     ranges = []
     for partition in sorted(starts.keys() & views.keys()):
         if starts[partition] < end[partition]:

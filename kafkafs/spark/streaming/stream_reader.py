@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.batch_plan import tasks_of
+from kafkafs.spark.errors import partitions_deleted
 from kafkafs.spark.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.offset_ranges import log_end, resolve_limit
 from kafkafs.spark.options import ReadOptions
@@ -31,6 +32,7 @@ from kafkafs.spark.streaming.stream_offsets import StreamOffsets, from_json, to_
 from kafkafs.spark.streaming.stream_ranges import (
     Views,
     check_losses,
+    report,
     stream_ranges,
     stream_splits,
     with_added,
@@ -122,6 +124,8 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._target
         ends = {partition: self._end_of(view) for partition, view in views.items()}
         check_losses(known, ends, views, self._options)
+        if made_anew := self._logs.take_made_anew() & known.keys():
+            report(partitions_deleted(made_anew), self._options)
         if self._is_available_now:
             self._target = ends
         return ends

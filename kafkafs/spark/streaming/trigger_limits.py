@@ -17,10 +17,10 @@ def at_most(limit: int, start: StreamOffsets, end: StreamOffsets) -> dict[TopicP
 
     Args:
         limit: offsets, of all partitions together.
-        start: of every partition of `end`.
-        end: where the logs end; a partition whose end is not above its start keeps it.
+        start: of the partitions.
+        end: where the logs end; a partition that has no start, or one that is not below, keeps its end.
     """
-    sizes = {each: end[each] - start[each] for each in end if end[each] > start[each]}
+    sizes = {each: end[each] - start[each] for each in start if start[each] < end.get(each, 0)}
     total = float(sum(sizes.values()))
     found = dict(end)
     for partition, size in sizes.items():

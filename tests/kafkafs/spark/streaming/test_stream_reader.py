@@ -300,6 +300,50 @@ def test_without_a_care_for_losses_a_deleted_topic_begins_anew(orders: BuiltLog)
     assert offsets_of(query) == sorted([*range(10), 0, 1])
 
 
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_topic_made_anew_is_a_loss_also_when_it_has_more_records_by_now(
+    orders: BuiltLog, is_strict: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    name_topic(orders, "AAAAAAAAAAAAAAAAAAAAAQ")
+    query = Query(orders.log_dir, failOnDataLoss=is_strict, **EARLIEST)
+    run = query.run()
+    run.all()
+    shutil.rmtree(orders.folder)
+    again = BuiltLog(orders.log_dir)
+    again.segment([], 0)
+    grow(again, 12)
+    name_topic(again, "AAAAAAAAAAAAAAAAAAAAAg")
+    after_a_tick()
+    if is_strict:
+        with pytest.raises(DataLossError, match=r"PARTITIONS_DELETED.*orders-0"):
+            run.trigger()
+        assert len(query.offsets) == 1
+    else:
+        with caplog.at_level(logging.WARNING):
+            run.all()
+        assert caplog.text.count("PARTITIONS_DELETED") == 1
+        assert offsets_of(query) == list(range(12))
+
+
+def name_topic(log: BuiltLog, topic_id: str) -> None:
+    """Say which topic a folder is of."""
+    (log.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+
+def test_a_new_partition_that_is_gone_before_it_was_read_is_a_loss(orders: BuiltLog) -> None:
+    reader = Query(orders.log_dir, **EARLIEST).run().reader
+    start = reader.initialOffset()
+    log = BuiltLog(orders.log_dir, "orders-1")
+    log.segment([], 0)
+    grow(log, 5)
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert end == {"orders": {"0": 10, "1": 5}}
+    shutil.rmtree(log.folder)
+    after_a_tick()
+    with pytest.raises(DataLossError, match=r"PARTITIONS_DELETED.*Set\(orders-1\)"):
+        reader.partitions(start, end)
+
+
 def test_a_folder_that_is_away_for_a_moment_is_waited_for(
     orders: BuiltLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
