@@ -19,9 +19,9 @@ from engine.check.gap_findings import gap_findings
 from engine.check.gaps import Evidence
 from engine.check.header_check import header_breaches
 from engine.check.holes import Hole, HoleMap
+from engine.check.kept_rows import KeptRows
 from engine.check.late_batches import CopyFinder
 from engine.check.partition_under_check import (
-    ROWS_KEPT,
     PartitionCheck,
     PartitionUnderCheck,
     SegmentCheck,
@@ -79,6 +79,7 @@ class LogCheck:
         segment_checks: what looks at each segment's indexes.
         partition_checks: what looks at the side files.
         items_of: where a segment's batches come from; it is scanned by default.
+        row_file_bytes: how much of the batches' headers may go to a temporary file where memory keeps no more.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class LogCheck:
         segment_checks: Sequence[SegmentCheck] = (),
         partition_checks: Sequence[PartitionCheck] = (),
         items_of: ItemsOf | None = None,
+        row_file_bytes: int = 0,
     ) -> None:
         view = under.view
         self.under = under
@@ -107,11 +109,17 @@ class LogCheck:
         self.evidence = Evidence(view.partition.topic, view.log_start_offset, policy, cleaned_to)
         self._items_of: ItemsOf = items_of or partial(segment_look.items_of, workers=workers)
         self._copies = CopyFinder(view)
-        self._kept = 0
+        self._kept = KeptRows(row_file_bytes)
         self._next_offset: Offset = 0
 
     def findings(self) -> Iterator[Finding | int]:
         """What is found, and between findings the bytes read since."""
+        try:
+            yield from self._all_findings()
+        finally:
+            self._kept.close()
+
+    def _all_findings(self) -> Iterator[Finding | int]:
         under, view = self.under, self.under.view
         bases = view.base_offsets
         segments = tuple(
@@ -137,7 +145,7 @@ class LogCheck:
         segment.end = source.end
         self.summary.segments += 1
         holes = HoleMap(self.under.name, source, segment.next_base, self._next_offset)
-        tables: list[Table] | None = []
+        rows = self._kept.segment()
         future = _Future(self.now_ms + DAY_MS)
         damaged = _Damaged(segment)
         for item, facts in self._items_of(source):
@@ -153,13 +161,13 @@ class LogCheck:
             assert facts is not None
             yield from self._found(segment, self._run(place, segment, item, facts))
             future.add(item.table)
-            tables = self._keep(tables, item.table)
+            rows.add(item.table)
             yield item.end_position - item.position
         yield from self._found(segment, damaged.end(source.tail_end))
         self._note_holes(holes.end())
         self._next_offset = max(self._next_offset, holes.next_offset)
-        if tables is not None:
-            segment.keep(tables)
+        if rows.is_whole:
+            segment.keep(rows)
         yield from self._found(segment, future.breaches())
 
     def _run(
@@ -190,17 +198,6 @@ class LogCheck:
         marked = (thinned | (attributes & DELETE_HORIZON_MASK != 0)) & (table["magic"] == 2)
         if marked.any():
             self.evidence.marked_to = max(self.evidence.marked_to, int(last[marked].max()) + 1)
-
-    def _keep(self, tables: list[Table] | None, table: Table) -> list[Table] | None:
-        """The segment's headers, as long as the partition's are few."""
-        if tables is None:
-            return None
-        self._kept += len(table)
-        if self._kept > ROWS_KEPT:
-            self._kept -= len(table) + sum(map(len, tables))
-            return None
-        tables.append(table)
-        return tables
 
     def _note_holes(self, holes: Iterable[Hole]) -> None:
         for hole in holes:

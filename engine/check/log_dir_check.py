@@ -54,6 +54,8 @@ class CheckOptions:
         clock: what time it is.
         second_look_after: seconds between the two looks at a live partition.
         policy_of: the topics' cleanup.policy; by default what the source's own metadata says.
+        row_file_bytes: how large a temporary file with the headers of a partition of very many batches may become;
+            without one these are read again for each check that needs them.
     """
 
     jobs: int = 1
@@ -61,6 +63,7 @@ class CheckOptions:
     clock: Clock = SYSTEM_CLOCK
     second_look_after: float = _SECOND_LOOK_AFTER
     policy_of: PolicyOf | None = None
+    row_file_bytes: int = 0
 
 
 class SourceCheck:
@@ -206,6 +209,7 @@ class SourceCheck:
             segment_checks=SEGMENT_CHECKS if earlier is None else (earlier.check_segment,),
             partition_checks=(check_folder, *beside),
             items_of=None if earlier is None else earlier.items,
+            row_file_bytes=self.options.row_file_bytes,
         )
 
     def _under(self, log: PartitionLog, view: LogView, is_live: bool) -> PartitionUnderCheck:

@@ -6,7 +6,7 @@ few, else walked over anew (without checksums, which were checked the first time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,7 +67,7 @@ class SegmentUnderCheck:
         self.row_count = 0
         self.next_offset: Offset = segment.base_offset
         self.max_timestamp = -1
-        self._kept: list[Table] | None = None
+        self._kept: Iterable[Table] | None = None
 
     def __repr__(self) -> str:
         return f"SegmentUnderCheck({self.path!r})"
@@ -116,9 +116,9 @@ class SegmentUnderCheck:
             yield table
             position += consumed
 
-    def keep(self, tables: Sequence[Table]) -> None:
-        """Hold on to the headers, which are few."""
-        self._kept = list(tables)
+    def keep(self, tables: Iterable[Table]) -> None:
+        """Hold on to the headers, which can be iterated again and again."""
+        self._kept = tables
 
 
 class PartitionUnderCheck:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from engine.check.finding import Finding
+from engine.check.kept_rows import KeptRows
 from engine.check.partition_under_check import (
-    ROWS_KEPT,
     PartitionUnderCheck,
     SegmentCheck,
     SegmentUnderCheck,
-    Table,
 )
 from engine.check.record_check import RecordFacts, check_records
 from engine.check.workers import Workers
@@ -92,7 +91,7 @@ def look_at_segment(
     under = SegmentUnderCheck(partition, segment, following)
     under.end = segment.end
     yield SegmentStart(segment.end, segment.tail_end)
-    tables: list[Table] = []
+    rows = KeptRows().segment()
     with Workers(1) as workers:
         for item, facts in items_of(segment, workers):
             if isinstance(item, Damage):
@@ -100,12 +99,11 @@ def look_at_segment(
                     under.damages.append(item)
             else:
                 under.take(item)
-                if under.row_count <= ROWS_KEPT:
-                    tables.append(item.table)
+                rows.add(item.table)
                 item = item._replace(buffer=b"")
             yield Checked(item, facts)
-    if under.row_count <= ROWS_KEPT:
-        under.keep(tables)
+    if rows.is_whole:
+        under.keep(rows)
     yield SegmentEnd([finding for check in checks for finding in _findings(check, under)])
 
 

@@ -64,6 +64,8 @@ Event: TypeAlias = Finding | PartitionSummary
 _EVENT, _TO_CONCLUDE = -2, -1
 _MOST_ROWS = 1000
 _MOST_BYTES = 4 << 20
+_ROW_FILE_BYTES = 8 << 30
+"""Headers of 100 million batches; what looked at them was other tasks, and reading them again is as much work."""
 
 
 class _Seen(NamedTuple):
@@ -139,7 +141,10 @@ class AuditTasks:
     def _check(self, source: LogSource, units: Iterable[Unit]) -> SourceCheck:
         policies = {unit.topic: unit.policy for unit in units}
         options = CheckOptions(
-            takes=takes(self.topic), clock=_StillClock(self.now_ms), policy_of=policies.get
+            takes=takes(self.topic),
+            clock=_StillClock(self.now_ms),
+            policy_of=policies.get,
+            row_file_bytes=_ROW_FILE_BYTES,
         )
         return SourceCheck(source, options)
 
