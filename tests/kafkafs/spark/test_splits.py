@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from engine.budgets import MiB
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun
 from engine.units import TopicPartition
+from kafkafs.spark.batch_plan import tasks_of
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.offset_ranges import OffsetRange, resolve_batch
 from kafkafs.spark.options import parse_options
 from kafkafs.spark.partition_choice import choose
-from kafkafs.spark.splits import plan, split_ranges
+from kafkafs.spark.splits import Split, plan, split_ranges
 from tests.fixtures_data import log_dir
 
 T = TopicPartition("t", 0)
@@ -172,3 +174,36 @@ def test_a_partition_that_is_not_there_is_dropped_from_an_assignment() -> None:
 def test_a_starting_timestamp_behind_the_last_record_may_mean_the_end() -> None:
     late = {"assign": '{"orders":[0]}', "startingTimestamp": "99999999999999"}
     assert resolved(**late, startingOffsetsByTimestampStrategy="latest") == []
+
+
+def of_size(size: int, number: int) -> Split:
+    return Split(
+        source="/logs/t-0", path="/logs/t-0/0.log", partition=T, segment=number, identity=(1, number), position=0,
+        end_position=size, next_offset=0, start=0, stop=9, part_start=0, part_stop=9, file_size=size,
+    )  # fmt: skip
+
+
+def test_small_splits_share_a_task_and_large_ones_have_their_own() -> None:
+    sizes = [100, 200, 60 * MiB, 300, 7 * MiB, 64 * MiB]
+    splits = [of_size(size, number) for number, size in enumerate(sizes)]
+    tasks = tasks_of(splits, parse_options({"path": "/logs"}))
+    numbers = [[split.segment for split in task] for task in tasks]
+    assert numbers == [[5], [2], [4], [0, 1], [3]]
+
+
+@pytest.mark.parametrize("said", [{"minPartitions": "1"}, {"maxRecordsPerPartition": "9"}])
+def test_where_the_number_of_tasks_is_said_each_split_has_one(said: dict[str, str]) -> None:
+    splits = [of_size(100, number) for number in range(30)]
+    assert len(tasks_of(splits, parse_options({"path": "/logs"} | said))) == 30
+
+
+def test_thousands_of_splits_are_hundreds_of_tasks() -> None:
+    splits = [of_size(MiB, number) for number in range(20_000)]
+    tasks = tasks_of(splits, parse_options({"path": "/logs"}))
+    assert 200 <= len(tasks) < 1000
+    assert {split.segment for task in tasks for split in task} == set(range(20_000))
+    assert max(sum(split.size for split in task) for task in tasks) <= 64 * MiB
+
+
+def test_nothing_to_read_is_no_task() -> None:
+    assert tasks_of([], parse_options({"path": "/logs"})) == []
