@@ -190,3 +190,12 @@ def test_access_is_set_whatever_the_umask_says(tmp_path):
     finally:
         os.umask(old)
     assert os.stat(tmp_path / "f").st_mode & 0o777 == 0o640
+
+
+def test_a_new_folder_wants_one_above_it(tmp_path):
+    DISK.make_new_folder(tmp_path / "new")
+    with pytest.raises(FileExistsError):
+        DISK.make_new_folder(tmp_path / "new")
+    with pytest.raises(FileNotFoundError):
+        DISK.make_new_folder(tmp_path / "gone" / "new")
+    assert os.listdir(tmp_path) == ["new"]

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS, ZERO_UUID, canonical_uuid
+from engine.checkpoint.base64_uuid import (
+    RESERVED_DIRECTORY_IDS,
+    ZERO_UUID,
+    canonical_uuid,
+    random_uuid,
+)
 from engine.checkpoint.clean_shutdown import (
     CleanShutdown,
     parse_clean_shutdown,
@@ -34,6 +39,12 @@ TOPIC_ID = "sgf5MsZgRTuEMv68ZXKJbQ"
 def test_a_uuid_is_written_in_one_way(number: bytes) -> None:
     text = base64.urlsafe_b64encode(number).decode()
     assert canonical_uuid(text) == canonical_uuid(text.rstrip("=")) == text.rstrip("=")
+
+
+def test_a_random_uuid_is_not_reserved_and_no_option() -> None:
+    numbers = iter([bytes(16), bytes([0xF8, *bytes(15)]), bytes([1] * 16)])
+    assert canonical_uuid(random_uuid(lambda _: next(numbers))) == "AQEBAQEBAQEBAQEBAQEBAQ"
+    assert random_uuid() != random_uuid()
 
 
 def test_bits_that_a_uuid_does_not_have_are_dropped() -> None:

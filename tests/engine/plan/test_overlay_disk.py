@@ -32,6 +32,7 @@ calls = st.one_of(
     st.tuples(st.just("remove_folder"), names),
     st.tuples(st.just("remove_tree"), names),
     st.tuples(st.just("make_folder"), names),
+    st.tuples(st.just("make_new_folder"), names),
     st.tuples(st.just("replace"), names, st.binary(max_size=20)),
     st.tuples(st.just("set_mtime"), names, st.integers(0, 10**12)),
 )
@@ -127,6 +128,9 @@ class Driver:
 
     def make_folder(self, name: str) -> None:
         self.disk.make_folder(self.at(name))
+
+    def make_new_folder(self, name: str) -> None:
+        self.disk.make_new_folder(self.at(name))
 
     def replace(self, name: str, data: bytes) -> None:
         self.disk.replace_atomically(self.at(name), data)
