@@ -26,6 +26,7 @@ from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.columns import check_schema, schema_of
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.options import ReadOptions, parse_options
+from kafkafs.spark.rows_only import spare_the_dicts
 from kafkafs.spark.segment_rows import SegmentReader
 from kafkafs.spark.split_reader import SplitReader
 from kafkafs.spark.splits import Split
@@ -105,7 +106,12 @@ class KafkaLogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         if not isinstance(partition, SplitPartition):
-            return  # Spark makes one task of nothing where there is no split
+            return iter(())  # Spark makes one task of nothing where there is no split
+        if not self._schema.fields:
+            spare_the_dicts()
+        return self._rows(partition)
+
+    def _rows(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:
         spare_the_collector()
         schema = to_arrow_schema(self._schema, timezone="UTC")
         reader = _READERS[self._options.view](schema, self._options)
