@@ -221,7 +221,7 @@ class _Export:
         return ExportSummary(self._files.uri, self._form, written, before)
 
     def _chunk_bytes(self) -> int:
-        cores = self._spark.sparkContext.defaultParallelism
+        cores: int = self._spark.sparkContext.defaultParallelism
         return max(CHUNK_BYTES, cores * _TASKS_OF_A_CORE * self._options.split_bytes)
 
     def _filters(self) -> dict[str, str]:

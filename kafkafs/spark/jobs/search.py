@@ -213,7 +213,8 @@ class _Search:
         shown = F.unix_millis("timestamp").alias("timestamp")
         columns = [shown if name == "timestamp" else F.col(name) for name in self._frame.columns]
         first = self._frame.orderBy("topic", "partition", "offset").limit(max(most, 1))
-        return first.select(*columns).collect()[:most]
+        rows: list[Row] = first.select(*columns).collect()
+        return rows[:most]
 
     def write(self, uri: str, form: str) -> list[Row]:
         with settings(

@@ -129,7 +129,8 @@ def _check_type(name: str, found: DataType) -> None:
 
 def _same_type(found: DataType, wanted: DataType) -> bool:
     """Whether they are the same but for what may be null."""
-    return re.sub(r"collate \w+", "", found.simpleString()) == wanted.simpleString()
+    plain: str = wanted.simpleString()
+    return re.sub(r"collate \w+", "", found.simpleString()) == plain
 
 
 @dataclass(frozen=True, slots=True)
