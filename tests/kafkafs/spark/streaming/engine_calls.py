@@ -16,8 +16,12 @@ from pyspark.sql.types import StructType
 
 from kafkafs.spark.data_source import KafkaLogDataSource
 from kafkafs.spark.streaming.stream_reader import KafkaLogStreamReader
+from tests import builders
+from tests.builders import Rec
+from tests.kafkafs.built_logs import BuiltLog
 
 Row = dict[str, Any]
+EARLIEST = {"startingOffsets": "earliest"}
 
 
 class Crash(Exception):
@@ -134,3 +138,15 @@ def new_reader(source: KafkaLogDataSource, schema: StructType) -> KafkaLogStream
     reader = source.streamReader(schema)
     assert isinstance(reader, KafkaLogStreamReader)
     return reader
+
+
+def grow(log: BuiltLog, *counts: int) -> None:
+    """Append batches of so many records; each record's value is its offset."""
+    for count in counts:
+        first = log.next_offset
+        log.append(builders.batch([Rec(b"%d" % (first + i)) for i in range(count)], first))
+
+
+def offsets_of(query: Query, topic: str = "orders", partition: int = 0) -> list[int]:
+    """The offsets that the sink has of a partition, sorted."""
+    return [offset for name, number, offset in query.seen if (name, number) == (topic, partition)]

@@ -14,9 +14,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 
-from tests import builders
-from tests.builders import Rec
 from tests.kafkafs.built_logs import BuiltLog
+from tests.kafkafs.spark.streaming.engine_calls import grow
 from tests.streaming_starts import started
 
 if TYPE_CHECKING:
@@ -24,20 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 PATIENCE = 120.0
-
-
-@pytest.fixture
-def orders(tmp_path: Path) -> BuiltLog:
-    """A partition of ten records."""
-    log = BuiltLog(tmp_path / "logs")
-    log.segment([], 0)
-    grow(log, 10)
-    return log
-
-
-def grow(log: BuiltLog, count: int) -> None:
-    first = log.next_offset
-    log.append(builders.batch([Rec(b"%d" % (first + i)) for i in range(count)], first))
 
 
 class Followed:
