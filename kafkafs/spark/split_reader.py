@@ -113,7 +113,13 @@ class SplitReader:
     def _problem(
         self, split: Split, problem: BatchProblem, row: np.void, path: str
     ) -> Iterator[pa.RecordBatch]:
-        yield from self._corrupt(split, problem_facts(problem, row, path))
+        facts = problem_facts(problem, row, path)
+        base, last = int(row["base_offset"]), int(row["last_offset"])
+        first = base if facts["firstOffset"] is None else facts["firstOffset"]
+        # Of a batch across the border of two tasks, one of them tells.
+        is_wanted = first < split.stop and last >= split.start
+        if is_wanted and (first >= split.start or split.is_first):
+            yield from self._corrupt(split, facts)
 
     def _corrupt(self, split: Split, facts: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         facts = in_full(split, facts)

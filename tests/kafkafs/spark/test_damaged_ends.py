@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engine.errors import CorruptRecordError
+from tests.builders import batch, patched, resealed, values
 from tests.fixtures_data import log_dir
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
@@ -194,3 +195,22 @@ def test_a_segment_that_was_rewritten_under_the_same_number_is_read_by_offsets(
     reader = SplitReader(SCHEMA, given)
     found = [row["offset"] for split in splits for b in reader.read(split) for row in b.to_pylist()]
     assert found == [*range(base), *range(places[2][2], 1000)]
+
+
+@pytest.mark.parametrize("most", ["3", "4", "1000"])
+def test_records_that_do_not_decode_are_told_of_once(tmp_path: Path, most: str) -> None:
+    """The checksum is right, and the eleventh record's length is not."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    data = b"".join(batch(values(*map(str, range(20))), base_offset=base) for base in (0, 20, 40))
+    size = len(data) // 3
+    record = (size - 61) // 20
+    hurt = resealed(patched(data[size : 2 * size], 61 + 10 * record, b"\x02"))
+    log = folder / f"{0:020}.log"
+    log.write_bytes(data[:size] + hurt + data[2 * size :])
+    rows = rows_of(folder, maxRecordsPerPartition=most, onCorrupt="row")
+    (hole,) = holes(rows)
+    assert (hole["position"], hole["firstOffset"], hole["lastOffset"]) == (size, 30, 39)
+    assert offsets(rows) == [*range(30), *range(40, 60)]
+    bounds = {"endingOffsets": '{"t":{"0":30}}', "maxRecordsPerPartition": most}
+    assert offsets(rows_of(folder, **bounds)) == list(range(30))
