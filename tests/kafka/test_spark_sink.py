@@ -171,10 +171,13 @@ def test_a_broker_serves_records_that_got_new_offsets(served: Served) -> None:
         assert [record.offset for record in got.records] == list(range(got.latest))
         assert got.earliest == 0
         assert [r.timestamp for r in got.records] == sorted(r.timestamp for r in got.records)
-        found += [(number, record) for record in got.records]
-    assert sorted((r.timestamp, r.key, r.value, r.headers) for _, r in found) == sorted(
-        (r.timestamp, r.key, r.value, r.headers) for r in orders
-    )
+        found += got.records
+    assert sorted(map(content, found)) == sorted(map(content, orders))
+
+
+def content(record: TruthRecord) -> str:
+    """What a record is wherever it stands."""
+    return repr((record.timestamp, record.key, record.value, record.headers))
 
 
 def test_keys_go_where_a_client_sends_them(served: Served) -> None:

@@ -51,7 +51,12 @@ from engine.units import (
 )
 from kafkafs.spark.sink.frame_columns import RecordError
 from kafkafs.spark.sink.job_folder import JobFolder
-from kafkafs.spark.sink.moved_batches import move_batches
+from kafkafs.spark.sink.moved_batches import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    move_batches,
+    move_index_entries,
+)
 from kafkafs.spark.sink.part_writer import WrittenPart
 from kafkafs.spark.sink.task_writer import TaskOutput
 from kafkafs.spark.sink.write_options import WriteOptions
@@ -226,7 +231,7 @@ def _build(job: JobFolder, log: NewLog, topic_id: str, disk: Disk) -> None:
     folder = os.path.join(job.log_dir, str(log.partition))
     disk.make_new_folder(folder)
     sizes = _move_parts(job, log, folder, disk)
-    sizes |= _write_bounds(log, folder, disk)
+    sizes |= _write_bounds(log, [int(name[:20]) for name in sizes], folder, disk)
     metadata = render_partition_metadata(PartitionMetadata(0, topic_id))
     write_file(os.path.join(folder, PARTITION_METADATA), metadata, disk)
     if log.epochs:
@@ -249,30 +254,35 @@ def _build(job: JobFolder, log: NewLog, topic_id: str, disk: Disk) -> None:
 def _move_parts(job: JobFolder, log: NewLog, folder: str, disk: Disk) -> dict[str, int]:
     """Give the segments of all parts their final names; the sizes of the .log files."""
     sizes = {}
+    is_first = True
     for part, shift in log.parts:
         source = os.path.join(job.path, part.folder)
-        for segment in part.segments:
+        ends = [each.base_offset for each in part.segments[1:]] + [part.next_offset]
+        for segment, end in zip(part.segments, ends, strict=True):
+            old = [os.path.join(source, name(segment.base_offset)) for name in _FILES]
             if shift:
-                path = os.path.join(source, log_file_name(segment.base_offset))
-                move_batches(path, shift, disk)
+                move_batches(old[0], shift, disk)
             base = segment.base_offset + shift
-            for name in _FILES:
-                old = os.path.join(source, name(segment.base_offset))
-                disk.rename(old, os.path.join(folder, name(base)))
+            if is_first and log.start < base and end + shift - log.start <= MAX_INT32:
+                # An empty segment before it would be the one in which a broker looks for early times.
+                move_index_entries(old[1], OFFSET_ENTRY, base - log.start, disk)
+                move_index_entries(old[2], TIME_ENTRY, base - log.start, disk)
+                base = log.start
+            for path, name in zip(old, _FILES, strict=True):
+                disk.rename(path, os.path.join(folder, name(base)))
             sizes[log_file_name(base)] = segment.size
+            is_first = False
     return sizes
 
 
-def _write_bounds(log: NewLog, folder: str, disk: Disk) -> dict[str, int]:
+def _write_bounds(log: NewLog, bases: Iterable[Offset], folder: str, disk: Disk) -> dict[str, int]:
     """Segments that only tell where the log begins or ends; the sizes of their .log files."""
     data: dict[Offset, bytes] = {}
     end = log.records_end
     if log.end > end:
         # Consumers pass a batch without records; an empty segment would hold them up below the log end.
         data = {log.end: b""} if log.end - end > MAX_INT32 else {end: _empty_batch(log)}
-    first = min([*data, *(part.segments[0].base_offset + shift for part, shift in log.parts)],
-                default=None)  # fmt: skip
-    if first is None or log.start < first:
+    if log.start not in data and log.start < min([*data, *bases], default=log.start + 1):
         data[log.start] = b""
     sizes = {}
     for base, content in data.items():

@@ -1,8 +1,10 @@
-"""The base offsets of batches changed in their file."""
+"""Segments moved to other offsets: the base offsets of batches, and the entries of indexes, changed in their files."""
 
 from __future__ import annotations
 
 import struct
+
+import numpy as np
 
 from engine.disk import Disk
 from engine.errors import CorruptRecordError
@@ -12,6 +14,24 @@ from engine.units import Offset, Position
 _CHUNK = 4 * 1024 * 1024
 _HEAD = struct.Struct(">qi")
 _OFFSET = struct.Struct(">q")
+
+
+OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
+TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+"""Of the indexes; offsets count from the base offset of the segment."""
+
+
+def move_index_entries(path: str, entry: np.dtype[np.void], by: int, disk: Disk) -> None:
+    """Let the entries of an index count from a base offset that is so much lower; they are on the device then.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    with disk.open(path) as file:
+        entries = np.frombuffer(bytearray(file.read_at(0, file.size())), entry)
+        entries["offset"] += by
+        file.write_at(0, entries.tobytes())
+        file.sync()
 
 
 def move_batches(path: str, by: int, disk: Disk) -> None:

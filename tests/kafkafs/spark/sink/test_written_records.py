@@ -200,6 +200,21 @@ def test_a_log_begins_and_ends_where_it_is_told_to(tmp_path: Path) -> None:
     assert [each for each in findings_in(tmp_path / "made") if "gap" not in each] == []
 
 
+def test_no_empty_segment_stands_before_the_first_records(tmp_path: Path) -> None:
+    rows = [row(number, value=bytes(2000), timestamp=NOW + number) for number in range(9, 60)]
+    options = {"batchBytes": "2000", "segmentBytes": "40k", "logStartOffsets": '{"t":{"0":3}}'}
+    write(tmp_path / "made", rows, **options)
+    logs = sorted((tmp_path / "made" / "t-0").glob("*.log"))
+    assert logs[0].name == "00000000000000000003.log"
+    assert all(path.stat().st_size for path in logs)
+    assert logs[0].with_suffix(".index").stat().st_size > 16
+    assert [each for each in findings_in(tmp_path / "made") if not each.startswith("gap-")] == []
+    far = [row(2**31 + 3), row(2**31 + 4)]
+    write(tmp_path / "far", far, logStartOffsets='{"t":{"0":3}}')
+    assert bounds_of(tmp_path / "far") == (3, 2**31 + 5)
+    assert len(records_of(tmp_path / "far")) == 2
+
+
 def test_an_end_that_no_batch_reaches_is_an_empty_segment(tmp_path: Path) -> None:
     write(tmp_path / "made", [row(0)], logEndOffsets='{"t":{"0":5000000000}}')
     assert bounds_of(tmp_path / "made") == (0, 5_000_000_000)
