@@ -17,6 +17,7 @@ from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.error_line import QUIET_KINDS
 from kafkafs.spark.errors import could_not_read
 from kafkafs.spark.splits import Split
+from kafkafs.spark.volume import check_visible
 
 _CHUNK = 4 * MiB
 """Read at a time: what each run costs besides is then little, also of large records."""
@@ -43,6 +44,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
 
     Raises:
         DataLossError: some of its offsets are gone, and that is to fail.
+        NotVisibleError: this host does not see the log dir.
     """
     try:
         source = open_source(split.source)
@@ -52,6 +54,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
         finally:
             source.close()
     except (FileNotFoundError, SourceError) as error:
+        check_visible(split.source)
         if fail_on_data_loss:
             raise could_not_read(
                 split.partition, *split.wanted, f"segment {split.segment} is gone: {error}"

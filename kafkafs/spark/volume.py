@@ -6,6 +6,7 @@ may look like records that were deleted.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,9 +50,7 @@ class Volume:
         try:
             source = open_source(self.paths)
         except SourceError as error:
-            raise NotVisibleError(
-                f"host {socket.gethostname()} cannot read {', '.join(self.paths)}: {error}; {_ADVICE}"
-            ) from error
+            raise _not_visible(self.paths, error) from error
         for path, before, here in zip(self.paths, self.owners, owners_of(source), strict=True):
             if before != here:
                 source.close()
@@ -60,6 +59,26 @@ class Volume:
                     f" {before or 'no meta.properties'} there, and this host {here or 'none'}; {_ADVICE}"
                 )
         return source
+
+
+def check_visible(partition: str) -> None:
+    """Tell a partition that is gone from a log dir that this host does not see.
+
+    Args:
+        partition: the path of its folder, or of a records file in it.
+
+    Raises:
+        NotVisibleError: what it lies in is not there, or is nothing of Kafka's: an empty mount point.
+    """
+    try:
+        open_source(os.path.dirname(partition)).close()
+    except SourceError as error:
+        raise _not_visible([partition], error) from error
+
+
+def _not_visible(paths: Sequence[str], error: SourceError) -> NotVisibleError:
+    where = ", ".join(paths)
+    return NotVisibleError(f"host {socket.gethostname()} cannot read {where}: {error}; {_ADVICE}")
 
 
 def owners_of(source: LogSource) -> tuple[str | None, ...]:

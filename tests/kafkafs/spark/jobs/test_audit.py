@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,16 @@ from tests.engine.check.logs import NOW, Clock, change, log_of, look, plain, wri
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 
+from pyspark.errors import PySparkException
+
 from engine.errors import SourceError
 from kafkafs.cli.spark_audit import audit as command
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.job_errors import sentence_of
 from kafkafs.spark.jobs import audit as auditing
 from kafkafs.spark.jobs.audit_plan import AuditPlan, Unit, plan_audit
 from kafkafs.spark.jobs.audit_tasks import SEEN, AuditTasks
-from kafkafs.spark.volume import NotVisibleError, Volume
+from kafkafs.spark.volume import NotVisibleError, Volume, check_visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,8 +181,6 @@ def test_names_that_are_no_text_are_escaped(tmp_path: Path) -> None:
 
 
 def test_a_host_without_the_path_is_named_with_it(damaged: Path, tmp_path: Path) -> None:
-    import socket
-
     source = open_source(str(damaged))
     missing = Volume((str(tmp_path / "elsewhere"),), (None,))
     with pytest.raises(
@@ -245,6 +247,30 @@ def test_findings_are_a_frame(spark: SparkSession, damaged: Path) -> None:
     rows = [row.asDict() for row in frame.collect()]
     assert shown(rows) == expected(look(damaged)[0])
     assert {row["topic"] for row in rows if row["partition"]} == {"orders"}
+
+
+def test_a_task_that_does_not_see_the_path_says_so_with_host_and_path(
+    spark: SparkSession, damaged: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(damaged, root)
+    frame = auditing.findings(spark, str(root))
+    read = spark.read.format("kafkalog").option("failOnDataLoss", "false").load(str(root))
+    assert read.rdd.getNumPartitions() > 0  # planned
+    root.rename(tmp_path / "unmounted")
+    root.mkdir()
+    sentence = f"host {socket.gethostname()} cannot read {root}"
+    for asked in (frame, read):
+        with pytest.raises(PySparkException) as caught:
+            asked.collect()
+        assert sentence_of(caught.value)[0].startswith(sentence)
+    with pytest.raises(NotVisibleError, match="cannot read"):
+        check_visible(str(root / "orders-0"))
+
+
+def test_a_partition_that_is_gone_from_a_log_dir_is_no_matter_of_the_host(damaged: Path) -> None:
+    check_visible(str(damaged / "gone-0"))
+    check_visible(str(log_of(damaged / "orders-0", 10)))
 
 
 def test_the_command_prints_what_was_found_and_exits_with_1(
