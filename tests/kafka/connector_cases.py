@@ -136,6 +136,7 @@ CHOICES: dict[str, tuple[dict[str, str], bool]] = {
         {
             "subscribe": "orders",
             "endingOffsets": offsets_of(orders=[99_999, 30]),
+            "kafkaConsumer.pollTimeoutMs": "3000",
             "failOnDataLoss": "false",
         },
         True,
@@ -255,7 +256,11 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
         "Could not read records in offset [3, ",
     ),
     "a loss above the log end": (
-        {"subscribe": "orders", "endingOffsets": offsets_of(orders=[99_999, 30])},
+        {
+            "subscribe": "orders",
+            "endingOffsets": offsets_of(orders=[99_999, 30]),
+            "kafkaConsumer.pollTimeoutMs": "3000",
+        },
         "Some data may have been lost because they are not available in ",
     ),
     "no tasks": ({"subscribe": "orders", "minPartitions": "0"}, "minPartitions must be positive"),
