@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ DAMAGE = f"{FOLDER}/damage"
 WHOLE = "_SUCCESS"
 _KIND, _VERSION = "kafkafs export", 1
 _CHUNK = re.compile(r"chunk-([0-9]{6,})\.json")
-_STAGING = re.compile(r"staging-([0-9]{6,})")
+_STAGING = re.compile(r"staging-[0-9]{6,}-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Ledger:
 
     def __init__(self, files: TargetFiles) -> None:
         self._files = files
+        self._run = secrets.token_hex(4)
 
     def check(self, manifest: Manifest, *, resume: bool) -> None:
         """Refuse a target that this export cannot have; nothing is written.
@@ -145,8 +147,11 @@ class Ledger:
         return self._files.exists(WHOLE)
 
     def staging(self, number: int) -> str:
-        """The folder for what Spark writes of a chunk, relative to the target."""
-        return f"{FOLDER}/staging-{number:06}"
+        """The folder for what Spark writes of a chunk, relative to the target.
+
+        Each run has its own: executors of one that was killed may write for a moment longer.
+        """
+        return f"{FOLDER}/staging-{number:06}-{self._run}"
 
     def record(self, chunk: Done) -> None:
         """Make a chunk count, and move its files to their places."""

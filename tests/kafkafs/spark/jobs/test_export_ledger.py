@@ -155,14 +155,28 @@ def test_a_chunk_that_was_not_recorded_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in target.rglob("*")) == ["_export", "manifest.json"]
 
 
+def test_a_run_that_lives_on_writes_elsewhere(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    killed, again = (Ledger(LocalFiles(str(target), UnsyncedDisk())) for _ in range(2))
+    killed.begin(AS)
+    again.begin(AS)
+    late = target / killed.staging(1) / "records" / "topic=t1" / "date=2024-01-01"
+    late.mkdir(parents=True)
+    (late / "part-9.json").write_text("late")
+    write_chunk(target, again, 1)
+    assert data_of(target) == {name: text for name, text in WHOLE.items() if "t1/" in name}
+    Ledger(LocalFiles(str(target), UnsyncedDisk())).begin(AS)
+    assert not list(target.rglob("staging-*"))
+
+
 def test_what_is_done_is_read_back_and_says_where_to_go_on(tmp_path: Path) -> None:
     run(tmp_path / "out", UnsyncedDisk())
     done = Ledger(LocalFiles(str(tmp_path / "out"))).done()
     assert [chunk.number for chunk in done] == [1, 2, 3]
+    staged = done[0].files[0].staged
+    assert staged.endswith("/records/topic=t1/date=2024-01-01/part-0.json")
     assert done[0].files[0] == Moved(
-        "_export/staging-000001/records/topic=t1/date=2024-01-01/part-0.json",
-        "topic=t1/date=2024-01-01/chunk-000001-part-0.json",
-        13,
+        staged, "topic=t1/date=2024-01-01/chunk-000001-part-0.json", 13
     )
     assert offsets_done(done) == {TopicPartition("t", 0): 40}
 
