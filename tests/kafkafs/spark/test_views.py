@@ -20,6 +20,7 @@ from tests.fixtures_data import dump_text, log_dir, truth_partitions, truth_reco
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 
+from pyspark.sql.conversion import ArrowBatchTransformer
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
@@ -38,6 +39,13 @@ CASES = [
 ]
 DUMPED = [(kind, partition) for kind, partition in CASES if dump_text(kind, partition)]
 LEVELS = pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+
+
+@pytest.fixture(autouse=True)
+def pyspark_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a task changes in its worker's PySpark is not to last in this process."""
+    found = ArrowBatchTransformer
+    monkeypatch.setattr(found, "wrap_struct", staticmethod(found.wrap_struct))
 
 
 def read(folder: Path, columns: list[str] | None = None, **options: str) -> Iterator[Any]:
