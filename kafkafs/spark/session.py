@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 QUIET = Path(__file__).with_name("log4j2.properties")
+WORKER_PYTHON = Path(__file__).with_name("worker_python.sh")
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -90,7 +91,11 @@ def _of_this_process(master: str, quick: bool) -> dict[str, str]:
     """Settings for a JVM that this process starts."""
     if master.startswith("local"):
         # Python workers would be the first python3 of PATH, which does not know this package.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ["KAFKAFS_PYTHON"] = sys.executable
+        starts_fast = not master.startswith("local-") and os.access(WORKER_PYTHON, os.X_OK)
+        os.environ.setdefault(
+            "PYSPARK_PYTHON", str(WORKER_PYTHON) if starts_fast else sys.executable
+        )
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     java_options = f"-Dlog4j2.configurationFile={QUIET.as_uri()}"

@@ -49,3 +49,13 @@ def test_no_command_imports_pyspark_before_it_is_asked_for() -> None:
     code = "import sys, kafkafs.cli, kafkafs.spark, kafkafs.spark.session; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_workers_do_not_import_pyspark_from_a_zip(spark: SparkSession) -> None:
+    def place(_: int) -> str:
+        import pyspark
+
+        return str(pyspark.__file__)
+
+    (found,) = spark.sparkContext.parallelize([0], 1).map(place).collect()
+    assert ".zip" not in found
