@@ -47,12 +47,17 @@ def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
     yield from _check_size(segment, name, entries)
     if len(entries.table):
         yield from _TimeIndexCheck(segment, name, entries.table).run()
-    elif segment.max_timestamp >= 0 and is_complete(segment):
+    elif segment.max_timestamp >= _least(entries) and is_complete(segment):
         yield found(
             "time-index-missing",
             name,
             f"it holds no entry, and timestamps up to {segment.max_timestamp} are in the segment",
         )
+
+
+def _least(entries: IndexEntries) -> int:
+    """The least timestamp whose entry cannot be hidden: timestamp 0 at the base offset is twelve zeros."""
+    return 1 if entries.byte_size else 0
 
 
 def is_complete(segment: SegmentUnderCheck) -> bool:

@@ -13,8 +13,8 @@ from engine.check.side_file_rules import SIDE_FILE_RULES
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from tests import fixtures_data
-from tests.builders import control_batch, write_segment
-from tests.engine.check.logs import bad, change, found, plain
+from tests.builders import batch, control_batch, values, write_segment
+from tests.engine.check.logs import bad, change, found, plain, write
 from tests.engine.check.side_logs import (
     TOPIC_ID,
     Edit,
@@ -173,6 +173,16 @@ def test_a_time_index_that_is_gone_is_missed(folder: Path, empties: bool) -> Non
     path = files(folder, ".timeindex")[1]
     path.write_bytes(b"") if empties else path.unlink()
     assert rules(folder) == {"time-index-missing"}
+
+
+def test_an_entry_of_nothing_but_zeros_is_one_where_the_largest_timestamp_is_0(
+    tmp_path: Path,
+) -> None:
+    folder = write(tmp_path / "side-0", {0: [batch(values("a", timestamp=0), 0)], 1: [plain(1)]})
+    index = folder / f"{0:020}.timeindex"
+    for zeros, findings in ((12, set()), (0, {"time-index-missing"})):
+        index.write_bytes(bytes(zeros))
+        assert {each.rule for each in bad(found(folder))} == findings
 
 
 # -- transaction index
