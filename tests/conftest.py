@@ -45,5 +45,11 @@ def layer_of(path: Path) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by layer; the order inside a layer stays as the random plugin left it."""
+    """Sort by layer; the order inside a layer stays as the random plugin left it.
+
+    With pytest -n, one process has all tests that share a Spark session.
+    """
     items.sort(key=lambda item: layer_of(item.path))
+    for item in items:
+        if TESTS / "kafkafs" / "spark" in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -168,7 +168,8 @@ def test_unexpected_errors_are_counted_and_logged_with_a_traceback(
     assert "Traceback" in log
 
 
-def test_damage_is_in_the_log_with_its_place(mnt: Path) -> None:
+def test_damage_is_in_the_log_with_its_place(start: Callable[..., Mounted]) -> None:
+    mnt = start().path
     errno_of((mnt / "failing" / "open-CorruptRecordError").read_bytes)
     log = (mnt / ".kafkafs" / "log").read_text()
     assert "the checksum is wrong in a.log at byte 1" in log
