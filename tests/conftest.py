@@ -45,11 +45,5 @@ def layer_of(path: Path) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by layer; the order inside a layer stays as the random plugin left it.
-
-    With pytest -n, one process has all tests that share a Spark session.
-    """
+    """Sort by layer; the order inside a layer stays as the random plugin left it."""
     items.sort(key=lambda item: layer_of(item.path))
-    for item in items:
-        if TESTS / "kafkafs" / "spark" in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
