@@ -167,9 +167,17 @@ class SourceState:
             logs = self._source.partitions()
             if logs is not self._seen:
                 self._ids = {
-                    log: self._ids[log] if log in self._ids else log.view().topic_id
+                    log: self._ids[log] if log in self._ids else _topic_id(log)
                     for log in logs.values()
                 }
                 self._seen = logs
             found = [log for log, known in self._ids.items() if known == topic_id]
         return found[0].topic_partition.topic if found else None
+
+
+def _topic_id(log: PartitionLog) -> str | None:
+    """The topic id of a log; None of one whose folder went while others were looked at."""
+    try:
+        return log.view().topic_id
+    except OSError:
+        return None

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tests.kafka import clients
 from tests.kafka.broker import Broker
@@ -117,7 +119,17 @@ def legacy_pair(
 ) -> Iterator[Pair]:
     """A 2.8.2 broker with message formats 0, 1 and 2."""
     with _started_again(legacy, tmp_path_factory.mktemp("connector-legacy")) as broker:
+        _wait_for_topics(broker.bootstrap)
         yield Pair(connector, broker.bootstrap, broker.log_dir)
+
+
+def _wait_for_topics(bootstrap: str) -> None:
+    """A broker with ZooKeeper learns its topics only after it has started."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + 60
+    while "upgraded" not in admin.list_topics(timeout=10).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 def _started_again(written: Written, home: Path) -> Broker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from engine.log.log_view import LogView
@@ -79,7 +80,11 @@ def _left(
         if start >= wanted.stop:
             return []
         wanted = wanted._replace(start=max(start, wanted.start))
-    return list(plan(view, wanted, options.split_bytes))
+    splits = list(plan(view, wanted, options.split_bytes))
+    if splits and wanted.start < splits[0].part_start:
+        # Segments before it are empty, and the log begins with them all the same.
+        splits[0] = replace(splits[0], part_start=wanted.start)
+    return splits
 
 
 def _chunks(splits: list[Split], chunk_bytes: int) -> list[Chunk]:
