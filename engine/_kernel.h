@@ -1,4 +1,4 @@
-/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines, dumps, compaction and columns. No Python in it. */
+/* All of the compiled kernel's C: checksums, codecs, batches, records, text, lines, dumps, compaction, columns and summaries. No Python in it. */
 #ifndef KFS_KERNEL_H
 #define KFS_KERNEL_H
 
@@ -11,5 +11,6 @@
 #include "_search.h"
 #include "_compaction.h"
 #include "_gather.h"
+#include "_summary.h"
 
 #endif

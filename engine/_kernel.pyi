@@ -14,6 +14,7 @@ from engine.kernel_python import (
     put_keys as put_keys,
     read_batch as read_batch,
     read_record as read_record,
+    summarize as summarize,
     walk as walk,
 )
 

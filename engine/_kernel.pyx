@@ -18,6 +18,7 @@ import os
 import numpy as np
 
 from engine.budgets import DEFAULT_BUDGETS
+from engine.record.batch_summary import SUMMARY_DTYPE, SummaryResult
 from engine.record.batch_table import BATCH_DTYPE, BatchProblem
 from engine.record.columns import RECORD_DTYPE, Columns, describe
 from engine.kernel_python import lines as lines_in_python, read_record as read_record_in_python
@@ -198,6 +199,13 @@ cdef extern from "_kernel.h" nogil:
     int kfs_gather_headers(const kfs_gather *of, kfs_header_sums *sums, const kfs_header_columns *to)
     int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
                            size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out)
+
+    ctypedef struct kfs_summary:
+        int32_t count
+
+    void kfs_summarize(const kfs_bytes *records, kfs_summary *out)
+    int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_summary *summaries, int32_t *row_index,
+                           kfs_payload *payload, kfs_problem *problem)
 
 
 cdef extern from "errno.h" nogil:
@@ -497,6 +505,27 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
             row += 1
     found = np.frombuffer(records, RECORD_DTYPE) if records.bytes.size else EMPTY
     return Columns(found, memoryview(arena if state.run.copy else buffer), state.problems, row)
+
+
+def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS):
+    """What the records of a table's batches say together."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef int32_t row = 0, last = <int32_t>len(table)
+    cdef kfs_payload payload
+    cdef kfs_problem problem
+    cdef int reason
+    found = np.empty(last, SUMMARY_DTYPE)
+    cdef _Bytes held = _hold(found, True)
+    cdef kfs_summary *summaries = <kfs_summary *>held.data
+    state.open(buffer, table, 0, last, start_position, budgets)
+    while row < last:
+        with nogil:
+            reason = kfs_summarize_rows(&state.run, row, last, summaries, &row, &payload, &problem)
+        if reason:
+            state.attend(reason, row, &payload, &problem)
+            kfs_summarize(state.run.records, summaries + row)
+            row += 1
+    return SummaryResult(found, state.problems)
 
 
 def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):

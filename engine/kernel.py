@@ -24,6 +24,7 @@ from engine.kernel_python import (
     put_keys,
     read_batch,
     read_record,
+    summarize,
     walk,
 )
 from engine.record.columns import Columns
@@ -57,13 +58,15 @@ __all__ = [
     "put_keys",
     "read_batch",
     "read_record",
+    "summarize",
     "use",
     "walk",
 ]
 
 _FUNCTIONS = (
     "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather", "gather_headers",
-    "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record", "walk",
+    "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record",
+    "summarize", "walk",
 )  # fmt: skip
 
 name = "python"

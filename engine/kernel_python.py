@@ -25,6 +25,7 @@ from engine.kernel_python_compaction import (
 from engine.record.attributes import (
     COMPRESSION_MASK,
 )
+from engine.record.batch_summary import SUMMARY_DTYPE, SummaryResult, summary_of
 from engine.record.batch_table import BATCH_DTYPE, Stop
 from engine.record.binary_columns import gather as gather, gather_headers as gather_headers
 from engine.record.columns import RECORD_DTYPE, Columns
@@ -305,6 +306,29 @@ def decode(
     records.flags.writeable = False
     arena = memoryview(decoder.arena) if copy else decoder.view
     return Columns(records, arena, decoder.problems, row)
+
+
+def summarize(
+    buffer: Buffer,
+    table: Table,
+    *,
+    start_position: Position,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> SummaryResult:
+    """What the records of a table's batches say together; the batches' checksums were checked before.
+
+    Args:
+        buffer, table, start_position, budgets: as for `decode`.
+    """
+    _check_rows(table, 0, len(table))
+    decoder = Decoder(buffer, table, start_position, budgets, copy=False)
+    rows = np.zeros(len(table), SUMMARY_DTYPE)
+    for row in range(len(table)):
+        decoder.arena.clear()
+        decoder.records.clear()
+        decoder.decode(row)
+        rows[row] = summary_of(decoder.records)
+    return SummaryResult(rows, decoder.problems)
 
 
 def read_batch(

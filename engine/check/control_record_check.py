@@ -20,15 +20,14 @@ _LAST_END_MARKER = 1
 _LAST_KNOWN = 6
 
 
-def control_breaches(table: Table, columns: Columns, is_control: Table) -> Iterator[Breach]:
-    """What is wrong with the control records of some columns.
+def control_breaches(table: Table, columns: Columns) -> Iterator[Breach]:
+    """What is wrong with control records.
 
     Args:
-        table: the batches, rows of BATCH_DTYPE.
+        table: control batches, rows of BATCH_DTYPE.
         columns: their records.
-        is_control: which of the records stand in control batches.
     """
-    places = np.flatnonzero(is_control)
+    places = np.arange(len(columns))
     key_size = columns.key_size[places]
     for place in places[key_size < KEY_SIZE]:
         yield _breach(table, columns, int(place), "a control record whose key is too short")

@@ -5,17 +5,19 @@ The kernel does not hold the interpreter's lock while it decodes, so threads use
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Semaphore
 from types import TracebackType
 from typing import Self, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 3
-"""Pieces of work under way for each thread."""
+_AHEAD = 2
+"""Pieces of work that are ready beside one for each thread."""
+_MOST_AHEAD = 16
 
 
 class Workers:
@@ -50,16 +52,36 @@ class Workers:
             for item in items:
                 yield item, work(item)
             return
-        under_way: deque[tuple[Item, Future[Result]]] = deque()
+        ahead = min(self.jobs + _AHEAD, _MOST_AHEAD)
+        yield from _pipelined(items, lambda item: pool.submit(work, item), ahead)
+
+
+def _pipelined(
+    items: Iterable[Item], submit: Callable[[Item], Future[Result]], ahead: int
+) -> Iterator[tuple[Item, Result]]:
+    """Items with their results, the items taken in a thread of its own, so far ahead of who asks for the results."""
+    room = Semaphore(ahead)
+    under_way: SimpleQueue[tuple[Item, Future[Result]] | None] = SimpleQueue()
+    is_closed = False
+
+    def take() -> None:
         try:
             for item in items:
-                under_way.append((item, pool.submit(work, item)))
-                if len(under_way) >= self.jobs * _AHEAD:
-                    first, future = under_way.popleft()
-                    yield first, future.result()
-            while under_way:
-                first, future = under_way.popleft()
-                yield first, future.result()
+                room.acquire()
+                if is_closed:
+                    return
+                under_way.put((item, submit(item)))
         finally:
-            for _, future in under_way:
-                future.cancel()
+            under_way.put(None)
+
+    with ThreadPoolExecutor(1, "check-read") as reader:
+        taking = reader.submit(take)
+        try:
+            while first := under_way.get():
+                item, future = first
+                yield item, future.result()
+                room.release()
+            taking.result()
+        finally:
+            is_closed = True
+            room.release()

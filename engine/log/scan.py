@@ -26,6 +26,7 @@ Table: TypeAlias = npt.NDArray[Any]
 
 CHUNK = 1 * MiB
 _ROWS = 4096
+_BYTES_A_ROW = 256
 _AFTER_DAMAGE = 16 * 1024
 """Bytes read first after damage, growing from there: more of it may follow."""
 _OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
@@ -143,7 +144,7 @@ class _Scan:
         self.chunk = max(chunk, LARGEST_HEADER)
         self.resync = resync
         self.damage: Resync | None = None
-        self.scratch = np.empty(_ROWS, BATCH_DTYPE)
+        self.scratch = np.empty(max(_ROWS, self.chunk // _BYTES_A_ROW), BATCH_DTYPE)
 
     def run(self, position: Position) -> Iterator[BatchRun | Damage]:
         """All of it from a position on."""

@@ -87,6 +87,8 @@ def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
     rows = said[0][0]
     columns = kernel.decode(data, table, 0, rows, start_position=5, budgets=TIGHT)
     said += [columns.table.tolist(), bytes(columns.arena), columns.problems, columns.next_row]
+    summaries, problems = kernel.summarize(data, table[:rows], start_position=5, budgets=TIGHT)
+    said += [summaries.tolist(), problems]
     for measure in (False, True):
         said.append(
             kernel.lines(
