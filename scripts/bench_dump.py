@@ -32,8 +32,8 @@ def kafkas(file: Path, *options: str) -> Sample:
 
 
 def run(report: Report, megabytes: int) -> None:
-    """Everything, on logs of up to 100 MB."""
-    size = min(megabytes, 100)
+    """Everything, on logs of up to 200 MB."""
+    size = min(megabytes, 200)
     for name in CONTENTS:
         _compare(report, name, bench_data.log_file(name, size), "--print-data-log", "3")
     for name in RECORDS:
