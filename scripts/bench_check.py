@@ -54,7 +54,7 @@ def _ours(file: Path, jobs: int) -> Sample:
     command = [sys.executable, "-m", "kafkafs", "check", str(file.parent), "--jobs", str(jobs)]
     cores = sorted(os.sched_getaffinity(0))[:jobs]
     pinned = ["taskset", "-c", ",".join(map(str, cores)), *command]
-    return _process(pinned, (0, 1), None)
+    return _process(pinned, (0, 1), None, bench_data.our_environment())
 
 
 def _dump_log_segments(file: Path) -> Sample:
@@ -71,10 +71,15 @@ def _tool(arguments: list[str], patience: float | None) -> Sample:
     return _process([*command, *arguments], (0,), patience)
 
 
-def _process(command: list[str], fine: tuple[int, ...], patience: float | None) -> Sample:
+def _process(
+    command: list[str],
+    fine: tuple[int, ...],
+    patience: float | None,
+    environment: dict[str, str] | None = None,
+) -> Sample:
     """A process with its output thrown away, stopped when it takes too long."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     cpu = 0.0
     try:
         while process.poll() is None:

@@ -55,6 +55,13 @@ def cache() -> Path:
     return folder
 
 
+def our_environment() -> dict[str, str]:
+    """For processes of ours: with compiled modules, as an installed program has them, whatever this process does."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache() / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
 def log_dir(megabytes: int) -> Path:
     """A log dir for data of that size."""
     folder = cache() / f"log-dir-{megabytes}"

@@ -215,9 +215,7 @@ def run_same(one: Path, other: Path) -> bool:
 
 def run_dump(report: Report, megabytes: int) -> None:
     """Whole processes: `kafkafs cat` of record lines against DumpLogSegments --print-data-log."""
-    compiled = bench_data.cache() / "bytecode"  # which an installed program has
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(compiled)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = bench_data.our_environment()
     for name in DUMP_SETS:
         file = bench_data.log_file(name, megabytes)
         path = f"{name}-0/records/{file.stem}.jsonl"

@@ -22,7 +22,8 @@ MAIN = "org.apache.kafka.tools.DumpLogSegments"
 
 def ours(file: Path, *options: str) -> Sample:
     """Our process."""
-    return run_process([sys.executable, "-m", "kafkafs", "dump", *options, str(file)])
+    command = [sys.executable, "-m", "kafkafs", "dump", *options, str(file)]
+    return run_process(command, bench_data.our_environment())
 
 
 def kafkas(file: Path, *options: str) -> Sample:
