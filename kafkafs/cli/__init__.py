@@ -14,6 +14,7 @@ import click
 
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
+from kafkafs.process_memory import keep_freed_memory
 
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
@@ -41,6 +42,10 @@ COMMANDS = {
 """The modules of the commands: only that of the one that is called is imported, which takes its time."""
 
 
+LASTING = ("mount",)
+"""Commands that stay: what they free goes back to the system."""
+
+
 class Commands(click.Group):
     """The commands by name, imported when they are asked for."""
 
@@ -63,7 +68,8 @@ class Commands(click.Group):
     epilog="Exit status: 0 fine, 1 findings or nothing matched, 2 usage, 3 cannot read.",
 )
 @click.version_option(__version__, prog_name="kafkafs")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Read Kafka log directories without a broker, and without changing a byte of them.
 
     SOURCE is a broker's log dir, one partition's folder, one .log file, or a copy of tiered storage.
@@ -74,6 +80,8 @@ def cli() -> None:
     kafkafs cat   /var/lib/kafka/data orders-0/offset/35
     kafkafs grep  refund /var/lib/kafka/data orders-0/time/2024-01-01
     """
+    if ctx.invoked_subcommand not in LASTING:
+        keep_freed_memory()
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

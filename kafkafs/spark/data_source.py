@@ -30,7 +30,7 @@ from kafkafs.spark.rows_only import spare_the_dicts
 from kafkafs.spark.segment_rows import SegmentReader
 from kafkafs.spark.split_reader import SplitReader
 from kafkafs.spark.splits import Split
-from kafkafs.spark.worker_process import spare_the_collector
+from kafkafs.spark.worker_process import make_ready
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class KafkaLogReader(DataSourceReader):
         return self._rows(partition)
 
     def _rows(self, partition: SplitPartition) -> Iterator[pa.RecordBatch]:
-        spare_the_collector()
+        make_ready()
         schema = to_arrow_schema(self._schema, timezone="UTC")
         reader = _READERS[self._options.view](schema, self._options)
         for split in partition.splits:

@@ -5,6 +5,14 @@ from __future__ import annotations
 import gc
 from functools import cache
 
+from kafkafs.process_memory import keep_freed_memory
+
+
+def make_ready() -> None:
+    """Everything of this module that is for all tasks."""
+    spare_the_collector()
+    keep_freed_memory()
+
 
 @cache
 def spare_the_collector() -> None:

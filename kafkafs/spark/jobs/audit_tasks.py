@@ -29,6 +29,7 @@ from engine.log.log_directory import LogSource
 from engine.units import Offset, Timestamp
 from kafkafs.spark.jobs.audit_plan import Unit, takes
 from kafkafs.spark.volume import Volume
+from kafkafs.spark.worker_process import make_ready
 
 SEEN = pa.schema(
     [
@@ -106,6 +107,7 @@ class AuditTasks:
         units: list[Unit] = [unit for task in tasks for unit in task]
         if not units:
             return
+        make_ready()
         with _Opened(self.volume) as opened:
             check = self._check(opened.source(), units)
             seen = (row for unit in units for row in _look_at(check, unit))

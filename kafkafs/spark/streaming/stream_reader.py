@@ -38,7 +38,7 @@ from kafkafs.spark.streaming.stream_ranges import (
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
-from kafkafs.spark.worker_process import spare_the_collector
+from kafkafs.spark.worker_process import make_ready
 
 
 @dataclass
@@ -183,7 +183,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         assert isinstance(partition, StreamTask)
-        spare_the_collector()
+        make_ready()
         reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), self._options)
         for split in partition.splits:
             yield from reader.read(split)

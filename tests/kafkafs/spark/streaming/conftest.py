@@ -17,7 +17,7 @@ def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is old, and nobody waits; and tasks leave this process its garbage collection."""
     from kafkafs.spark.streaming import followed_logs, stream_reader
 
-    monkeypatch.setattr(stream_reader, "spare_the_collector", lambda: None)
+    monkeypatch.setattr(stream_reader, "make_ready", lambda: None)
     monkeypatch.setattr(followed_logs, "MAX_AGE", 0)
     monkeypatch.setattr(followed_logs, "PAUSE", 0)
     monkeypatch.setattr(source_checkpoints, "_MAX_AGE", 0)
