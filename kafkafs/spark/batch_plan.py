@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.budgets import MiB
 from kafkafs.spark.offset_ranges import resolve_batch
 from kafkafs.spark.options import ReadOptions
@@ -11,10 +13,17 @@ from kafkafs.spark.splits import Split, plan, plan_segments, split_ranges
 
 SMALL_TASK = 8 * MiB
 """A task that reads less costs Spark more than its reading."""
+COUNTED_BYTES = 256 * MiB
+"""Of a log file in one task where records are only counted, which takes a tenth of the time."""
 FEW_TASKS = 200
 """With more, tasks are larger."""
 _OPENING = 1 * MiB
 """What a split costs besides its bytes, in bytes."""
+
+
+def for_counting(options: ReadOptions) -> ReadOptions:
+    """The options of a query without columns: larger splits, unless theirs was said."""
+    return options if options.says_split_bytes else replace(options, split_bytes=COUNTED_BYTES)
 
 
 def plan_batch(options: ReadOptions) -> list[Split]:

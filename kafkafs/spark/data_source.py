@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkafs.spark.batch_plan import plan_batch, tasks_of
+from kafkafs.spark.batch_plan import for_counting, plan_batch, tasks_of
 from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.columns import check_schema, schema_of
 from kafkafs.spark.errors import OptionError
@@ -100,8 +100,9 @@ class KafkaLogReader(DataSourceReader):
         """
         if self._options.ignored:
             log.warning("ignored in a batch without a broker: %s", ", ".join(self._options.ignored))
-        splits = plan_batch(self._options)
-        return [SplitPartition(task) for task in tasks_of(splits, self._options)]
+        options = self._options if self._schema.fields else for_counting(self._options)
+        splits = plan_batch(options)
+        return [SplitPartition(task) for task in tasks_of(splits, options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""

@@ -77,6 +77,7 @@ class ReadOptions:
         committed: read_committed.
         replicated: the log ends at the high watermark, as the broker last noted it.
         split_bytes: of a log file in one task, about.
+        says_split_bytes: whether that was said.
         on_corrupt: what a damaged place is: "fail", "skip" or "row".
         decode: keys and values of Kafka's internal topics as JSON.
         view: "records", "batches" or "segments".
@@ -100,6 +101,7 @@ class ReadOptions:
     committed: bool = False
     replicated: bool = False
     split_bytes: int = SPLIT_BYTES
+    says_split_bytes: bool = False
     on_corrupt: str = "fail"
     decode: bool = False
     view: str = "records"
@@ -157,6 +159,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         committed=_is_committed(given),
         replicated=one_of(given, "endAt", ("logend", "highwatermark")) == "highwatermark",
         split_bytes=size(given, "splitBytes", SPLIT_BYTES),
+        says_split_bytes="splitbytes" in given,
         on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
         decode=flag(given, "decode"),
         view=view,

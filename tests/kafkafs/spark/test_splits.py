@@ -12,7 +12,7 @@ from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun
 from engine.units import TopicPartition
-from kafkafs.spark.batch_plan import tasks_of
+from kafkafs.spark.batch_plan import for_counting, tasks_of
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.offset_ranges import OffsetRange, resolve_batch
 from kafkafs.spark.options import parse_options
@@ -203,6 +203,12 @@ def test_thousands_of_splits_are_hundreds_of_tasks() -> None:
     assert 200 <= len(tasks) < 1000
     assert {split.segment for task in tasks for split in task} == set(range(20_000))
     assert max(sum(split.size for split in task) for task in tasks) <= 64 * MiB
+
+
+def test_tasks_that_only_count_read_more_unless_it_was_said_how_much() -> None:
+    assert for_counting(parse_options({"path": "/logs"})).split_bytes == 256 * MiB
+    said = parse_options({"path": "/logs", "splitBytes": "16m"})
+    assert for_counting(said).split_bytes == 16 * MiB
 
 
 def test_nothing_to_read_is_no_task() -> None:
