@@ -829,36 +829,48 @@ def use_libraries(bint use):
     kfs_no_libraries = not use
 
 
+cdef class _Gather:
+    """Some of the records of columns, whose bytes are held meanwhile."""
+
+    cdef kfs_gather of
+    cdef _Bytes records, arena, places
+
+    cdef int open(self, columns, indices) except -1:
+        self.records, self.arena = _hold_records(columns), _hold(columns.arena)
+        self.places = _hold(np.ascontiguousarray(indices, np.int64))
+        self.of.records = <const kfs_record *>self.records.data
+        self.of.n = self.records.size // RECORD_SIZE
+        self.of.indices, self.of.count = <const int64_t *>self.places.data, self.places.size // 8
+        self.of.arena, self.of.arena_size = self.arena.data, self.arena.size
+        return 0
+
+
 def gather(columns, indices, str field):
     """Keys or values of some records as (bits of those that are not null or None, int32 offsets, bytes)."""
-    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
-    cdef _Bytes places = _hold(np.ascontiguousarray(indices, np.int64))
-    cdef kfs_gather of
+    cdef _Gather state = _Gather.__new__(_Gather)
+    cdef kfs_gather *of = &state.of
     cdef int64_t total
     cdef size_t nulls
     cdef int fine
     cdef uint8_t *bits = NULL
     if field not in ("key", "value"):
         raise ValueError(f"no field {field!r} of bytes")
-    of.records, of.n = <const kfs_record *>records.data, records.size // RECORD_SIZE
-    of.indices, of.count = <const int64_t *>places.data, places.size // 8
-    of.arena, of.arena_size = arena.data, arena.size
+    state.open(columns, indices)
     of.field = KFS_GATHER_KEY if field == "key" else KFS_GATHER_VALUE
     with nogil:
-        fine = kfs_gather_size(&of, &total, &nulls)
+        fine = kfs_gather_size(of, &total, &nulls)
     if not fine:
         raise ValueError(f"a {field} does not lie in the arena")
     if total > MOST_RECORDS:
         raise ValueError(f"{total} bytes of {field}s do not fit into one column")
-    offsets = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(4 * (of.count + 1)))
-    data = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>total)
+    offsets, data = _room(4 * (of.count + 1)), _room(total)
     valid = bytes((of.count + 7) // 8) if nulls else None
     cdef int32_t *to = <int32_t *><char *>offsets
     cdef uint8_t *into = <uint8_t *><char *>data
     if nulls:
         bits = <uint8_t *><char *>valid
     with nogil:
-        kfs_gather_fill(&of, total, to, into, bits)
+        kfs_gather_fill(of, total, to, into, bits)
     return valid, offsets, data
 
 
@@ -868,19 +880,15 @@ cdef object _room(int64_t size):
 
 def gather_headers(columns, indices):
     """Headers of some records as (bits of those that have some or None, int32 offsets, keys, values)."""
-    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
-    cdef _Bytes places = _hold(np.ascontiguousarray(indices, np.int64))
-    cdef kfs_gather of
+    cdef _Gather state = _Gather.__new__(_Gather)
+    cdef kfs_gather *of = &state.of
     cdef kfs_header_sums sums
     cdef kfs_header_columns to
     cdef int fine
-    memset(&of, 0, sizeof(kfs_gather))
+    state.open(columns, indices)
     memset(&to, 0, sizeof(kfs_header_columns))
-    of.records, of.n = <const kfs_record *>records.data, records.size // RECORD_SIZE
-    of.indices, of.count = <const int64_t *>places.data, places.size // 8
-    of.arena, of.arena_size = arena.data, arena.size
     with nogil:
-        fine = kfs_gather_headers(&of, &sums, NULL)
+        fine = kfs_gather_headers(of, &sums, NULL)
     if not fine:
         raise ValueError("a header does not lie in the arena")
     if max(sums.headers, sums.key_bytes, sums.value_bytes) > MOST_RECORDS:
@@ -897,5 +905,5 @@ def gather_headers(columns, indices):
     if value_bits is not None:
         to.value_bits = <uint8_t *><char *>value_bits
     with nogil:
-        kfs_gather_headers(&of, &sums, &to)
+        kfs_gather_headers(of, &sums, &to)
     return list_bits, lists, (None, keys, key_data), (value_bits, values, value_data)

@@ -10,6 +10,8 @@ from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.partition_choice import choose
 from kafkafs.spark.source_paths import open_paths
 from kafkafs.spark.splits import Split, plan, plan_segments, split_ranges
+from kafkafs.spark.task_packing import largest_first, packed
+from kafkafs.spark.volume import owners_by_root
 
 SMALL_TASK = 8 * MiB
 """A task that reads less costs Spark more than its reading."""
@@ -37,16 +39,22 @@ def plan_batch(options: ReadOptions) -> list[Split]:
         logs = choose(source.partitions(), options.choice, internal=options.internal)
         views = {partition: log.view() for partition, log in logs.items()}
         ranges = resolve_batch(views, options)
+        owners = owners_by_root(source)
+        owner_of = {partition: owners[log.root] for partition, log in logs.items()}
         if options.view == "segments":
             return [
                 split
                 for wanted in ranges
-                for split in plan_segments(views[wanted.partition], wanted)
+                for split in plan_segments(
+                    views[wanted.partition], wanted, owner_of[wanted.partition]
+                )
             ]
         return [
             split
             for wanted in split_ranges(ranges, options)
-            for split in plan(views[wanted.partition], wanted, options.split_bytes)
+            for split in plan(
+                views[wanted.partition], wanted, options.split_bytes, owner_of[wanted.partition]
+            )
         ]
     finally:
         source.close()
@@ -59,23 +67,9 @@ def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...
         splits: in their order, which they keep in a task.
         options: `minPartitions` and `maxRecordsPerPartition` leave each alone.
     """
-    tasks: list[tuple[Split, ...]] = [(split,) for split in splits]
     is_said = options.min_partitions is not None or options.max_records_per_partition is not None
-    if splits and not is_said:
-        tasks = _packed(splits, options.split_bytes)
-    return sorted(tasks, key=lambda task: -sum(split.size for split in task))
-
-
-def _packed(splits: list[Split], most: int) -> list[tuple[Split, ...]]:
-    weights = [split.size + _OPENING for split in splits]
-    share = min(max(sum(weights) // FEW_TASKS, SMALL_TASK), most)
-    tasks: list[tuple[Split, ...]] = []
-    task: list[Split] = []
-    weight = 0
-    for split, cost in zip(splits, weights, strict=True):
-        if task and weight + cost > share:
-            tasks.append(tuple(task))
-            task, weight = [], 0
-        task.append(split)
-        weight += cost
-    return [*tasks, tuple(task)]
+    if is_said:
+        return largest_first((split,) for split in splits)
+    total = sum(split.size + _OPENING for split in splits)
+    share = min(max(total // FEW_TASKS, SMALL_TASK), options.split_bytes)
+    return packed(splits, share, _OPENING)

@@ -66,6 +66,15 @@ def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
     """The ranges of a batch query that hold something, in the partitions' order.
 
     Raises:
+        OptionError, DataLossError: see `resolve_partitions`.
+    """
+    return [found for found in resolve_partitions(views, options) if found.size > 0]
+
+
+def resolve_partitions(views: Views, options: ReadOptions) -> list[OffsetRange]:
+    """The range of a batch query in each partition, also where that holds nothing.
+
+    Raises:
         OptionError: the limits do not fit the partitions.
         DataLossError: they reach below the log start or above the log end, and that is to fail.
     """
@@ -77,9 +86,7 @@ def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
         said = start if _was_said(options.start, partition) else EARLIEST
         if start > stop and said != EARLIEST:
             raise resolved_start_is_greater(partition, start, stop)
-        found = within_log(view, OffsetRange(partition, start, stop), options)
-        if found.size > 0:
-            ranges.append(found)
+        ranges.append(within_log(view, OffsetRange(partition, start, stop), options))
     return ranges
 
 

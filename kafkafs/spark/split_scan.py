@@ -17,7 +17,7 @@ from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.error_line import QUIET_KINDS
 from kafkafs.spark.errors import could_not_read
 from kafkafs.spark.splits import Split
-from kafkafs.spark.volume import check_visible
+from kafkafs.spark.volume import check_same, check_visible
 
 _CHUNK = 4 * MiB
 """Read at a time: what each run costs besides is then little, also of large records."""
@@ -44,12 +44,14 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
 
     Raises:
         DataLossError: some of its offsets are gone, and that is to fail.
-        NotVisibleError: this host does not see the log dir.
+        NotVisibleError: this host does not see the log dir, or sees another there.
     """
     try:
         source = open_source(split.source)
         try:
             view = next(iter(source.partitions().values())).view(0)
+            if split.owner is not None and not _is_as_planned(view, split):
+                check_same(split.source, split.owner, source)
             yield from _scan(view, split, fail_on_data_loss=fail_on_data_loss)
         finally:
             source.close()
@@ -63,7 +65,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
 
 def _scan(view: LogView, split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
     segment = view.segments.get(split.segment)
-    if segment is not None and _is_as_planned(view, segment, split):
+    if segment is not None and _is_as_planned(view, split):
         for item in _items(segment, split):
             yield Scanned(view, segment, split, item)
         return
@@ -133,9 +135,10 @@ def _before(
         yield item
 
 
-def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
+def _is_as_planned(view: LogView, split: Split) -> bool:
     """Whether the split's positions are still what they were: a file system uses numbers of files again."""
-    if segment.identity != split.identity:
+    segment = view.segments.get(split.segment)
+    if segment is None or segment.identity != split.identity:
         return False
     has_grown = segment is view.active_segment and segment.tail_end >= split.end_position
     return has_grown or segment.tail_end == split.file_size

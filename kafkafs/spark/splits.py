@@ -37,6 +37,7 @@ class Split:
         file_size: where batches and damage ended in the file.
         is_first, is_last: of the splits of a range; what lies across a border inside it belongs to one side.
         at_log_end: whether the log's end is what ends the offsets that are wanted.
+        owner: whose the log dir was by its meta.properties, None where nothing says so.
     """
 
     source: str
@@ -55,6 +56,7 @@ class Split:
     is_first: bool = True
     is_last: bool = True
     at_log_end: bool = False
+    owner: str | None = None
 
     @property
     def size(self) -> int:
@@ -67,15 +69,17 @@ class Split:
         return max(self.start, self.part_start), min(self.stop, self.part_stop)
 
 
-def plan(view: LogView, wanted: OffsetRange, split_bytes: int) -> Iterator[Split]:
+def plan(
+    view: LogView, wanted: OffsetRange, split_bytes: int, owner: str | None = None
+) -> Iterator[Split]:
     """The splits of a range of a partition's offsets, in log order, none of them empty."""
-    for segment, whole in _parts(view, wanted):
+    for segment, whole in _parts(view, wanted, owner):
         yield from _pieces(segment, whole, split_bytes)
 
 
-def plan_segments(view: LogView, wanted: OffsetRange) -> Iterator[Split]:
+def plan_segments(view: LogView, wanted: OffsetRange, owner: str | None = None) -> Iterator[Split]:
     """A split for each segment that holds something of a range: all of the segment."""
-    for segment, part in _parts(view, wanted):
+    for segment, part in _parts(view, wanted, owner):
         yield replace(
             part,
             position=0,
@@ -87,7 +91,9 @@ def plan_segments(view: LogView, wanted: OffsetRange) -> Iterator[Split]:
         )
 
 
-def _parts(view: LogView, wanted: OffsetRange) -> Iterator[tuple[LogSegment, Split]]:
+def _parts(
+    view: LogView, wanted: OffsetRange, owner: str | None
+) -> Iterator[tuple[LogSegment, Split]]:
     """The part of each segment that holds a range, as one split."""
     log = view.log
     source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
@@ -115,6 +121,7 @@ def _parts(view: LogView, wanted: OffsetRange) -> Iterator[tuple[LogSegment, Spl
                 is_first=wanted.is_first,
                 is_last=wanted.is_last,
                 at_log_end=wanted.stop >= view.log_end_offset,
+                owner=owner,
             ),
         )
 

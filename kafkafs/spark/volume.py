@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from engine.errors import SourceError
 from engine.log.log_directory import LogSource, open_source
+from engine.source_files import SourceRoot
 
 _ADVICE = (
     "every executor must see the log dirs under the path that the driver sees: mount them everywhere,"
@@ -54,11 +55,31 @@ class Volume:
         for path, before, here in zip(self.paths, self.owners, owners_of(source), strict=True):
             if before != here:
                 source.close()
-                raise NotVisibleError(
-                    f"host {socket.gethostname()} sees another log dir at {path}: the driver found"
-                    f" {before or 'no meta.properties'} there, and this host {here or 'none'}; {_ADVICE}"
-                )
+                raise _another(path, before, here)
         return source
+
+
+def check_same(path: str, before: str, source: LogSource) -> None:
+    """Tell files that are others by now from those of another broker.
+
+    Args:
+        path: of the source.
+        before: whose it was when the driver looked.
+        source: what this host found there.
+
+    Raises:
+        NotVisibleError: it is another's.
+    """
+    here = owners_of(source)[0]
+    if before != here:
+        raise _another(path, before, here)
+
+
+def _another(path: str, before: str | None, here: str | None) -> NotVisibleError:
+    return NotVisibleError(
+        f"host {socket.gethostname()} sees another log dir at {path}: the driver found"
+        f" {before or 'no meta.properties'} there, and this host {here or 'none'}; {_ADVICE}"
+    )
 
 
 def check_visible(partition: str) -> None:
@@ -89,3 +110,8 @@ def owners_of(source: LogSource) -> tuple[str | None, ...]:
         else f"cluster {found.cluster_id}, node {found.node_id}, directory {found.directory_id}"
         for found in source.meta_properties
     )
+
+
+def owners_by_root(source: LogSource) -> dict[SourceRoot, str | None]:
+    """Whose each root of a source is; see `owners_of`."""
+    return dict(zip(source.roots, owners_of(source), strict=True))

@@ -8,7 +8,7 @@ what lies in the log dirs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from engine.check.cleanup_policies import cleanup_policies
@@ -17,6 +17,7 @@ from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.units import Offset
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.task_packing import packed
 from kafkafs.spark.volume import Volume
 
 TASK_BYTES = 128 << 20
@@ -107,7 +108,9 @@ def plan_audit(
         whose = source.partitions()[name].topic_partition.topic
         whole = Unit(name, whose, None, 0, place % _MOST_BUCKETS, policy_of(whose))
         units += _units(whole, sizes[name], share)
-    tasks = [(Unit("", "", None, 0),), *_packed(units, share)]
+    # A folder costs something also where it holds nothing.
+    largest_first = sorted(units, key=lambda unit: -unit.size)
+    tasks = [(Unit("", "", None, 0),), *packed(largest_first, share, share // 100)]
     split = [unit.bucket for unit in units if unit.segments is not None]
     return AuditPlan(volume, topic, tuple(tasks), max(split, default=0) + 1, total)
 
@@ -137,20 +140,3 @@ def _units(whole: Unit, sizes: dict[Offset, int], share: int) -> Iterator[Unit]:
         bases.append(base)
         size += more
     yield replace(whole, segments=tuple(bases), size=size)
-
-
-def _packed(units: Iterable[Unit], share: int) -> list[tuple[Unit, ...]]:
-    """The units as tasks: the large ones alone, small ones together; the largest tasks first."""
-    tasks: list[tuple[Unit, ...]] = []
-    some: list[Unit] = []
-    room = share
-    for unit in sorted(units, key=lambda unit: -unit.size):
-        if some and unit.size > room:
-            tasks.append(tuple(some))
-            some, room = [], share
-        some.append(unit)
-        # A folder costs something also where it holds nothing.
-        room -= unit.size + share // 100
-    if some:
-        tasks.append(tuple(some))
-    return tasks

@@ -15,7 +15,15 @@ from engine.budgets import MiB
 from kafkafs.spark.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
-from kafkafs.spark.jobs.export_ledger import DAMAGE, LOCK, Done, Ledger, Manifest, offsets_done
+from kafkafs.spark.jobs.export_ledger import (
+    DAMAGE,
+    LOCK,
+    Done,
+    Ledger,
+    Manifest,
+    Moved,
+    offsets_done,
+)
 from kafkafs.spark.jobs.export_plan import Chunk, plan_chunks
 from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
 from kafkafs.spark.jobs.progress import JobWatch, Tell
@@ -238,8 +246,11 @@ class _Export:
     def _write(self, ledger: Ledger, number: int, chunk: Chunk) -> Done:
         """Write a chunk, and the places in it that are damaged."""
         staged = ledger.staging(number)
-        records, damaged = self._write_records(chunk, f"{staged}/records")
-        files = list(ledger.moved(number, f"{staged}/records", ""))
+        records, damaged = dict.fromkeys(chunk.topics, 0), 0
+        files: list[Moved] = []
+        if chunk.splits:
+            records, damaged = self._write_records(chunk, f"{staged}/records")
+            files += ledger.moved(number, f"{staged}/records", "")
         if damaged:
             self._write_damage(chunk, f"{staged}/damage")
             files += ledger.moved(number, f"{staged}/damage", DAMAGE)

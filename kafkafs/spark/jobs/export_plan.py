@@ -9,11 +9,12 @@ from typing import NamedTuple
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import could_not_read, partition_offset_changed
-from kafkafs.spark.offset_ranges import OffsetRange, log_end, resolve_batch
+from kafkafs.spark.offset_ranges import OffsetRange, log_end, resolve_partitions
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.partition_choice import choose
 from kafkafs.spark.source_paths import open_paths
 from kafkafs.spark.splits import Split, plan
+from kafkafs.spark.volume import owners_by_root
 
 MOST_TOPICS = 16
 """Of a chunk: the records of each are counted on the way."""
@@ -23,7 +24,7 @@ class Chunk(NamedTuple):
     """What is written in one go.
 
     Attributes:
-        splits: partitions in their order, offsets ascending.
+        splits: partitions in their order, offsets ascending; none where the partitions hold no record.
         ranges: the offsets [start, stop) of each partition that are done with it.
         size: bytes of the source.
     """
@@ -56,14 +57,21 @@ def plan_chunks(
     try:
         logs = choose(source.partitions(), options.choice, internal=options.internal)
         views = {partition: log.view() for partition, log in logs.items()}
-        splits = [
-            split
-            for wanted in resolve_batch(views, options)
-            for split in _left(views[wanted.partition], wanted, done, options)
-        ]
+        owners = owners_by_root(source)
+        splits: list[Split] = []
+        empty: dict[TopicPartition, tuple[Offset, Offset]] = {}
+        for wanted in resolve_partitions(views, options):
+            left = _left(views[wanted.partition], wanted, done, options)
+            owner = owners[logs[wanted.partition].root]
+            splits += (replace(split, owner=owner) for split in left)
+            if not left and wanted.partition not in done:
+                empty[wanted.partition] = wanted.start, max(wanted.start, wanted.stop)
     finally:
         source.close()
-    return _chunks(splits, chunk_bytes)
+    chunks = _chunks(splits, chunk_bytes)
+    if empty:
+        chunks.append(Chunk((), empty, 0))
+    return chunks
 
 
 def _left(

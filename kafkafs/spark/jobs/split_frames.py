@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from engine.budgets import MiB
 from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.split_reader import SplitReader
+from kafkafs.spark.task_packing import packed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,18 +82,9 @@ def tasks_of(splits: Sequence[Split], cores: int, split_bytes: int) -> list[tupl
 
     A task costs something, and writes files of its own: a few for each core is enough, unless they are large.
     """
-    weights = [split.size + _OPENING for split in splits]
-    most = max(_LEAST, min(sum(weights) // (cores * _TASKS_OF_A_CORE), split_bytes))
-    tasks: list[list[Split]] = []
-    room = 0
-    for split, weight in zip(splits, weights, strict=True):
-        if weight > room or not tasks:
-            tasks.append([])
-            room = most
-        tasks[-1].append(split)
-        room -= weight
-    found = [tuple(task) for task in tasks]
-    return sorted(found, key=lambda task: -sum(split.size for split in task))
+    total = sum(split.size + _OPENING for split in splits)
+    most = max(_LEAST, min(total // (cores * _TASKS_OF_A_CORE), split_bytes))
+    return packed(splits, most, _OPENING)
 
 
 @contextmanager

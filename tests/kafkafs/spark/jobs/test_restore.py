@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from kafkafs.cli import cli
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.export import export
 from kafkafs.spark.jobs.restore import restore
+from tests.builders import write_segment
 from tests.fixtures_data import log_dir, truth_offsets, truth_records
 from tests.kafkafs.spark.sink.written_frames import bounds_of, findings_in, records_of
 
@@ -59,6 +61,27 @@ def test_logs_are_those_that_were_exported(
     assert wrong == []
     assert summary.records == sum(len(truth_records("current", name)) for name in names)
     assert os.listdir(tmp_path) == ["made"]
+
+
+@pytest.mark.parametrize("topics", ["empty,orders", "empty"])
+def test_partitions_without_a_record_begin_where_they_did(
+    spark: SparkSession, tmp_path: Path, topics: str
+) -> None:
+    source = tmp_path / "logs"
+    shutil.copytree(log_dir("current"), source)
+    write_segment(source / "empty-7", [], base_offset=4200)
+    first = export(spark, str(source), str(tmp_path / "out"), topics=topics)
+    again = export(spark, str(source), str(tmp_path / "out"), topics=topics, resume=True)
+    assert again.chunks == []
+    counts = {each["topic"]: each["records"] for each in first.facts()["topics"]}
+    assert counts["empty"] == 0
+    summary = restore(spark, str(tmp_path / "out"), str(tmp_path / "made"))
+    assert summary.findings == 0
+    assert bounds_of(tmp_path / "made", "empty-7") == (4200, 4200)
+    found = {each["partition"] for each in summary.partitions}
+    assert found == {
+        path.name for path in source.iterdir() if path.name.rpartition("-")[0] in topics.split(",")
+    }
 
 
 def test_the_command_renames_topics_and_gives_them_ids(
