@@ -238,13 +238,14 @@ class LogSegment:
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
         damage: Damage | None = None
-        ahead: Landing | None = None  # at a batch above the offset, perhaps ahead of its place
+        ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
+        holds = False  # whether that has the offset, and does not lie above it
         position, expected = self.proven_hint(offset)
         mixed = False
         for item in self.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK):
             if isinstance(item, Damage) and not item.skipped:
                 mixed = True
-                if ahead is not None and (item.first_offset or 0) <= offset:
+                if ahead is not None and not holds and (item.first_offset or 0) <= offset:
                     ahead = None
                 continue
             if ahead is not None:
@@ -264,8 +265,9 @@ class LogSegment:
                 ):
                     start = damage.position
                 ahead = Landing(start, expected, item, row, damage, mixed)
-                if item.table["base_offset"][row] <= offset or row + 1 < len(last):
+                if row + 1 < len(last):
                     return ahead
+                holds = bool(item.table["base_offset"][row] <= offset)
                 continue
             damage, expected = None, item.next_offset
         if ahead is not None:

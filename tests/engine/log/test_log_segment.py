@@ -366,6 +366,28 @@ def test_damage_beside_a_range_belongs_to_it(tmp_path: Path) -> None:
         assert bool(found) == expects, (start, stop)
 
 
+def test_a_batch_ahead_of_its_place_hides_none_of_a_range(tmp_path: Path) -> None:
+    """Where no index leads past it."""
+    made = small(10)
+    writer = LogWriter(tmp_path)
+    writer.append(*made)
+    records = writer.records_file
+    writer.roll(index_interval=1 << 30)
+    made[3], made[6] = made[6], made[3]
+    records.write_bytes(b"".join(made))
+    view = writer.view()
+    for start in range(31):
+        for stop in range(start + 1, 31):
+            found = {
+                offset
+                for _, item in view.runs(start, stop)
+                if isinstance(item, BatchRun)
+                for row in item.table
+                for offset in range(row["base_offset"], row["last_offset"] + 1)
+            }
+            assert found >= set(range(start, min(stop, 30))), (start, stop)
+
+
 def test_the_positions_of_old_wrappers_count_their_first_offset(tmp_path: Path) -> None:
     made = [
         message_set([Rec(b"v") for _ in range(5)], base, CompressionType.GZIP, magic=1)
