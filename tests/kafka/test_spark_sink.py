@@ -64,10 +64,10 @@ class Served:
 
 
 def topics_of(source: Written) -> dict[str, int]:
-    """The topics that are restored, and how many partitions they have."""
+    """The topics that are restored, also those without a record, and how many partitions they have."""
     found: dict[str, int] = {}
     for truth in source.truth.values():
-        if not truth.internal and truth.latest:
+        if not truth.internal:
             found[truth.topic] = max(found.get(truth.topic, 0), truth.partition + 1)
     return found
 
