@@ -92,7 +92,10 @@ def check_records(run: BatchRun, budgets: Budgets) -> RecordFacts:
     facts.breaches += batches.timestamp_breaches()
     is_control = attributes & CONTROL_MASK != 0
     if is_control.any():
-        facts.breaches += _control_breaches(run, table[is_control], budgets)
+        # They are read once more: of these the bytes count.
+        controls = table[is_control]
+        for columns in run.columns(controls, budgets):
+            facts.breaches += control_breaches(controls, columns)
     keyless = np.flatnonzero((summaries["without_key"] > 0) & ~is_control)
     if len(keyless):
         facts.keyless = int(summaries["first_without_key"][keyless[0]])
@@ -105,22 +108,6 @@ def _of_problem(run: BatchRun, problem: BatchProblem) -> Breach:
     if problem.record_index > 0:
         sentence += f" behind {problem.record_index} records that are sound"
     return Breach.of(_RULES[problem.code], batch, sentence, recordsBefore=problem.record_index)
-
-
-def _control_breaches(run: BatchRun, table: Table, budgets: Budgets) -> Iterator[Breach]:
-    """Of the records of control batches, which are read once more: of these the bytes count."""
-    row = 0
-    while row < len(table):
-        columns = kernel.decode(
-            run.buffer,
-            table,
-            row,
-            len(table),
-            start_position=run.start_position,
-            budgets=budgets,
-        )
-        row = columns.next_row
-        yield from control_breaches(table, columns)
 
 
 class _Batches:

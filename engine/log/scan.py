@@ -19,6 +19,7 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.resync import HEAD, LARGEST_HEADER, Frame, ReadableFile, Resync
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_table import BATCH_DTYPE, Stop
+from engine.record.columns import Columns
 from engine.record.framing import LOG_OVERHEAD
 from engine.units import MAX_INT64, Offset, Position
 
@@ -64,6 +65,26 @@ class BatchRun(NamedTuple):
     def end_position(self) -> Position:
         """Where the last batch ends in the file."""
         return int(self.table["position"][-1]) + int(self.table["size"][-1])
+
+    def columns(
+        self, table: Table | None = None, budgets: Budgets = DEFAULT_BUDGETS
+    ) -> Iterator[Columns]:
+        """The batches' records, some batches at a time: as many as `kernel.decode` has room for.
+
+        Args:
+            table: some of the run's rows instead of all; the columns' rows are those of this table.
+            budgets: bounds for each batch.
+        """
+        rows = self.table if table is None else table
+        first = 0
+        while first < len(rows):
+            found = kernel.decode(
+                *(self.buffer, rows, first, len(rows)),
+                start_position=self.start_position,
+                budgets=budgets,
+            )
+            yield found
+            first = found.next_row
 
 
 class Damage(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from engine import kernel
 from engine.budgets import Budgets
 from engine.errors import InvalidRecordError
 from engine.log.log_view import LogView
@@ -109,16 +108,11 @@ def replayed_records(
 
 def records_of_run(run: BatchRun, budgets: Budgets, name: str, path: str) -> Iterator[Replayed]:
     """The records of a run of good batches; what does not decode comes where its batch ends."""
-    first, rows = 0, len(run.table)
-    while first < rows:
-        columns = kernel.decode(
-            run.buffer, run.table, first, rows, start_position=run.start_position, budgets=budgets
-        )
+    for columns in run.columns(budgets=budgets):
         yield from _records(run, columns)
         for problem in columns.problems:
             if problem.code is not Problem.LEFTOVER_BYTES:
                 yield _undecoded(name, path, run, problem)
-        first = columns.next_row
 
 
 def _records(run: BatchRun, columns: Columns) -> Iterator[ReplayedRecord | ReplayedControl]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from engine import kernel
 from engine.budgets import Budgets
 from engine.log.scan import BatchRun
 from engine.record.attributes import (
@@ -17,7 +15,6 @@ from engine.record.attributes import (
     DELETE_HORIZON_MASK,
     TIMESTAMP_TYPE_MASK,
 )
-from engine.record.columns import Columns
 from engine.units import NO_TIMESTAMP
 from kafkafs.spark.splits import Split
 
@@ -54,27 +51,12 @@ def header_facts(run: BatchRun, budgets: Budgets) -> HeaderFacts:
         records[old] = 1
         wrappers = np.flatnonzero(old & is_compressed(table))
         records[wrappers] = 0
-        for columns in _decoded(run, table[wrappers], budgets):
+        for columns in run.columns(table[wrappers], budgets):
             rows, first, counts = np.unique(columns.row, return_index=True, return_counts=True)
             # Records of one message do not come in two parts.
             base[wrappers[rows]] = columns.offset[first]
             records[wrappers[rows]] = counts
     return HeaderFacts(base, records)
-
-
-def _decoded(run: BatchRun, table: Table, budgets: Budgets) -> Iterator[Columns]:
-    row = 0
-    while row < len(table):
-        columns = kernel.decode(
-            run.buffer,
-            table,
-            row,
-            len(table),
-            start_position=run.start_position,
-            budgets=budgets,
-        )
-        yield columns
-        row = columns.next_row
 
 
 def own_batches(split: Split, table: Table, facts: HeaderFacts) -> Flags:

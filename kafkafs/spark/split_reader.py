@@ -81,16 +81,7 @@ class SplitReader:
                 yield rows_without_columns(count)
             table = table[~told]
             fates = None
-        row = 0
-        while row < len(table):
-            columns = kernel.decode(
-                run.buffer,
-                table,
-                row,
-                len(table),
-                start_position=run.start_position,
-                budgets=self._options.budgets,
-            )
+        for columns in run.columns(table, self._options.budgets):
             indices = self._indices(columns, split)
             decoder = decoder_for(split.partition.topic) if self._options.decode else None
             yield from record_batches(
@@ -99,7 +90,6 @@ class SplitReader:
             )
             for problem in columns.problems:
                 yield from self._problem(split, problem, table[problem.row], segment.path)
-            row = columns.next_row
 
     def _indices(self, columns: kernel.Columns, split: Split) -> Indices:
         offsets = columns.offset

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from engine.budgets import MiB
 from engine.errors import CorruptRecordError, SourceError
-from engine.log.log_directory import open_source
+from engine.log.log_directory import LogSource, open_source
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
@@ -50,9 +50,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
         source = open_source(split.source)
         try:
             view = next(iter(source.partitions().values())).view(0)
-            if split.owner is not None and not _is_as_planned(view, split):
-                check_same(split.source, split.owner, source)
-            yield from _scan(view, split, fail_on_data_loss=fail_on_data_loss)
+            yield from _scan(source, view, split, fail_on_data_loss=fail_on_data_loss)
         finally:
             source.close()
     except (FileNotFoundError, SourceError) as error:
@@ -63,12 +61,16 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
             ) from error
 
 
-def _scan(view: LogView, split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
+def _scan(
+    source: LogSource, view: LogView, split: Split, *, fail_on_data_loss: bool
+) -> Iterator[Scanned]:
     segment = view.segments.get(split.segment)
-    if segment is not None and _is_as_planned(view, split):
+    if segment is not None and _is_as_planned(view, segment, split):
         for item in _items(segment, split):
             yield Scanned(view, segment, split, item)
         return
+    if split.owner is not None:
+        check_same(split.source, split.owner, source)
     # Other bytes by now, perhaps in another file: they lie elsewhere, their offsets do not.
     start, stop = split.wanted
     if fail_on_data_loss and not _still_holds(view, start, stop):
@@ -135,10 +137,9 @@ def _before(
         yield item
 
 
-def _is_as_planned(view: LogView, split: Split) -> bool:
+def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
     """Whether the split's positions are still what they were: a file system uses numbers of files again."""
-    segment = view.segments.get(split.segment)
-    if segment is None or segment.identity != split.identity:
+    if segment.identity != split.identity:
         return False
     has_grown = segment is view.active_segment and segment.tail_end >= split.end_position
     return has_grown or segment.tail_end == split.file_size

@@ -15,6 +15,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -114,6 +116,20 @@ def entry_hit(data: bytes, size: int, random: Random) -> tuple[str, bytes]:
     place = min(at + random.randrange(size), len(data) - 1)
     changed[place] ^= 1 << random.randrange(8)
     return f"bit at {place}", bytes(changed)
+
+
+@contextmanager
+def struck(partition: Partition, hit: Try) -> Iterator[None]:
+    """The partition with its file as the hit leaves it, for a while."""
+    path = partition.log_dir / hit.path
+    try:
+        if hit.data is None:
+            path.unlink()
+        else:
+            path.write_bytes(hit.data)
+        yield
+    finally:
+        path.write_bytes(partition.files[hit.path])
 
 
 # -- what a hit changes
@@ -332,17 +348,11 @@ class Soak:
             partition = random.choice(self.partitions)
             hit = choose(partition, random)
             label = f"{number}: {partition.log_dir.name}/{hit.path}: {hit.what}"
-            path = partition.log_dir / hit.path
             try:
-                if hit.data is None:
-                    path.unlink()
-                else:
-                    path.write_bytes(hit.data)
-                self.judge(partition, hit, label)
+                with struck(partition, hit):
+                    self.judge(partition, hit, label)
             except Exception:  # noqa: BLE001  that is what is looked for
                 self.tally.broken.append(f"{label}\n{traceback.format_exc()}")
-            finally:
-                path.write_bytes(partition.files[hit.path])
         return self.tally
 
     def judge(self, partition: Partition, hit: Try, label: str) -> None:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from engine import kernel
 from engine.errors import CorruptRecordError
 from engine.log.log_directory import open_source
 from engine.log.scan import BatchRun
@@ -32,7 +31,7 @@ from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.options import parse_options
 from kafkafs.spark.split_reader import SplitReader
 from tests.damage.check_partitions import Partition, partitions
-from tests.damage.check_soak import Try, choose
+from tests.damage.check_soak import Try, choose, struck
 
 SCHEMA = pa.schema(
     [
@@ -91,15 +90,10 @@ def reference(partition: Partition) -> list[Seen]:
 
 def _records(run: BatchRun) -> Iterator[Seen]:
     is_data = (run.table["attributes"] & CONTROL_MASK == 0) | (run.table["magic"] < 2)
-    table, row = run.table[is_data], 0
-    while row < len(table):
-        columns = kernel.decode(
-            run.buffer, table, row, len(table), start_position=run.start_position
-        )
+    for columns in run.columns(run.table[is_data]):
         for index in range(len(columns)):
             stamp = int(columns.timestamp[index]) * 1000
             yield Seen(int(columns.offset[index]), stamp, columns.key(index), columns.value(index))
-        row = columns.next_row
 
 
 class Reading(NamedTuple):
@@ -206,22 +200,16 @@ class Soak:
         return self.tally
 
     def _try(self, partition: Partition, hit: Try, random: Random, name: str) -> None:
-        path = partition.log_dir / hit.path
-        if hit.data is None:
-            path.unlink()
-        else:
-            path.write_bytes(hit.data)
         self.tally.hits += 1
         label = f"{name}, {partition.name} {hit.path}: {hit.what}"
         try:
-            for wrong in differences(partition, random, self.tally):
-                self.tally.wrong.append(f"{label}: {wrong}")
+            with struck(partition, hit):
+                for wrong in differences(partition, random, self.tally):
+                    self.tally.wrong.append(f"{label}: {wrong}")
         except DataLossError as error:
             self.tally.wrong.append(f"{label}: {error}")
         except Exception:  # noqa: BLE001  that is what is looked for
             self.tally.wrong.append(f"{label}: {traceback.format_exc()}")
-        finally:
-            path.write_bytes(partition.files[hit.path])
 
 
 def main() -> int:

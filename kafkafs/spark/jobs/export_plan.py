@@ -61,9 +61,9 @@ def plan_chunks(
         splits: list[Split] = []
         empty: dict[TopicPartition, tuple[Offset, Offset]] = {}
         for wanted in resolve_partitions(views, options):
-            left = _left(views[wanted.partition], wanted, done, options)
             owner = owners[logs[wanted.partition].root]
-            splits += (replace(split, owner=owner) for split in left)
+            left = _left(views[wanted.partition], wanted, done, options, owner)
+            splits += left
             if not left and wanted.partition not in done:
                 empty[wanted.partition] = wanted.start, max(wanted.start, wanted.stop)
     finally:
@@ -75,7 +75,11 @@ def plan_chunks(
 
 
 def _left(
-    view: LogView, wanted: OffsetRange, done: Mapping[TopicPartition, Offset], options: ReadOptions
+    view: LogView,
+    wanted: OffsetRange,
+    done: Mapping[TopicPartition, Offset],
+    options: ReadOptions,
+    owner: str | None,
 ) -> list[Split]:
     start = done.get(wanted.partition)
     if start is not None:
@@ -88,7 +92,7 @@ def _left(
         if start >= wanted.stop:
             return []
         wanted = wanted._replace(start=max(start, wanted.start))
-    splits = list(plan(view, wanted, options.split_bytes))
+    splits = list(plan(view, wanted, options.split_bytes, owner))
     if splits and wanted.start < splits[0].part_start:
         # Segments before it are empty, and the log begins with them all the same.
         splits[0] = replace(splits[0], part_start=wanted.start)
