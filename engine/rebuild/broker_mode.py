@@ -17,9 +17,8 @@ from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.selection import Chosen
-from engine.rebuild.writing import CHUNK, LOADED, LaterTasks
+from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.state.producer_state_manager import ProducerStateManagerConfig
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.writable_segment import WritableSegment
 from engine.units import Offset
@@ -107,7 +106,7 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
             partition,
             folder,
             _TRANSACTION_TIMEOUT_MS,
-            ProducerStateManagerConfig(),
+            NOBODY_EXPIRES,
             SYSTEM_CLOCK,
             disk=disk,
         )

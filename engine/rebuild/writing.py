@@ -17,13 +17,16 @@ from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.layout import NewSegment
 from engine.rebuild.pieces import Piece
 from engine.scheduler import NEVER_AGAIN
+from engine.state.producer_state_manager import ProducerStateManagerConfig
 from engine.storage.log_config import LogConfig
 from engine.storage.unified_log import UnifiedLog
-from engine.units import EpochEntry, Offset, TopicPartition
+from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 
 CHUNK = 4 * 1024 * 1024
 # As a compacted log's an empty last segment stays, whatever lies between it and the one before.
 LOADED = LogConfig(compact=True)
+NOBODY_EXPIRES = ProducerStateManagerConfig(producer_id_expiration_ms=MAX_INT64)
+"""Keeps all producers, so that a result does not depend on the day; a broker forgets the old ones when it starts."""
 
 
 class OpenTransaction(NamedTuple):
@@ -183,6 +186,7 @@ def load_log(
             LOADED,
             later,
             log_start_offset=log_start_offset,
+            producer_state_config=NOBODY_EXPIRES,
             last_shutdown_clean=is_clean,
             disk=disk,
         )

@@ -12,6 +12,7 @@ import pytest
 
 from engine.checkpoint.file_lock import FileLock
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
+from engine.clock import SystemClock
 from engine.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -33,6 +34,8 @@ from tests.engine.rebuild.made_logs import TOPIC_ID, MadeLog, facts_of, make_log
 from tests.fixtures_data import KINDS, copy_of, log_dir
 
 MADE_BY_READERS = (".index", ".timeindex", ".txnindex", ".snapshot")
+CURRENT_WRITTEN = 1_795_237_200_000
+"""2026-11-21T05:00:00Z: the broker that wrote the log dir "current" stopped minutes before."""
 ANOTHER_ID = "AAAAAAAAAAAAAAAAAAAABA"
 
 
@@ -65,6 +68,20 @@ def test_an_undamaged_log_dir_comes_out_byte_for_byte(tmp_path, kind):
         for path in made:
             if path.parent.name != "trimmed-0":
                 assert path.read_bytes() == (source / path.relative_to(target)).read_bytes(), path
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": Mode.BROKER, "clean": False}])
+def test_the_result_is_the_same_on_any_day(tmp_path, monkeypatch, options):
+    source = log_dir("current")
+    states = []
+    for years in (-10, 0, 10):
+        now = CURRENT_WRITTEN + years * 365 * 86_400_000
+        monkeypatch.setattr(SystemClock, "now_ms", lambda _, now=now: now)
+        made_of(tmp_path, source, **options)
+        (tmp_path / "target" / MANIFEST).unlink()  # says when it was made
+        states.append({path: state[-1] for path, state in state_of(tmp_path / "target").items()})
+        shutil.rmtree(tmp_path / "target")
+    assert states[0] == states[1] == states[2]
 
 
 def test_nothing_is_changed_at_the_source(tmp_path):
