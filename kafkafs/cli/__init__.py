@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import StringIO
 from typing import NoReturn
 
 import click
@@ -98,8 +99,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except click.exceptions.Abort:
         status = EXIT_INTERRUPTED
     except click.ClickException as error:
-        error.show()
-        status = error.exit_code
+        status = _complain(error)
     except SourceError as error:
         hint = f" ({error.hint})" if error.hint else ""
         status = fail(f"{error.reason}{hint}")
@@ -123,9 +123,19 @@ def is_helper_call(program: str, arguments: list[str]) -> bool:
     return "-o" in arguments[2:] and not first.startswith("-") and first not in COMMANDS
 
 
+def _complain(error: click.ClickException) -> int:
+    """Say on standard error what is wrong with a call, as click words it; the exit status."""
+    from kafkafs.decode.shown_text import printable_lines
+
+    text = StringIO()
+    error.show(text)
+    click.echo(printable_lines(text.getvalue()), err=True, nl=False)
+    return error.exit_code
+
+
 def fail(sentence: str) -> int:
     """Say one line on standard error; the exit status for «cannot read»."""
-    from kafkafs.cli.listing import printable
+    from kafkafs.decode.shown_text import printable
 
     click.echo(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)
     return EXIT_CANNOT_READ

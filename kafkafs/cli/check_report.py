@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import Any
 
 import click
 
@@ -13,7 +11,8 @@ from engine.check.finding import Finding
 from engine.check.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.rules import Severity
-from kafkafs.cli.listing import printable
+from kafkafs.cli.table import print_json
+from kafkafs.decode.shown_text import printable
 
 _SHOWN_HOLES = 10
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -71,12 +70,12 @@ class JsonReport(Report):
 
     def show(self, finding: Finding) -> None:
         """Print a finding."""
-        _print_json({"type": "finding", **finding.to_json()})
+        print_json({"type": "finding", **finding.to_json()})
 
     def partition(self, summary: PartitionSummary) -> None:
         """Print what was looked at, and the map of holes."""
         self.summaries.append(summary)
-        _print_json(
+        print_json(
             {
                 "type": "partition",
                 "partition": summary.partition,
@@ -94,12 +93,7 @@ class JsonReport(Report):
 
     def end(self) -> None:
         """Print the sums."""
-        _print_json({"type": "summary", **self.totals()})
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    # File names can hold bytes that are no UTF-8: those stay escaped.
-    click.echo(json.dumps(value, separators=(",", ":"), default=str))
+        print_json({"type": "summary", **self.totals()})
 
 
 class TextReport(Report):

@@ -97,11 +97,11 @@ def _report_missing(image: KnownGroups, names: Iterable[str]) -> bool:
 
 
 def _list(_: SourceState, found: Sequence[Group], __: KnownGroups, *, as_json: bool) -> None:
-    from kafkafs.cli.listing import printable
+    from kafkafs.decode.shown_text import printable
 
     for group in found:
         if as_json:
-            print_json({"group": _text(group.group_id), "type": group.kind, "state": group.state})
+            print_json({"group": group.group_id, "type": group.kind, "state": group.state})
         else:
             click.echo(printable(group.group_id))
 
@@ -117,7 +117,7 @@ def _offsets(
             rows, header, keys = state.rows(group, known.until), _OFFSETS, _KEYS
         if as_json:
             for row in rows:
-                print_json({"group": _text(group.group_id), **row.facts()})
+                print_json({"group": group.group_id, **row.facts()})
         elif shown := [_cells(group, row.facts(), keys) for row in rows]:
             print_table(header, shown)
             click.echo()
@@ -131,7 +131,7 @@ def _members(state: SourceState, found: Sequence[Group], _: KnownGroups, *, as_j
     for group in found:
         if as_json:
             for member in group.members:
-                print_json({"group": _text(group.group_id), **member.facts()})
+                print_json({"group": group.group_id, **member.facts()})
         elif group.members:
             print_table(_MEMBERS, (_member_row(state, group, each) for each in group.members))
             click.echo()
@@ -156,7 +156,7 @@ def _state(
     for group in found:
         shared = len(state.share_rows(group, known).places) if group.kind == "share" else 0
         if as_json:
-            facts = {**group.facts(), "sharedPartitions": shared, "group": _text(group.group_id)}
+            facts = {**group.facts(), "sharedPartitions": shared, "group": group.group_id}
             print_json(facts)
         protocol = group.details.get("protocol") or group.protocol_type
         offsets = len(group.offsets) + shared
@@ -166,8 +166,3 @@ def _state(
         ])  # fmt: skip
     if not as_json:
         print_table(_STATES, rows)
-
-
-def _text(name: str) -> str:
-    """A name without lone surrogates."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

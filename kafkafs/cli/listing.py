@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_tree, values_option
+from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Directory, Kind, Link, Node
 
@@ -53,7 +53,7 @@ def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, value
 def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool) -> None:
     """Print one entry."""
     if as_json and node is not None:
-        click.echo(json.dumps(facts(name, node), ensure_ascii=False))
+        click.echo(json_text(facts(name, node)))
         return
     text = printable(name) + ("/" if kind is Kind.DIRECTORY and name != "/" else "")
     if isinstance(node, Link):
@@ -89,13 +89,3 @@ def moment(nanoseconds: int) -> str:
     """A time as RFC 3339; times past the calendar show as its last second."""
     seconds = min(nanoseconds // 10**9, 253_402_300_799)
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def printable(name: str) -> str:
-    """A name with everything escaped that could drive a terminal."""
-    return "".join(c if c.isprintable() else escaped(c) for c in name)
-
-
-def escaped(character: str) -> str:
-    """A character's bytes as \\x.. escapes."""
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kafkafs.cli.arguments import VALUE_MODES, source_paths
-from kafkafs.cli.listing import printable
+from kafkafs.decode.shown_text import printable
 
 BUDGET_HELP = (
     "Options are comma-separated as in fstab: allow_other, cached_bytes=256M, workers=4, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from operator import attrgetter
 from typing import NamedTuple
@@ -12,6 +11,8 @@ import click
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.cli.table import print_json
+from kafkafs.decode.shown_text import printable
 from kafkafs.tree.path_names import parse_instant
 from kafkafs.tree.selection import proper_logs
 
@@ -163,6 +164,6 @@ def print_offset(log: PartitionLog, offset: int, *, as_json: bool) -> None:
     topic, partition = log.topic_partition
     if as_json:
         fact = {"topic": topic, "partition": partition, "offset": offset, "folder": log.name}
-        click.echo(json.dumps(fact, ensure_ascii=False))
+        print_json(fact)
     else:
-        click.echo(f"{topic}:{partition}:{offset}")
+        click.echo(printable(f"{topic}:{partition}:{offset}"))

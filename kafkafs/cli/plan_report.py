@@ -11,6 +11,7 @@ from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
 from engine.plan.start_plan import StartPlan
 from engine.units import EpochEntry
+from kafkafs.decode.shown_text import printable
 
 _MOST_RANGES = 5
 _OUTCOMES = {
@@ -24,25 +25,25 @@ def dir_lines(log_dir: LogDirPlan) -> Iterator[str]:
     """A log dir for people."""
     marker = "marked as cleanly closed" if log_dir.has_marker else "not marked as cleanly closed"
     how = "no recovery" if log_dir.clean else "recovery from the recovery points on"
-    yield f"{_shown(log_dir.path)}: {_logs(len(log_dir.folders))}, {marker}, planned with {how}"
+    yield f"{printable(log_dir.path)}: {_logs(len(log_dir.folders))}, {marker}, planned with {how}"
     for note in log_dir.notes:
-        yield f"  {_shown(note)}"
+        yield f"  {printable(note)}"
 
 
 def log_lines(log: LogPlan, *, files: bool) -> Iterator[str]:
     """A log for people; with `files` also the changes that are of no consequence."""
     if log.outcome is Outcome.LOADS:
-        yield f"{_shown(log.folder)}: {_offsets(log)}"
+        yield f"{printable(log.folder)}: {_offsets(log)}"
     else:
         java = f"{log.java}: " if log.java else ""
-        yield f"{_shown(log.folder)}: {_OUTCOMES[log.outcome]}: {java}{_shown(log.reason)}"
+        yield f"{printable(log.folder)}: {_OUTCOMES[log.outcome]}: {java}{printable(log.reason)}"
     yield from _loss_lines(log)
     if log.epochs_changed:
         yield f"  leader epochs: {_epochs(log.epochs_before)} become {_epochs(log.epochs_after)}"
     if log.renamed_to is not None:
-        yield f"  the folder becomes {log.renamed_to}"
+        yield f"  the folder becomes {printable(log.renamed_to)}"
     for note in log.notes:
-        yield f"  {_shown(note)}"
+        yield f"  {printable(note)}"
     for change in log.changes:
         if files or (change.change is not Change.PREALLOCATED and not log.is_harmless):
             yield f"  {_change(change)}"
@@ -74,7 +75,7 @@ def _epochs(entries: tuple[EpochEntry, ...] | None) -> str:
 
 
 def _change(change: FileChange) -> str:
-    name, before, after = _shown(change.name), change.size_before, change.size_after
+    name, before, after = printable(change.name), change.size_before, change.size_after
     match change.change:
         case Change.CREATED:
             return f"{name}: created, {after} bytes"
@@ -82,7 +83,7 @@ def _change(change: FileChange) -> str:
             return f"{name}: deleted, {before} bytes"
         case Change.RENAMED:
             later = ", deleted a minute later" if change.deleted_later else ""
-            return f"{name}: renamed to {_shown(change.new_name or '')}{later}"
+            return f"{name}: renamed to {printable(change.new_name or '')}{later}"
         case Change.TRUNCATED:
             return f"{name}: truncated from {before} to {after} bytes"
         case _:
@@ -92,7 +93,7 @@ def _change(change: FileChange) -> str:
 def verdict_line(start: StartPlan, *, harmless: bool) -> str:
     """What becomes of the broker."""
     outcome, reason = start.verdict()
-    broker, reason = f"a {start.version.name} broker", _shown(reason)
+    broker, reason = f"a {start.version.name} broker", printable(reason)
     if outcome is Outcome.LOADS:
         ending = "nothing is lost" if harmless else "with the losses and changes above"
         return f"{broker.capitalize()} starts with {_logs(start.log_count)}: {ending}"
@@ -181,8 +182,3 @@ def _change_facts(change: FileChange) -> dict[str, Any]:
 
 def _logs(count: int) -> str:
     return f"{count} log{'s' * (count != 1)}"
-
-
-def _shown(text: str) -> str:
-    """Text with names in it, which may hold anything, for a terminal."""
-    return text if text.isprintable() and text.isascii() else ascii(text)[1:-1]

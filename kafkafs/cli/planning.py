@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.progress import Progress
+from kafkafs.cli.table import print_json
 
 if TYPE_CHECKING:
     from engine.plan.start_plan import StartPlan
@@ -70,10 +70,10 @@ def _print_json(start: StartPlan) -> bool:
     harmless = True
     for log_dir, log in start.logs():
         harmless = harmless and log.is_harmless
-        click.echo(json.dumps(report.log_facts(log_dir, log)))
+        print_json(report.log_facts(log_dir, log))
     for log_dir in start.log_dirs:
-        click.echo(json.dumps(report.dir_facts(log_dir)))
-    click.echo(json.dumps(report.broker_facts(start)))
+        print_json(report.dir_facts(log_dir))
+    print_json(report.broker_facts(start))
     return harmless and start.starts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import pwd
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import click
 
 from kafkafs.cli.arguments import source_paths
-from kafkafs.cli.listing import printable
+from kafkafs.cli.table import print_json
+from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:
     from engine.rebuild.options import Bound, RebuildOptions
@@ -98,7 +98,7 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     except RebuildRefusedError as error:
         raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
     if given["as_json"]:
-        click.echo(json.dumps(result.manifest, indent=1))
+        click.echo(json_text(result.manifest, indent=1))
     else:
         _print(result)
     if result.lost_something:
@@ -281,7 +281,7 @@ def _verify(log_dir: str, *, as_json: bool) -> None:
     found = list(compare(log_dir, read_manifest(log_dir)))
     for each in found:
         if as_json:
-            click.echo(json.dumps(each._asdict()))
+            print_json(each._asdict())
         else:
             click.echo(printable(f"{each.path}: {each.reason}"))
     if found:

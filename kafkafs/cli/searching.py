@@ -14,10 +14,9 @@ import click
 
 from engine import kernel
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
-from kafkafs.cli.listing import printable
 from kafkafs.cli.progress import Progress
-from kafkafs.decode.error_line import plain_json
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
+from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.selection import Selection, select
 
 Item = Match | DamageFacts | int
@@ -114,7 +113,7 @@ def cut(match: Match, most: int | None) -> tuple[bytes, int]:
 def report(facts: DamageFacts, *, as_json: bool) -> None:
     """One damaged place on standard error."""
     if as_json:
-        click.echo(plain_json({"error": facts}), err=True)
+        click.echo(json_text({"error": facts}), err=True)
     else:
         where = printable(f"{facts['file']}: byte {facts['position']}")
         click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kafkafs.cli import EXIT_CANNOT_READ, EXIT_USAGE
-from kafkafs.cli.listing import printable
 from kafkafs.cli.spark_progress import shown_progress
 from kafkafs.cli.table import cell, print_json, print_table
+from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,7 +137,7 @@ class JobError(click.ClickException):
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - as click has it
         """One line on standard error."""
-        click.echo(f"kafkafs: {printable(self.message)}", err=True)
+        click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
 
 
 class RefusedError(JobError):

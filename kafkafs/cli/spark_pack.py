@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kafkafs.cli.listing import printable
+from kafkafs.decode.shown_text import printable
 
 
 @click.command()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import source_argument
-from kafkafs.cli.listing import printable
 from kafkafs.cli.spark_export import FORMATS
 from kafkafs.cli.spark_job import job_options, run_job
 from kafkafs.cli.spark_selection import selected, selection_options
+from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.listing import printable
 from kafkafs.cli.progress import Progress
+from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:
     from engine.replay.partition_records import Unreadable
@@ -39,7 +38,7 @@ def cell(value: object) -> str:
 
 def print_json(facts: dict[str, Any]) -> None:
     """Print one object on one line, in ASCII."""
-    click.echo(json.dumps(facts, default=str))
+    click.echo(json_text(facts))
 
 
 def moment(timestamp: int | None) -> str | None:

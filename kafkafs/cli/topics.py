@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import one_source_argument, open_log_source
-from kafkafs.cli.listing import printable
 from kafkafs.cli.table import instant_option, print_json, replaying, warn
+from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource

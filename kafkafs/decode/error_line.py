@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import DamagedFileError, UnsupportedCodecError
 from engine.record.batch_table import BatchProblem, Problem
+from kafkafs.decode.shown_text import plain_json, valid_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,18 +17,11 @@ QUIET_KINDS = frozenset({"zero_tail"})
 """Kinds that are a normal state of a file: the unwritten end of a preallocated one."""
 
 
-def plain_json(facts: object) -> bytes:
-    """Compact JSON in ASCII, so that no name and no reason from a disk can drive a terminal."""
-    text = json.dumps(facts, separators=(",", ":"), default=str)
-    return text.replace("\x7f", "\\u007f").encode("ascii")
-
-
 def shown_path(path: str | None) -> str | None:
     """A source file's path as the tree's user knows it: its folder and its name."""
     if path is None:
         return None
-    short = "/".join(path.split("/")[-2:])
-    return short.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return valid_text("/".join(path.split("/")[-2:]))
 
 
 def damage_facts(damage: Damage) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from engine.errors import KafkaStorageError
 from engine.file_names import FileKind
+from kafkafs.decode.shown_text import printable
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.findings import Contradiction, Entry, Found, Note
@@ -36,7 +37,7 @@ def dump_text(
             report.complain(f"{file.shown}: {file.reason}", is_finding=False)
             report.unreadable += 1
             continue
-        report.line(f"Dumping {file.shown}")
+        report.line(f"Dumping {printable(file.shown)}")
         if file.kind in LOG_KINDS or file.kind in INDEX_KINDS or file.kind in STATE_KINDS:
             try:
                 _dump_one(file, options, report, advance)

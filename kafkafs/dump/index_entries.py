@@ -16,6 +16,7 @@ from engine.index import offset_index, time_index, transaction_index
 from engine.index.offset_index import OffsetIndex
 from engine.source_files import SourceFile
 from engine.units import NO_TIMESTAMP, Offset, Position
+from kafkafs.decode.shown_text import printable
 from kafkafs.dump.batch_cursor import BatchCursor
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
@@ -87,7 +88,7 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
         yield fault
     size = opened.size()
     if size < offset_index.ENTRY.size:
-        yield Note(f"{file.shown} is empty.")
+        yield Note(f"{printable(file.shown)} is empty.")
         if size:
             yield _length_fault(file, "Index file {} is corrupt", size, offset_index.ENTRY.size)
         return
@@ -161,7 +162,7 @@ def _sane_offsets(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[
     elif size % width:
         yield _length_fault(file, "Index file {} is corrupt", size, width)
     else:
-        yield Note(f"{file.shown} passed sanity check.")
+        yield Note(f"{printable(file.shown)} passed sanity check.")
 
 
 def _length_fault(file: DumpFile, what: str, size: int, width: int) -> Fault:
@@ -281,7 +282,7 @@ def _sane_times(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Fo
     if size % width:
         yield _length_fault(file, "Time index file {} is corrupt", size, width)
     else:
-        yield Note(f"{file.shown} passed sanity check.")
+        yield Note(f"{printable(file.shown)} passed sanity check.")
 
 
 # Transaction index

@@ -32,6 +32,7 @@ from engine.record.dump_text import codec_name, last_sequence, timestamp_label
 from engine.record.json_text import Values, bytes_json, hide
 from engine.record.record import Header, Record
 from engine.units import MAX_INT64
+from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.findings import Contradiction, Entry, Found, Note
@@ -378,7 +379,11 @@ def _plain(value: object) -> object:
 
 def _json(facts: dict[str, Any]) -> bytes:
     """One line that cannot drive a terminal; names that are no UTF-8 come with \\x escapes."""
-    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
-    return (
-        hide(text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").encode()
-    )
+    try:
+        return _encoded(facts)
+    except UnicodeEncodeError:
+        return _encoded(valid_facts(facts))
+
+
+def _encoded(facts: object) -> bytes:
+    return hide(json.dumps(facts, ensure_ascii=False, separators=(",", ":"))).encode()

@@ -22,6 +22,7 @@ from engine.record.dump_text import (
 )
 from engine.source_files import SourceFile
 from engine.units import MAX_INT64, Offset
+from kafkafs.decode.shown_text import printable
 from kafkafs.dump.decoded import DecodedText, decoded_text
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
@@ -79,7 +80,7 @@ class LogText:
         trailing = self.lost or max(end - done, 0)
         if trailing and not self.options.is_partial:
             name = self.file.base_name
-            self.report.line(f"Found {trailing} invalid bytes at the end of {name}")
+            self.report.line(f"Found {trailing} invalid bytes at the end of {printable(name)}")
 
     def _headline(self) -> None:
         file = self.file

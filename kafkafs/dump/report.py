@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from kafkafs.decode.shown_text import printable
 from kafkafs.dump.findings import Contradiction, Mismatch
 
 Write = Callable[[bytes], object]
@@ -39,9 +40,9 @@ class DumpReport:
         self.out(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def complain(self, text: str, *, is_finding: bool = True) -> None:
-        """A line of text on standard error."""
+        """A line of text on standard error; the names in it cannot drive a terminal."""
         self.findings += is_finding
-        self.err(text.encode("utf-8", "surrogateescape") + b"\n")
+        self.err(printable(text).encode() + b"\n")
 
     def contradict(self, path: str, found: Contradiction) -> None:
         """Keep for the end that an index is contradicted; `path` is absolute."""
@@ -82,8 +83,8 @@ class DumpReport:
             self._say(headline, "  {} is followed by {}", sorted(kept.items()))
 
     def _say(self, headline: str, line: str, pairs: Iterable[tuple[int, int]]) -> None:
-        lines = [headline, *(line.format(*pair) for pair in pairs)]
-        self.err("".join(f"{each}\n" for each in lines).encode("utf-8", "surrogateescape"))
+        lines = [printable(headline), *(line.format(*pair) for pair in pairs)]
+        self.err("".join(f"{each}\n" for each in lines).encode())
 
 
 _TIME_INDEX = (

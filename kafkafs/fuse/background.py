@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
+from kafkafs.decode.shown_text import printable
 from kafkafs.fuse.aside import fork
 
 EXIT_CANNOT_READ = 3
@@ -28,7 +29,7 @@ class Report:
 
     def failed(self, sentence: str, status: int) -> None:
         """It will not: one line for the user, and the exit status that goes with it."""
-        print(f"kafkafs: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"kafkafs: {printable(sentence)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 class PipeReport(Report):

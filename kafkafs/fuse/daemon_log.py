@@ -15,6 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from kafkafs.decode.shown_text import printable, printable_lines
+
 RING_LINES = 500
 RING_BYTES = 48 * 1024
 RECORD_BYTES = 4 * 1024
@@ -28,11 +30,6 @@ DATE_FORMAT = "%Y-%m-%dT%H:%M:%S"
 log = logging.getLogger("kafkafs.fuse")
 
 
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != 0x0A}
-_HIDDEN = (*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
-_CONTROL |= {code: f"\\u{code:04x}" for code in _HIDDEN}
-
-
 class _SafeFormatter(logging.Formatter):
     """UTC times, and no control characters: names and reasons come from files that may be hostile.
 
@@ -42,11 +39,10 @@ class _SafeFormatter(logging.Formatter):
     converter = staticmethod(time.gmtime)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
-        return super().formatMessage(record).replace("\n", "\\x0a")
+        return printable(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record).translate(_CONTROL)
-        return text.encode("utf-8", "backslashreplace").decode()
+        return printable_lines(super().format(record))
 
 
 class RingHandler(logging.Handler):

@@ -5,7 +5,6 @@ The tree shows these beside its own files there (version, problems). Everything 
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import threading
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 from kafkafs.fuse.mounting import MountOptions
 from kafkafs.fuse.statistics import Statistics
+from kafkafs.tree.json_text import pretty_json
 
 
 class Facts(Protocol):
@@ -88,7 +88,7 @@ class DaemonStatus:
         return self._log_text().encode("utf-8", "backslashreplace")
 
     def _statistics(self) -> bytes:
-        return _json(self._facts.statistics.facts() if self._facts else {})
+        return pretty_json(self._facts.statistics.facts() if self._facts else {})
 
     def _status(self) -> bytes:
         options = self._options
@@ -116,7 +116,7 @@ class DaemonStatus:
             facts["busyThreads"] = self._facts.busy_threads
             facts["listsNamesOnly"] = self._facts.lists_names_only
         facts |= self._more()
-        return _json(facts)
+        return pretty_json(facts)
 
 
 def resident_bytes() -> int:
@@ -126,8 +126,3 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError, ValueError):
         return 0
-
-
-def _json(facts: dict[str, Any]) -> bytes:
-    text = json.dumps(facts, ensure_ascii=False, indent=2)
-    return text.encode("utf-8", "backslashreplace") + b"\n"

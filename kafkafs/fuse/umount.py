@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 
+from kafkafs.decode.shown_text import printable
 from kafkafs.fuse.aside import ask_aside
 from kafkafs.fuse.mount_table import Mount, mount_at, real_mountpoint
 from kafkafs.fuse.mounting import MountError
@@ -142,4 +143,4 @@ def _wait_until_gone(path: str, seconds: float) -> None:
 
 
 def _say(sentence: str) -> None:
-    print(f"kafkafs: {sentence}", file=sys.stderr)  # noqa: T201
+    print(f"kafkafs: {printable(sentence)}", file=sys.stderr)  # noqa: T201

@@ -11,8 +11,9 @@ from engine.errors import DamagedFileError, UnsupportedCodecError
 from engine.log.log_view import LogView
 from engine.record.attributes import TimestampType
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
-from kafkafs.decode.error_line import exception_facts, plain_json
+from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
+from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.landmarks import first_offset, has_records, last_offset, segment_landmarks

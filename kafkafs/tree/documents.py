@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.units import Timestamp
-from kafkafs.decode.error_line import plain_json
+from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.escaped_names import escaped, name_of
-from kafkafs.tree.json_text import cleaned, pretty_json
+from kafkafs.tree.json_text import pretty_json
 from kafkafs.tree.listing import NameSlots, entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node, mtime_of
 from kafkafs.tree.path_names import instant_name
@@ -158,7 +158,7 @@ def damage_xattrs(damage: Sequence[object]) -> dict[str, bytes]:
     """The extended attribute that tells what is damaged."""
     if not damage:
         return {}
-    facts = {"damagedPlaces": len(damage), "first": cleaned(damage[0])}
+    facts = {"damagedPlaces": len(damage), "first": damage[0]}
     return {"user.kafka.error": plain_json(facts)}
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import NO_TIMESTAMP
-from kafkafs.decode.error_line import plain_json
 from kafkafs.decode.line_stream import LineReader, LineStream
+from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.newest import newest_timestamp
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafkafs import __version__
+from kafkafs.decode.shown_text import printable
 from kafkafs.tree.context import Context
-from kafkafs.tree.json_text import clean_name
 
 README = "README.txt"
 
@@ -64,6 +64,6 @@ Good to know:
 
 def readme(context: Context) -> bytes:
     """The text, with the sources it is about."""
-    sources = "\n".join(f"  {clean_name(root.path)}" for root in context.source.roots)
+    sources = "\n".join(f"  {printable(root.path)}" for root in context.source.roots)
     text = _TEXT.format(version=__version__, sources=sources)
     return text.encode("utf-8", "backslashreplace")

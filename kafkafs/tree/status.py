@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkafs import __version__
-from kafkafs.decode.error_line import plain_json
+from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.json_text import cleaned
 from kafkafs.tree.listing import NameSlots
 from kafkafs.tree.node import Attrs, Cancel, Content, Directory, Entry, File, Kind, Node
 
@@ -82,4 +81,4 @@ class StatusFile(File):
 
 def problems(context: Context) -> bytes:
     """What has been found wrong so far, a JSON object a line."""
-    return b"".join(plain_json(cleaned(facts)) + b"\n" for facts in context.source.problems)
+    return b"".join(plain_json(facts) + b"\n" for facts in context.source.problems)

@@ -26,7 +26,7 @@ import numpy as np
 from engine import kernel
 from engine.log.log_directory import open_source
 from engine.log.scan import BatchRun
-from kafkafs.decode.error_line import plain_json
+from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.tree import Tree
 from tests import fixtures_data
 from tests.damage.hits import LOG_HITS, Batch, Hit, side_hit
