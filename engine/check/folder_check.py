@@ -10,26 +10,13 @@ from engine.check.rules import Severity
 from engine.errors import InvalidNameError
 from engine.file_names import FileKind, FileState, parse_file_name, validate_topic
 from engine.folder_entries import EntryKind, SourceEntry
-from engine.log.folder_listing import FolderListing
-from engine.units import MAX_INT32, Offset
+from engine.units import MAX_INT32
 
 _LOADED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".swap", ".cleaned")
 """Ends of names that a broker takes an offset from."""
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _HALF_DONE = (FileState.SWAP, FileState.CLEANED)
 UNKNOWN_PARTITION = -1
-
-
-def orphans(listing: FolderListing) -> list[Offset]:
-    """Base offsets of indexes whose records file is not there, ascending."""
-    bases = set(listing.base_offsets)
-    parsed = map(parse_file_name, listing.files)
-    found = {
-        name.base_offset
-        for name in parsed
-        if name is not None and name.kind in _INDEXES and name.state is FileState.LIVE
-    }
-    return sorted(base for base in found - bases if base is not None)
 
 
 def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from engine.check.batch_order import BatchOrder
 from engine.check.breach import Breach
 from engine.check.damage_check import damage_breach
 from engine.check.finding import Finding
-from engine.check.folder_check import orphans
 from engine.check.gap_findings import gap_findings
 from engine.check.gaps import Evidence
 from engine.check.header_check import header_breaches
@@ -34,6 +33,7 @@ from engine.check.record_check import RecordFacts
 from engine.check.segment_look import ItemsOf, unreadable
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
+from engine.log.proven_end import orphan_indexes
 from engine.log.scan import BatchRun, Damage
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
@@ -226,7 +226,7 @@ class LogCheck:
         start = self.under.log_start_offset
         self.producers.breaks = [each for each in self.producers.breaks if each.after >= start]
         evidence.breaks = self.producers.breaks
-        evidence.orphans = orphans(self.under.view.listing)
+        evidence.orphans = tuple(orphan_indexes(self.under.view.listing))
         yield from gap_findings(self.under, self.order.gaps, self.order.late, evidence)
         yield from producer_findings(
             self.under, self.producers, evidence, [*lost, *self.order.late], self.order.gaps

@@ -15,6 +15,7 @@ _SALVAGE = (
 )
 _REBUILD = "A broker would serve it as it is; `kafkafs rebuild` writes a log without it."
 _LOOK = "Look at it with `kafkafs dump`; what it holds was written that way or was changed since."
+_MERGE = "They are gone here. Take them from another copy: `kafkafs rebuild --merge`."
 _BEFORE_START = "Look at `kafkafs plan` before a broker starts on this directory."
 
 declare(
@@ -105,9 +106,13 @@ declare(
             "offsets too far from the segment's base offset",
             "A broker splits the segment when it loads it, or does not load it. " + _BEFORE_START,
         ),
+        "log-end-short": (
+            "offsets at the end of the log are gone that were given once",
+            _MERGE + " A broker that starts here as it is gives their offsets to other records.",
+        ),
         "gap-loss": (
             "offsets are missing that were lost",
-            "They are gone here. Take them from another copy: `kafkafs rebuild --merge`.",
+            _MERGE,
         ),
     },
 )

@@ -14,6 +14,7 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.errors import DamagedFileError
 from engine.file_names import (
+    CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -82,6 +83,16 @@ class SourceCheckpoints:
     def cleaner_offset(self, partition: TopicPartition) -> Offset | None:
         """Up to where the log was compacted."""
         return self._offsets(self._cleaner).get(partition)
+
+    def stopped_cleanly(self) -> bool:
+        """Whether the log dir is marked as closed properly."""
+        if self._root is None:
+            return False
+        try:
+            self._root.stat(CLEAN_SHUTDOWN)
+        except OSError:
+            return False
+        return True
 
     def all_log_start_offsets(self) -> Mapping[TopicPartition, Offset]:
         """The whole log-start-offset-checkpoint."""

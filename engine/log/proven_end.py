@@ -1,0 +1,119 @@
+"""The end of a log, by all that states it: the records files may have lost their last batches.
+
+A broker notes how far a log came in several places: the recovery point (flushed up to there), the high watermark
+(replicated up to there), the cleaner's checkpoint, the names of producer snapshots and of indexes. None of them may lie
+behind the last record. Where one does, records are gone, and their offsets were given once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engine.file_names import (
+    CLEANER_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    FileKind,
+    FileState,
+    parse_file_name,
+    producer_snapshot_name,
+)
+from engine.log.folder_listing import FolderListing
+from engine.log.log_view import LogView
+from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.units import Offset
+
+_INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+
+
+class EndProof(NamedTuple):
+    """One place that says how far a log came.
+
+    Attributes:
+        offset: the log ended there, or behind.
+        file: the name of the file that says so.
+        says: the same in words: "the recovery point is 1600".
+        is_exact: whether a broker that stopped cleanly writes exactly the log end there.
+    """
+
+    offset: Offset
+    file: str
+    says: str
+    is_exact: bool = False
+
+
+class ProvenEnd(NamedTuple):
+    """Where a log ended.
+
+    Attributes:
+        offset: the highest end that is proven; that of the records files where nothing proves a higher one.
+        proofs: what proves more than the records files hold, the highest first.
+        doubted: what states more, and is contradicted.
+    """
+
+    offset: Offset
+    proofs: tuple[EndProof, ...] = ()
+    doubted: tuple[EndProof, ...] = ()
+
+
+def proven_end(view: LogView, held: Offset) -> ProvenEnd:
+    """Where a log ended, when its records files end at `held`.
+
+    After a clean stop the recovery point and the newest producer snapshot are the log end itself. Where one of them
+    agrees with the records files, a file that states more is not believed: that file is the damaged one.
+    """
+    stated = sorted(_proofs(view), key=lambda proof: -proof.offset)
+    higher = tuple(proof for proof in stated if proof.offset > held)
+    if not higher:
+        return ProvenEnd(held)
+    if view.log.checkpoints.stopped_cleanly() and any(
+        proof.is_exact and proof.offset == held for proof in stated
+    ):
+        return ProvenEnd(held, doubted=higher)
+    return ProvenEnd(higher[0].offset, higher)
+
+
+def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
+    """By base offset, ascending, an index whose records file is not there."""
+    bases = set(listing.base_offsets)
+    found: dict[Offset, str] = {}
+    for file in listing.files:
+        name = parse_file_name(file)
+        if name is None or name.kind not in _INDEXES or name.state is not FileState.LIVE:
+            continue
+        if name.base_offset is not None and name.base_offset not in bases:
+            found.setdefault(name.base_offset, file)
+    return found
+
+
+def _proofs(view: LogView) -> Iterator[EndProof]:
+    if view.log.only is not None:
+        return
+    if view.partition.topic != CLUSTER_METADATA_TOPIC:
+        yield from _checkpoints(view)
+    snapshots = view.listing.producer_snapshots
+    if snapshots:
+        newest = snapshots[-1]
+        says = f"the newest producer snapshot is of offset {newest}"
+        yield EndProof(newest, producer_snapshot_name(newest), says, is_exact=True)
+    orphans = orphan_indexes(view.listing)
+    if orphans:
+        base, name = max(orphans.items())
+        yield EndProof(base, name, f"an index names a segment {base} that is not there")
+
+
+def _checkpoints(view: LogView) -> Iterator[EndProof]:
+    partition, known = view.partition, view.log.checkpoints
+    recovery = known.recovery_point(partition)
+    if recovery is not None:
+        says = f"the recovery point is {recovery}"
+        yield EndProof(recovery, RECOVERY_POINT_CHECKPOINT, says, is_exact=True)
+    watermark = known.high_watermark(partition)
+    if watermark is not None:
+        says = f"the high watermark is {watermark}"
+        yield EndProof(watermark, REPLICATION_OFFSET_CHECKPOINT, says)
+    cleaned = known.cleaner_offset(partition)
+    if cleaned is not None:
+        says = f"the log was compacted up to {cleaned}"
+        yield EndProof(cleaned, CLEANER_OFFSET_CHECKPOINT, says)
