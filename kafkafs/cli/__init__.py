@@ -5,11 +5,14 @@ Exit status: 0 fine, 1 findings (or nothing matched for grep), 2 usage, 3 cannot
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from importlib import import_module
-from io import StringIO
-from typing import NoReturn
+from io import StringIO, TextIOWrapper
+from typing import Any, NoReturn
 
 import click
 
@@ -47,6 +50,14 @@ LASTING = ("mount",)
 """Commands that stay: what they free goes back to the system."""
 
 
+class OutputFailed(Exception):
+    """Standard output took no more: its reader went away (`| head`), or a disk is full."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Commands(click.Group):
     """The commands by name, imported when they are asked for."""
 
@@ -61,6 +72,25 @@ class Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(f"kafkafs.cli.{module}"), cmd_name)
         return command
+
+    def make_context(self, *given: Any, **named: Any) -> click.Context:  # noqa: ANN401 - click's own
+        """Parse the arguments, which may print help."""
+        with _pipe_told():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        with _pipe_told():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _pipe_told() -> Iterator[None]:
+    """Raise OutputFailed for a closed pipe; click itself makes exit status 1 of a BrokenPipeError."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise OutputFailed(error) from None
 
 
 @click.group(
@@ -87,7 +117,30 @@ def cli(ctx: click.Context) -> None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit status."""
-    arguments = sys.argv[1:] if argv is None else argv
+    _prepare_streams()
+    status = 0
+    try:
+        status = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+    except OutputFailed as failed:
+        status = _without_output(failed.error)
+    except OSError as error:
+        status = status or _without_output(error)
+    sys.exit(status)
+
+
+def _prepare_streams() -> None:
+    """Take every text on the standard streams, in any locale, and also where they are closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller, such as with >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command line; its exit status."""
     # numpy's library of linear algebra, which nothing here calls, would start a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -96,6 +149,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
             mount_as_helper(arguments)
         status = cli.main(args=arguments, prog_name="kafkafs", standalone_mode=False)
+    except SystemExit as left:
+        status = left.code
     except click.exceptions.Abort:
         status = EXIT_INTERRUPTED
     except click.ClickException as error:
@@ -105,14 +160,39 @@ def main(argv: list[str] | None = None) -> NoReturn:
         status = fail(f"{error.reason}{hint}")
     except KafkaStorageError as error:
         status = fail(str(error))
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): no message, and none at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+    except BrokenPipeError:  # of standard error
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         status = fail(f"{where}{error.strerror or error}")
-    sys.exit(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0
+
+
+def _without_output(error: OSError) -> int:
+    """Say why standard output took no more; a closed pipe ends the process as SIGPIPE ends cat and grep.
+
+    A shell shows that as status 141.
+    """
+    with contextlib.suppress(OSError, ValueError):  # the interpreter flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+    return fail(f"cannot write the output: {error.strerror or error}")
+
+
+def write_output(data: bytes, *, flush: bool = False) -> None:
+    """Write bytes to standard output; they may wait in a buffer without `flush`.
+
+    Raises:
+        OutputFailed: it takes no more; an OSError would look like one of the source's.
+    """
+    try:
+        sys.stdout.buffer.write(data)
+        if flush:
+            sys.stdout.buffer.flush()
+    except OSError as error:
+        raise OutputFailed(error) from None
 
 
 def is_helper_call(program: str, arguments: list[str]) -> bool:

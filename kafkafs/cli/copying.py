@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
+from kafkafs.cli import write_output
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_tree, values_option
 from kafkafs.cli.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
@@ -26,7 +26,6 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
     """
-    output = sys.stdout.buffer
     with open_tree(source, values) as tree:
         for path in paths:
             node = followed(tree.resolve(clean_path(path)), tree.resolve)
@@ -34,8 +33,7 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
             assert isinstance(node, File)
             for data in node.chunks():
-                output.write(data)
-    output.flush()
+                write_output(data)
 
 
 def followed(node: Node, resolve: object) -> Node:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli import write_output
 from kafkafs.cli.arguments import Command
 from kafkafs.cli.progress import Progress
 
@@ -89,20 +90,19 @@ def dump(
     arguments = [*paths, *(file_list.split(",") if file_list else ())]
     if not arguments:
         raise click.UsageError("name a file, a partition's folder or a log dir")
-    out = sys.stdout.buffer
 
     def complain(line: bytes) -> None:
-        out.flush()
+        write_output(b"", flush=True)
         sys.stderr.buffer.write(line)
         sys.stderr.buffer.flush()
 
     flags["print_data_log"] = bool(flags["print_data_log"] or _are_strings(string_decoders))
     options = _options(flags)
-    report = DumpReport(out.write, complain)
+    report = DumpReport(write_output, complain)
     run = dump_json if as_json or form == "jsonl" else dump_text
     with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
         run(expand(arguments, _extent(start, end)), options, report, progress.advance)
-    out.flush()
+    write_output(b"", flush=True)
     status = 3 if report.unreadable else int(report.findings > 0)
     if status:
         raise click.exceptions.Exit(status)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from engine import kernel
+from kafkafs.cli import EXIT_CANNOT_READ, write_output
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
 from kafkafs.cli.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
@@ -74,6 +75,9 @@ def grep(
     time/PERIOD; or time/PERIOD for all partitions. PATTERN is a Python regular expression on the
     stored bytes; in Kafka's internal topics, such as __consumer_offsets, on the JSON that keys and
     values decode to (--values base64 keeps to the bytes). Damaged places are reported on standard error and skipped.
+
+    Exit status: 0 records matched, 1 none did, 3 a part could not be searched, whatever matched elsewhere
+    (with -q, 0 as soon as a record matches).
     """
     try:
         query = Query.compile(
@@ -83,22 +87,30 @@ def grep(
         raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
     with open_log_source((source,)) as logs, Progress("searched", quiet=quiet) as progress:
         selections = select(logs, clean_path(path), committed=committed)
-        total = 0
+        total = places = 0
         for item in results(selections, query, values, jobs or os.cpu_count() or 1):
             if isinstance(item, int):
                 progress.advance(item)
             elif isinstance(item, dict):
+                places += 1
                 report(item, as_json=as_json)
             else:
                 text, count = cut(item, None if max_count is None else max_count - total)
                 total += count
                 if not (only_count or quiet):
-                    sys.stdout.buffer.write(text)
+                    write_output(text)
                 if quiet or (max_count is not None and total >= max_count):
                     break
     sys.stdout.buffer.flush()
     if only_count and not quiet:
         click.echo(f'{{"count":{total}}}' if as_json else total)
+    if quiet and total:
+        sys.exit(0)
+    if places:
+        if not as_json:
+            noun = "place" if places == 1 else "places"
+            click.echo(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
+        sys.exit(EXIT_CANNOT_READ)
     sys.exit(0 if total else 1)
 
 

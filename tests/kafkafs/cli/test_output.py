@@ -1,0 +1,110 @@
+"""Standard output that ends early or takes nothing, and the exit status of grep."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafkafs.cli import main
+from tests.fixtures_data import copy_of, log_dir
+
+CURRENT = str(log_dir("current"))
+KAFKAFS = [sys.executable, "-m", "kafkafs"]
+PRINTING = (
+    ("cat", CURRENT, "orders-0/records/00000000000000000000.jsonl"),
+    ("check", CURRENT, "--json", "--topic", "orders"),
+    ("dump", f"{CURRENT}/orders-0"),
+    ("dump", f"{CURRENT}/orders-0", "--json"),
+    ("grep", ".", CURRENT, "orders-0"),
+    ("groups", CURRENT),
+    ("ls", CURRENT),
+    ("offsets", CURRENT),
+    ("plan", f"{CURRENT}/orders-0"),
+    ("rebuild", "--dry-run", "--topic", "orders", CURRENT),
+    ("topics", CURRENT),
+    ("transactions", CURRENT),
+    ("--help",),
+)
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=lambda each: each[0])
+def test_a_closed_pipe_ends_a_command_as_it_ends_cat(arguments: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*KAFKAFS, *arguments], stdout=writer, stderr=subprocess.PIPE, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
+
+
+def test_head_gets_its_lines_and_grep_ends_quietly() -> None:
+    command = [*KAFKAFS, "grep", ".", CURRENT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as grep:
+        assert grep.stdout is not None
+        assert grep.stderr is not None
+        assert grep.stdout.readline().startswith(b'{"topic":')
+        grep.stdout.close()
+        assert (grep.wait(60), grep.stderr.read()) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize("command", ["cat", "dump", "grep", "offsets"])
+def test_a_full_disk_behind_the_output_is_one_line_and_status_3(command: str) -> None:
+    arguments = next(each for each in PRINTING if each[0] == command)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*KAFKAFS, *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 3
+    assert done.stderr.decode().splitlines() == [done.stderr.decode().strip()]
+    assert done.stderr.endswith(b"No space left on device\n")
+
+
+def test_a_closed_output_is_no_traceback() -> None:
+    script = f"{' '.join(KAFKAFS)} offsets {CURRENT} >&-"
+    done = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> str:
+    """A log dir with one wrong byte in orders-0."""
+    source = copy_of("current", tmp_path, ["orders-0", "recoded-zstd-0"])
+    log = min((source / "orders-0").glob("*.log"))
+    with open(log, "r+b") as file:
+        file.seek(400)
+        byte = file.read(1)
+        file.seek(400)
+        file.write(bytes([byte[0] ^ 1]))
+    return str(source)
+
+
+def grep(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as left:
+        main(["grep", *arguments])
+    return int(left.value.code or 0), capsys.readouterr().err
+
+
+def test_grep_is_3_where_a_part_was_not_searched(
+    capsys: pytest.CaptureFixture[str], damaged: str
+) -> None:
+    for pattern in (".", "nothing-has-this"):
+        status, error = grep(capsys, pattern, damaged)
+        assert status == 3
+        assert error.endswith("kafkafs: not all was searched: 1 damaged place\n")
+    status, error = grep(capsys, "nothing-has-this", damaged, "-c", "--json")
+    assert status == 3
+    assert error.startswith('{"error":{')
+
+
+def test_grep_is_0_or_1_where_all_was_searched(
+    capsys: pytest.CaptureFixture[str], damaged: str
+) -> None:
+    assert grep(capsys, ".", damaged, "recoded-zstd-0") == (0, "")
+    assert grep(capsys, "nothing-has-this", damaged, "recoded-zstd-0") == (1, "")
+
+
+def test_grep_q_is_0_as_soon_as_a_record_matches(
+    capsys: pytest.CaptureFixture[str], damaged: str
+) -> None:
+    assert grep(capsys, "-q", ".", damaged)[0] == 0
+    assert grep(capsys, "-q", "nothing-has-this", damaged)[0] == 3
