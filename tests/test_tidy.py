@@ -64,6 +64,17 @@ def test_one_module_opens_source_files_and_another_writes_our_own(path: Path) ->
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_the_clock_asks_what_time_it_is(path: Path) -> None:
+    if name_of(path) == "engine/clock.py":
+        return
+    asks = (
+        r"\btime\.(time|localtime|ctime|asctime)(_ns)?\b|\b(datetime|date)\.(now|today|utcnow)\b"
+        r"|from time import [^\n]*\b(time|time_ns|localtime)\b|CLOCK_REALTIME"
+    )
+    assert not re.search(asks, path.read_text())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_is_left_to_be_written(path: Path) -> None:
     assert not re.search(
         r"\bTODO\b|\bFIXME\b|NotImplementedError|not implemented", path.read_text()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from time import time_ns
-
+from engine.clock import SYSTEM_CLOCK
 from engine.source_files import SourceRoot
 
 _CONFIRM_AFTER = 0.05
-_LONG_AGO = 24 * 3600 * 1_000_000_000
+_LONG_AGO_MS = 24 * 3600 * 1000
 """A folder that did not change for so long, whatever its server's clock, was not in the middle of it."""
 
 
@@ -40,7 +39,7 @@ class FolderWatch:
         known, self._stamp = self._stamp, stamp
         self.replaced = known is not None and known[:2] != stamp[:2]
         if stamp != known:
-            is_recent = time_ns() - status.st_mtime_ns < _LONG_AGO
+            is_recent = SYSTEM_CLOCK.now_ms() - status.st_mtime_ns // 1_000_000 < _LONG_AGO_MS
             self._confirm_at = now + _CONFIRM_AFTER if is_recent else None
             return True
         if self._confirm_at is not None and now >= self._confirm_at:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Iterator, Mapping as Mappings
 from typing import NoReturn, TypeAlias
 
+from engine.clock import SYSTEM_CLOCK
 from engine.disk import Bytes, Disk, DiskUsage, Mapping, StrPath, WritableFile
 from engine.errors import SourceRefusedError
 from engine.folder_entries import EntryKind
@@ -217,7 +217,7 @@ class OverlayDisk(Disk):
             if not create and not exclusive:
                 _fail(errno.ENOENT, path)
             entry = OverlayContent(None, self.open_sources, self.budget, os.fspath(path))
-            entry.mtime_ms = _now_ms()
+            entry.mtime_ms = SYSTEM_CLOCK.now_ms()
             folder[name] = entry
         elif exclusive:
             _fail(errno.EEXIST, path)
@@ -250,7 +250,7 @@ class OverlayDisk(Disk):
         if content.mtime_ms is not None:
             return content.mtime_ms
         if content.place is None or content.is_changed:
-            return _now_ms()
+            return SYSTEM_CLOCK.now_ms()
         return content.place.root.stat(content.place.relative).st_mtime_ns // 1_000_000
 
     def set_mtime_ms(self, path: StrPath, milliseconds: int) -> None:
@@ -450,7 +450,3 @@ def _refuse(entry: Entry) -> None:
 
 def _fail(code: int, path: StrPath) -> NoReturn:
     raise OSError(code, os.strerror(code), os.fspath(path))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
+from engine.clock import SYSTEM_CLOCK
 from engine.coding.checksums import crc32c
 from engine.disk import DISK, Disk
 from engine.errors import DamagedFileError
@@ -341,7 +342,7 @@ class _Rebuild:
         return FileHash(path, self.disk.size(full), digest)
 
     def _manifest(self, files: list[FileHash]) -> Json:
-        now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+        now = datetime.datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() // 1000, datetime.UTC)
         return {
             "format": FORMAT,
             "state": COMPLETE,

@@ -120,6 +120,6 @@ def _open_row(found: OpenTransaction, now: int) -> Sequence[object]:
 
 
 def _now() -> int:
-    import time
+    from engine.clock import SYSTEM_CLOCK
 
-    return time.time_ns() // 1_000_000
+    return SYSTEM_CLOCK.now_ms()

@@ -21,6 +21,7 @@ from engine.checkpoint.meta_properties import MetaProperties, MetaPropertiesVers
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.checkpoint.properties_file import render_properties
+from engine.clock import SYSTEM_CLOCK
 from engine.disk import DISK, Disk
 from engine.file_names import (
     LEADER_EPOCH_CHECKPOINT,
@@ -337,7 +338,7 @@ def _root_files(logs: Sequence[NewLog], options: WriteOptions, manifest: Json) -
 
 
 def _manifest(job: JobFolder, logs: Sequence[NewLog], topic_ids: dict[str, str]) -> Json:
-    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    now = datetime.datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() // 1000, datetime.UTC)
     return {
         "format": FORMAT,
         "target": job.target,
