@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.check.finding import Finding, found
+from engine.check.meta_properties_check import check_meta_properties
 from engine.check.rules import Severity
+from engine.check.unreadable_file import contents, unreadable_file
 from engine.checkpoint.checkpoint_file import parse_checkpoint
 from engine.checkpoint.clean_shutdown import parse_clean_shutdown
 from engine.checkpoint.decimal_text import parse_int32, parse_int64
-from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
-from engine.errors import CorruptCheckpointError, DamagedFileError, SourceRefusedError
+from engine.errors import DamagedFileError, SourceRefusedError
 from engine.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
-    META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     folder_name,
 )
 from engine.log.log_directory import LogSource
 from engine.source_files import SourceRoot
-from engine.units import Offset, Position, TopicPartition
+from engine.units import Offset, TopicPartition
 
 _CHECKPOINTS = (
     RECOVERY_POINT_CHECKPOINT,
@@ -30,7 +30,6 @@ _CHECKPOINTS = (
     REPLICATION_OFFSET_CHECKPOINT,
     CLEANER_OFFSET_CHECKPOINT,
 )
-_LIMIT = 64 << 20
 
 
 def check_log_dir_files(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
@@ -44,39 +43,7 @@ def check_log_dir_files(source: LogSource, log_dir: SourceRoot) -> Iterator[Find
     for name in _CHECKPOINTS:
         yield from _checkpoint(log_dir, name, folders if is_whole else None, is_clean)
     yield from _clean_shutdown(log_dir)
-    yield from _meta_properties(source, log_dir)
-
-
-def _read(log_dir: SourceRoot, name: str) -> bytes | None:
-    try:
-        return log_dir.read(name, limit=_LIMIT)
-    except FileNotFoundError:
-        return None
-
-
-def _unreadable(
-    rule: str, log_dir: SourceRoot, name: str, data: bytes, error: Exception
-) -> Finding:
-    line = error.line if isinstance(error, CorruptCheckpointError) else None
-    is_damage = isinstance(error, DamagedFileError)
-    position = error.position if isinstance(error, DamagedFileError) else None
-    if position is None and line is not None:
-        position = _start_of_line(data, line)
-    return found(
-        rule,
-        log_dir.display(name),
-        error.reason if isinstance(error, DamagedFileError) else str(error),
-        position=position,
-        length=None if position is None else len(data) - position,
-        line=line,
-        expected=error.expected if isinstance(error, DamagedFileError) else None,
-        found=error.found if is_damage and isinstance(error, DamagedFileError) else None,
-    )
-
-
-def _start_of_line(data: bytes, line: int) -> Position:
-    """Where a line begins, the first is 1; the end of the data when there is no such line."""
-    return len(b"".join(data.splitlines(keepends=True)[: line - 1]))
+    yield from check_meta_properties(source, log_dir, is_whole=is_whole)
 
 
 def _checkpoint(
@@ -94,10 +61,10 @@ def _checkpoint(
 
     data = b""
     try:
-        data = _read(log_dir, name) or b""
+        data = contents(log_dir, name) or b""
         parse_checkpoint(data, entry, path=name)
     except DamagedFileError as error:
-        yield _unreadable("checkpoint-unreadable", log_dir, name, data, error)
+        yield unreadable_file("checkpoint-unreadable", log_dir, name, data, error)
         return
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
@@ -128,64 +95,11 @@ def _checkpoint(
 def _clean_shutdown(log_dir: SourceRoot) -> Iterator[Finding]:
     data = b""
     try:
-        data = _read(log_dir, CLEAN_SHUTDOWN) or b""
+        data = contents(log_dir, CLEAN_SHUTDOWN) or b""
         parse_clean_shutdown(data)
     except DamagedFileError as error:
-        yield _unreadable("clean-shutdown-unreadable", log_dir, CLEAN_SHUTDOWN, data, error)
+        yield unreadable_file("clean-shutdown-unreadable", log_dir, CLEAN_SHUTDOWN, data, error)
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
             path = log_dir.display(CLEAN_SHUTDOWN)
             yield found("file-unreadable", path, f"it cannot be read: {error}")
-
-
-def _meta_properties(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
-    path, data = log_dir.display(META_PROPERTIES), b""
-    try:
-        text = _read(log_dir, META_PROPERTIES)
-        if text is None:
-            yield found("meta-properties", path, "there is no such file", severity=Severity.NOTE)
-            return
-        data = text
-        mine = parse_meta_properties(data, path=META_PROPERTIES)
-    except DamagedFileError as error:
-        yield _unreadable("meta-properties", log_dir, META_PROPERTIES, data, error)
-        return
-    except OSError as error:
-        if not isinstance(error, SourceRefusedError):
-            yield found("file-unreadable", path, f"it cannot be read: {error}")
-        return
-    yield from _other_log_dirs(source, log_dir, mine)
-
-
-def _other_log_dirs(
-    source: LogSource, log_dir: SourceRoot, mine: MetaProperties
-) -> Iterator[Finding]:
-    """What contradicts log dirs that were named before this one: those of a broker share all but the directory id."""
-    path = log_dir.display(META_PROPERTIES)
-    for other_dir, other in zip(source.log_dirs, source.meta_properties, strict=True):
-        if other_dir is None or other_dir is log_dir or other_dir.path == log_dir.path:
-            return
-        if other is None:
-            continue
-        pairs = {"cluster.id": (mine.cluster_id, other.cluster_id)}
-        pairs["node.id"] = (_text(mine.node_id), _text(other.node_id))
-        for what, (ours, theirs) in pairs.items():
-            if ours is not None and theirs is not None and ours != theirs:
-                yield found(
-                    "meta-properties",
-                    path,
-                    f"the {what} is {ours}, and that of {other_dir.path} is {theirs}",
-                    expected=theirs,
-                    found=ours,
-                )
-        if mine.directory_id is not None and mine.directory_id == other.directory_id:
-            yield found(
-                "meta-properties",
-                path,
-                f"the directory.id {mine.directory_id} is that of {other_dir.path} too",
-                found=mine.directory_id,
-            )
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)

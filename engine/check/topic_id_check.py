@@ -200,11 +200,14 @@ def _registration(source: LogSource, log_dir: SourceRoot, image: ClusterImage) -
         )
         return
     registered = broker.facts.get("logDirs") or []
-    if mine.directory_id is not None and registered and mine.directory_id not in registered:
+    if registered and mine.directory_id not in registered:
+        states = (
+            f"directory.id {mine.directory_id}" if mine.directory_id else "missing directory.id"
+        )
         yield found(
             "meta-properties",
             path,
-            f"broker {mine.node_id} is not registered with a directory.id {mine.directory_id}",
+            f"broker {mine.node_id} is not registered with a {states}",
             severity=Severity.WARNING,
             expected=", ".join(map(str, registered)),
             found=mine.directory_id,

@@ -22,6 +22,10 @@ _NODE_ID = "node.id"
 _DIRECTORY_ID = "directory.id"
 
 
+KNOWN_KEYS = frozenset({_VERSION, _CLUSTER_ID, _BROKER_ID, _NODE_ID, _DIRECTORY_ID})
+"""The keys that a broker reads; it passes over all others."""
+
+
 class MetaPropertiesVersion(IntEnum):
     """The versions that there are."""
 
