@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from engine.units import Offset, TopicPartition
 
@@ -36,6 +36,21 @@ def could_not_read(
 def partitions_deleted(partitions: Iterable[TopicPartition]) -> DataLossError:
     """PARTITIONS_DELETED: a query had begun to read them."""
     reason = f"Partitions {listed(partitions)} have been deleted."
+    return DataLossError(_DATA_LOSS.format("PARTITIONS_DELETED", reason))
+
+
+def topics_made_anew(ids: Mapping[TopicPartition, tuple[str, str]]) -> DataLossError:
+    """PARTITIONS_DELETED as well: other topics have their names now.
+
+    Args:
+        ids: of each partition's topic, before and now.
+    """
+    topics = {partition.topic: both for partition, both in sorted(ids.items())}
+    changes = "; ".join(
+        f"topic {topic} was deleted and created again (topic id {before} before, {now} now)"
+        for topic, (before, now) in topics.items()
+    )
+    reason = f"Partitions {listed(ids)} have been deleted: {changes}."
     return DataLossError(_DATA_LOSS.format("PARTITIONS_DELETED", reason))
 
 

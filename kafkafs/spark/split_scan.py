@@ -15,7 +15,7 @@ from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
 from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.error_line import QUIET_KINDS
-from kafkafs.spark.errors import could_not_read
+from kafkafs.spark.errors import could_not_read, topics_made_anew
 from kafkafs.spark.splits import Split
 from kafkafs.spark.volume import check_same, check_visible
 
@@ -64,6 +64,11 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
 def _scan(
     source: LogSource, view: LogView, split: Split, *, fail_on_data_loss: bool
 ) -> Iterator[Scanned]:
+    if None not in (split.topic_id, view.topic_id) and split.topic_id != view.topic_id:
+        if fail_on_data_loss:
+            anew = {split.partition: (str(split.topic_id), str(view.topic_id))}
+            raise topics_made_anew(anew)
+        return
     segment = view.segments.get(split.segment)
     if segment is not None and _is_as_planned(view, segment, split):
         for item in _items(segment, split):

@@ -38,6 +38,7 @@ class Split:
         is_first, is_last: of the splits of a range; what lies across a border inside it belongs to one side.
         at_log_end: whether the log's end is what ends the offsets that are wanted.
         owner: whose the log dir was by its meta.properties, None where nothing says so.
+        topic_id: of partition.metadata, None where there is none.
     """
 
     source: str
@@ -57,6 +58,7 @@ class Split:
     is_last: bool = True
     at_log_end: bool = False
     owner: str | None = None
+    topic_id: str | None = None
 
     @property
     def size(self) -> int:
@@ -122,6 +124,7 @@ def _parts(
                 is_last=wanted.is_last,
                 at_log_end=wanted.stop >= view.log_end_offset,
                 owner=owner,
+                topic_id=view.topic_id,
             ),
         )
 

@@ -23,6 +23,7 @@ from kafkafs.spark.jobs.export_ledger import (
     Manifest,
     Moved,
     offsets_done,
+    topic_ids_done,
 )
 from kafkafs.spark.jobs.export_plan import Chunk, plan_chunks
 from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
@@ -211,8 +212,11 @@ class _Export:
         ledger = Ledger(self._files)
         manifest = Manifest(self._form, self._values, self._filters())
         ledger.check(manifest, resume=resume)
-        done = offsets_done(ledger.done() if resume else [])
-        chunks = plan_chunks(self._options, done, chunk_bytes or self._chunk_bytes())
+        earlier = ledger.done() if resume else []
+        done = offsets_done(earlier)
+        chunks = plan_chunks(
+            self._options, done, topic_ids_done(earlier), chunk_bytes or self._chunk_bytes()
+        )
         watch = JobWatch(self._spark, "export", tell)
         with self._files.lock(LOCK):
             before = ledger.begin(manifest)
@@ -261,6 +265,7 @@ class _Export:
             tuple(files),
             damaged,
             chunk.size,
+            {str(partition): topic_id for partition, topic_id in chunk.topic_ids.items()},
         )
         ledger.record(done)
         return done

@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engine.disk import TEMPORARY_SUFFIX
@@ -64,6 +64,7 @@ class Done:
         files: of records, and of damage.
         damaged: places that could not be read.
         source_bytes: what was read for it.
+        topic_ids: of partitions, by their names, where they are known.
     """
 
     number: int
@@ -72,6 +73,7 @@ class Done:
     files: tuple[Moved, ...]
     damaged: int
     source_bytes: int
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class Ledger:
@@ -195,11 +197,19 @@ class Ledger:
 
 def offsets_done(done: list[Done]) -> dict[TopicPartition, Offset]:
     """Where each partition goes on."""
+    return {_partition(name): stop for chunk in done for name, (_, stop) in chunk.ranges.items()}
+
+
+def topic_ids_done(done: list[Done]) -> dict[TopicPartition, str]:
+    """The topic id of each partition, where it is known."""
     return {
-        TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])): stop
-        for chunk in done
-        for name, (_, stop) in chunk.ranges.items()
+        _partition(name): topic_id for chunk in done for name, topic_id in chunk.topic_ids.items()
     }
+
+
+def _partition(name: str) -> TopicPartition:
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number))
 
 
 def _check_same(before: Manifest, now: Manifest) -> None:

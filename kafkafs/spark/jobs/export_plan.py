@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
-from kafkafs.spark.errors import could_not_read, partition_offset_changed
+from kafkafs.spark.errors import DataLossError, could_not_read, partition_offset_changed
 from kafkafs.spark.offset_ranges import OffsetRange, log_end, resolve_partitions
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.partition_choice import choose
@@ -38,15 +38,24 @@ class Chunk(NamedTuple):
         """Their names, in order."""
         return sorted({partition.topic for partition in self.ranges})
 
+    @property
+    def topic_ids(self) -> dict[TopicPartition, str]:
+        """The topic id of each partition that has one."""
+        return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
+
 
 def plan_chunks(
-    options: ReadOptions, done: Mapping[TopicPartition, Offset], chunk_bytes: int
+    options: ReadOptions,
+    done: Mapping[TopicPartition, Offset],
+    topic_ids: Mapping[TopicPartition, str],
+    chunk_bytes: int,
 ) -> list[Chunk]:
     """The chunks of an export.
 
     Args:
         options: what is to be read.
         done: of partitions that were exported before, the offset to go on from.
+        topic_ids: of these partitions, where they are known.
         chunk_bytes: of the source in a chunk, about.
 
     Raises:
@@ -61,6 +70,7 @@ def plan_chunks(
         splits: list[Split] = []
         empty: dict[TopicPartition, tuple[Offset, Offset]] = {}
         for wanted in resolve_partitions(views, options):
+            _refuse_another(wanted.partition, topic_ids, views[wanted.partition])
             owner = owners[logs[wanted.partition].root]
             left = _left(views[wanted.partition], wanted, done, options, owner)
             splits += left
@@ -72,6 +82,17 @@ def plan_chunks(
     if empty:
         chunks.append(Chunk((), empty, 0))
     return chunks
+
+
+def _refuse_another(
+    partition: TopicPartition, topic_ids: Mapping[TopicPartition, str], view: LogView
+) -> None:
+    before = topic_ids.get(partition)
+    if None not in (before, view.topic_id) and before != view.topic_id:
+        raise DataLossError(
+            f"topic {partition.topic} was deleted and created again since it was exported (topic id {before}"
+            f" before, {view.topic_id} now): export it to another target"
+        )
 
 
 def _left(

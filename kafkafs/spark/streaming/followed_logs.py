@@ -8,7 +8,7 @@ an older state: what looks lost is looked at again before it counts.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import sleep
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from kafkafs.spark.offset_ranges import log_end
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.partition_choice import choose
 from kafkafs.spark.source_paths import open_paths
-from kafkafs.spark.streaming.stream_offsets import StreamOffsets
+from kafkafs.spark.streaming.stream_offsets import StreamOffsets, TopicIds
 
 ATTEMPTS = 4
 PAUSE = 0.4
@@ -28,11 +28,11 @@ PAUSE = 0.4
 
 
 class _Topic(NamedTuple):
-    """Which topic of its name a partition was of, when its files were last seen to be others."""
+    """The topic id of a partition, read when its files were last seen to be others."""
 
     log: PartitionLog
     rewrites: int
-    id: str | None
+    id: str
 
 
 class FollowedLogs:
@@ -49,7 +49,6 @@ class FollowedLogs:
         self._source: LogSource | None = None
         self._identities: list[tuple[int, int]] = []
         self._topics: dict[TopicPartition, _Topic] = {}
-        self._made_anew: set[TopicPartition] = set()
 
     def close(self) -> None:
         """Drop what is open; the next look opens it again."""
@@ -83,19 +82,15 @@ class FollowedLogs:
             found = self._look(0)
         return found
 
-    def take_made_anew(self) -> set[TopicPartition]:
-        """The partitions whose topic was deleted and made anew under its name since this was asked last."""
-        found, self._made_anew = self._made_anew, set()
-        return found
-
-    def _note_topic(self, partition: TopicPartition, view: LogView) -> None:
-        known = self._topics.get(partition)
-        if known is not None and known.log is view.log and known.rewrites == view.rewrites:
-            return
-        now = _Topic(view.log, view.rewrites, view.topic_id)
-        self._topics[partition] = now
-        if known is not None and None not in (known.id, now.id) and known.id != now.id:
-            self._made_anew.add(partition)
+    def topic_ids(self, views: Mapping[TopicPartition, LogView]) -> TopicIds:
+        """The topic ids of partitions, where partition.metadata has one."""
+        for partition, view in views.items():
+            known = self._topics.get(partition)
+            if known is None or known.log is not view.log or known.rewrites != view.rewrites:
+                self._topics.pop(partition, None)
+                if view.topic_id is not None:
+                    self._topics[partition] = _Topic(view.log, view.rewrites, view.topic_id)
+        return {each: self._topics[each].id for each in views if each in self._topics}
 
     def _is_all_there(self, found: dict[TopicPartition, LogView], expected: StreamOffsets) -> bool:
         return all(
@@ -115,7 +110,6 @@ class FollowedLogs:
         for partition, log in logs.items():
             try:
                 found[partition] = log.view(max_age)
-                self._note_topic(partition, found[partition])
             except FileNotFoundError:  # its folder was renamed or removed since it was listed
                 continue
         return found

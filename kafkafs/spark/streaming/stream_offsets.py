@@ -1,42 +1,79 @@
 """Where a streaming query is: the next offset of each partition, as Spark keeps it in a checkpoint.
 
-The form is the Kafka connector's: {"topic": {"0": 23, "1": 42}}. Spark compares the text of two of them,
-so equal offsets are always written in the same order.
+The form is the Kafka connector's: {"topic": {"0": 23, "1": 42}}. Where logs have topic ids (partition.metadata), one
+more key has them: {"@topicIds": {"topic": {"<id>": [0, 1]}}}. No topic can have that name. Spark compares the text of
+two of them, so equal offsets are always written in the same order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import OptionError
 
 StreamOffsets: TypeAlias = Mapping[TopicPartition, Offset]
+TopicIds: TypeAlias = Mapping[TopicPartition, str]
+TOPIC_IDS = "@topicIds"
 
 
-def to_json(offsets: StreamOffsets) -> dict[str, dict[str, int]]:
-    """Topics by name, their partitions by number."""
-    found: dict[str, dict[str, int]] = {}
-    for partition in sorted(offsets):
-        found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
-    return found
+class StreamPlace(NamedTuple):
+    """Where a query is.
+
+    Attributes:
+        offsets: the next one of each partition.
+        topic_ids: the ids of the topics that the offsets belong to, where they are known: checkpoints of
+            older versions and of the connector have none, nor have logs without partition.metadata.
+    """
+
+    offsets: StreamOffsets
+    topic_ids: TopicIds
 
 
-def from_json(said: Any) -> dict[TopicPartition, Offset]:  # noqa: ANN401
+def to_json(place: StreamPlace) -> dict[str, dict[str, Any]]:
+    """Topics by name, their partitions by number; then the topic ids that are known."""
+    found: dict[str, dict[str, Any]] = {}
+    for partition in sorted(place.offsets):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = place.offsets[partition]
+    ids: dict[str, dict[str, list[int]]] = {}
+    for partition in sorted(place.topic_ids.keys() & place.offsets.keys()):
+        numbers = ids.setdefault(partition.topic, {})
+        numbers.setdefault(place.topic_ids[partition], []).append(partition.partition)
+    return found | {TOPIC_IDS: ids} if ids else found
+
+
+def from_json(said: Any) -> StreamPlace:  # noqa: ANN401
     """The same read back.
 
     Raises:
         OptionError: they are no offsets of partitions: the checkpoint is another source's.
     """
-    found = {}
+    offsets: dict[TopicPartition, Offset] = {}
+    topic_ids: dict[TopicPartition, str] = {}
     for topic, partitions in _items(said, said):
+        if topic == TOPIC_IDS:
+            topic_ids = _topic_ids(partitions, said)
+            continue
         for number, offset in _items(partitions, said):
-            is_offset = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
-            if not (is_offset and number.isascii() and number.isdigit()):
+            if not (_is_whole(offset) and number.isascii() and number.isdigit()):
                 raise _not_offsets(said)
-            found[TopicPartition(topic, int(number))] = offset
+            offsets[TopicPartition(topic, int(number))] = offset
+    return StreamPlace(offsets, topic_ids)
+
+
+def _topic_ids(value: object, said: object) -> dict[TopicPartition, str]:
+    found = {}
+    for topic, numbers_by_id in _items(value, said):
+        for topic_id, numbers in _items(numbers_by_id, said):
+            if not (isinstance(numbers, list) and all(map(_is_whole, numbers))):
+                raise _not_offsets(said)
+            found |= {TopicPartition(topic, number): topic_id for number in numbers}
     return found
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _items(value: object, said: object) -> list[tuple[str, Any]]:

@@ -17,15 +17,44 @@ from kafkafs.spark.errors import (
     initial_offset_not_found,
     partition_offset_changed,
     partitions_deleted,
+    topics_made_anew,
 )
 from kafkafs.spark.offset_ranges import OffsetRange, within_log
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.splits import Split, plan
-from kafkafs.spark.streaming.stream_offsets import StreamOffsets
+from kafkafs.spark.streaming.stream_offsets import StreamOffsets, StreamPlace, TopicIds
 
 log = logging.getLogger(__name__)
 
 Views = Mapping[TopicPartition, LogView]
+
+
+def still_there(
+    known: StreamPlace, topic_ids: TopicIds, options: ReadOptions, *, is_told: bool = False
+) -> StreamOffsets:
+    """The offsets of a query that are offsets of the topics with these ids.
+
+    The log of a topic that was deleted and made anew has other records at the same offsets. Where one of the two ids
+    is not known, the topic is taken for the same.
+
+    Args:
+        known: where the query is.
+        topic_ids: of the topics now.
+        options: of the query.
+        is_told: whether the topics that were made anew were reported before.
+
+    Raises:
+        DataLossError: a topic was made anew, and failOnDataLoss is true.
+    """
+    before = known.topic_ids
+    anew = {
+        partition: (before[partition], topic_ids[partition])
+        for partition in known.offsets.keys() & before.keys() & topic_ids.keys()
+        if before[partition] != topic_ids[partition]
+    }
+    if anew and not is_told:
+        report(topics_made_anew(anew), options)
+    return {each: offset for each, offset in known.offsets.items() if each not in anew}
 
 
 def with_added(

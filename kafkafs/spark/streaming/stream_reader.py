@@ -19,20 +19,24 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from engine.log.log_view import LogView
-from engine.units import Offset, TopicPartition
+from engine.units import Offset
 from kafkafs.spark.batch_plan import tasks_of
-from kafkafs.spark.errors import partitions_deleted
 from kafkafs.spark.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.offset_ranges import log_end, resolve_limit
 from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.split_reader import SplitReader
 from kafkafs.spark.splits import Split, split_ranges
 from kafkafs.spark.streaming.followed_logs import FollowedLogs
-from kafkafs.spark.streaming.stream_offsets import StreamOffsets, from_json, to_json
+from kafkafs.spark.streaming.stream_offsets import (
+    StreamOffsets,
+    StreamPlace,
+    from_json,
+    to_json,
+)
 from kafkafs.spark.streaming.stream_ranges import (
     Views,
     check_losses,
-    report,
+    still_there,
     stream_ranges,
     stream_splits,
     with_added,
@@ -65,15 +69,15 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._logs = FollowedLogs(options)
         self._delay = TriggerDelay(options.min_offsets, options.max_delay_ms)
-        self._initial: dict[TopicPartition, Offset] | None = None
+        self._initial: StreamPlace | None = None
         self._must_pin = False
-        self._latest: dict[TopicPartition, Offset] | None = None
+        self._latest: StreamPlace | None = None
         self._is_available_now = False
-        self._target: dict[TopicPartition, Offset] | None = None
+        self._target: StreamPlace | None = None
 
     # What Spark asks in the driver
 
-    def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802
+    def initialOffset(self) -> dict[str, dict[str, Any]]:  # noqa: N802
         """Where a query without a checkpoint begins: the same each time that Spark asks.
 
         Raises:
@@ -81,8 +85,9 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if self._initial is None:
             views = self._logs.first_look()
-            self._initial = resolve_limit(views, self._options.start, self._options, is_start=True)
-            self._must_pin = self._may_move(views, self._initial)
+            offsets = resolve_limit(views, self._options.start, self._options, is_start=True)
+            self._initial = StreamPlace(offsets, self._logs.topic_ids(views))
+            self._must_pin = self._may_move(views, offsets)
         return to_json(self._initial)
 
     def _may_move(self, views: Views, offsets: StreamOffsets) -> bool:
@@ -93,7 +98,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
-    ) -> dict[str, dict[str, int]]:
+    ) -> dict[str, dict[str, Any]]:
         """Where the next micro-batch ends; `start` when there is to be none.
 
         Raises:
@@ -106,29 +111,31 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._must_pin = False
             self._latest = known
             return to_json(known)
-        views = self._logs.look(known)
-        ends = self._ends(known, views)
-        self._latest = ends
+        views = self._logs.look(known.offsets)
+        place = self._latest = self._end_place(known, views)
         if isinstance(limit, ReadAllAvailable):
-            return to_json(ends)
-        starts = with_added(known, ends, views)
+            return to_json(place)
+        ends = place.offsets
+        there = still_there(known, place.topic_ids, self._options, is_told=True)
+        starts = with_added(there, ends, views)
         if not self._is_available_now and self._delay.must_wait(starts, ends):
             return to_json(known)
         if self._options.max_offsets is not None:
             ends = at_most(self._options.max_offsets, starts, ends)
-        return to_json(ends)
+        return to_json(place._replace(offsets=ends))
 
-    def _ends(self, known: StreamOffsets, views: Views) -> dict[TopicPartition, Offset]:
+    def _end_place(self, known: StreamPlace, views: Views) -> StreamPlace:
         """The log ends, or those that Trigger.AvailableNow found at first."""
         if self._target is not None:
             return self._target
         ends = {partition: self._end_of(view) for partition, view in views.items()}
-        check_losses(known, ends, views, self._options)
-        if made_anew := self._logs.take_made_anew() & known.keys():
-            report(partitions_deleted(made_anew), self._options)
+        # A topic id that cannot be read for now stays as it was known.
+        topic_ids = {**known.topic_ids, **self._logs.topic_ids(views)}
+        check_losses(still_there(known, topic_ids, self._options), ends, views, self._options)
+        place = StreamPlace(ends, {each: topic_ids[each] for each in ends if each in topic_ids})
         if self._is_available_now:
-            self._target = ends
-        return ends
+            self._target = place
+        return place
 
     def _end_of(self, view: LogView) -> Offset:
         return log_end(view, self._options)
@@ -145,7 +152,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """From now on only what is there at the next look."""
         self._is_available_now = True
 
-    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, dict[str, Any]] | None:  # noqa: N802
         """Where the logs ended at the last look, for the query's progress."""
         return to_json(self._latest) if self._latest else None
 
@@ -156,17 +163,25 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: what was to be read is not there any more.
             OptionError, SourceError: as for `latestOffset`.
         """
-        known, ends = from_json(start), from_json(end)
+        known, planned = from_json(start), from_json(end)
         is_repeated = self._latest is None
-        views = self._logs.look(ends)
+        views = self._logs.look(planned.offsets)
         is_first = known == self._initial
+        ends = still_there(planned, self._logs.topic_ids(views), self._options)
+        starts = {
+            each: offset
+            for each, offset in still_there(
+                known, planned.topic_ids, self._options, is_told=not is_repeated
+            ).items()
+            if each in ends or each not in planned.offsets
+        }
         if is_repeated and is_first:
             # The start was asked for again: what was added or deleted since then is not this batch's.
-            known = {each: min(known[each], ends[each]) for each in known if each in ends}
+            starts = {each: min(starts[each], ends[each]) for each in starts if each in ends}
         if is_repeated:
-            check_losses(known, ends, views, self._options)
+            check_losses(starts, ends, views, self._options)
         ranges = split_ranges(
-            stream_ranges(known, ends, views, self._options, is_first=is_first), self._options
+            stream_ranges(starts, ends, views, self._options, is_first=is_first), self._options
         )
         splits = stream_splits(ranges, views, self._options.split_bytes)
         return [StreamTask(task) for task in tasks_of(splits, self._options)]

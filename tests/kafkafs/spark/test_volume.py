@@ -48,7 +48,7 @@ def copied_anew(root: Path) -> None:
 
 def planned(root: Path) -> Iterable[tuple[ReadOptions, list[Split]]]:
     options = parse_options({"path": str(root), "subscribe": "orders"})
-    (chunk,) = plan_chunks(options, {}, 1 << 30)
+    (chunk,) = plan_chunks(options, {}, {}, 1 << 30)
     return [(options, plan_batch(options)), (options, list(chunk.splits))]
 
 

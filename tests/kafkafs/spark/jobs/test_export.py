@@ -143,6 +143,17 @@ def test_an_export_goes_on_with_what_the_logs_have_got_since(
     assert third.records == 0
     assert third.facts()["recordsBefore"] == 2000
 
+    metadata = source / "orders-0" / "partition.metadata"
+    before = metadata.read_text()
+    metadata.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
+    anew = (
+        r"topic orders was deleted and created again since it was exported \(topic id"
+        r" sgf5MsZgRTuEMv68ZXKJbQ before, AAAAAAAAAAAAAAAAAAAAAg now\)"
+    )
+    with pytest.raises(DataLossError, match=anew):
+        export(spark, str(source), str(target), form="orc", resume=True)
+    metadata.write_text(before)
+
     for path in (source / "orders-0").glob("*790.*"):
         path.unlink()
     with pytest.raises(DataLossError, match="offset was changed from 1000 to 790"):

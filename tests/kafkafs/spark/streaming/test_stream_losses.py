@@ -109,29 +109,109 @@ def test_without_a_care_for_losses_a_deleted_topic_begins_anew(orders: BuiltLog)
     assert offsets_of(query) == sorted([*range(10), 0, 1])
 
 
-@pytest.mark.parametrize("is_strict", [True, False])
-def test_a_topic_made_anew_is_a_loss_also_when_it_has_more_records_by_now(
-    orders: BuiltLog, is_strict: bool, caplog: pytest.LogCaptureFixture
+OLD_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+NEW_ID = "AAAAAAAAAAAAAAAAAAAAAg"
+ANEW = (
+    r"PARTITIONS_DELETED.*Partitions Set\(orders-0\) have been deleted: topic orders was deleted and created"
+    rf" again \(topic id {OLD_ID} before, {NEW_ID} now\)\."
+)
+
+
+@pytest.mark.parametrize("while_it_runs", [True, False])
+@pytest.mark.parametrize("records", [5, 10, 12])
+def test_a_topic_made_anew_stops_the_query_whatever_its_log_end_is(
+    orders: BuiltLog, while_it_runs: bool, records: int
 ) -> None:
-    name_topic(orders, "AAAAAAAAAAAAAAAAAAAAAQ")
-    query = Query(orders.log_dir, failOnDataLoss=is_strict, **EARLIEST)
+    name_topic(orders, OLD_ID)
+    query = Query(orders.log_dir, **EARLIEST)
     run = query.run()
     run.all()
-    shutil.rmtree(orders.folder)
-    again = BuiltLog(orders.log_dir)
-    again.segment([], 0)
-    grow(again, 12)
-    name_topic(again, "AAAAAAAAAAAAAAAAAAAAAg")
-    after_a_tick()
+    make_anew(orders, records)
+    if not while_it_runs:
+        run = query.run()
+    with pytest.raises(DataLossError, match=ANEW):
+        run.trigger()
+    assert query.ends == [{"orders": {"0": 10}, "@topicIds": {"orders": {OLD_ID: [0]}}}]
+
+
+@pytest.mark.parametrize("while_it_runs", [True, False])
+@pytest.mark.parametrize("records", [5, 10, 12])
+def test_without_a_care_for_losses_a_topic_made_anew_is_read_from_its_start(
+    orders: BuiltLog, while_it_runs: bool, records: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    name_topic(orders, OLD_ID)
+    query = Query(orders.log_dir, failOnDataLoss=False, maxOffsetsPerTrigger=10, **EARLIEST)
+    run = query.run()
+    run.all()
+    make_anew(orders, records)
+    if not while_it_runs:
+        run = query.run()
+    with caplog.at_level(logging.WARNING):
+        run.all()
+    assert caplog.text.count("PARTITIONS_DELETED") == 1
+    assert offsets_of(query) == sorted([*range(10), *range(records)])
+    assert query.ends[-1]["@topicIds"] == {"orders": {NEW_ID: [0]}}
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_planned_micro_batch_never_reads_another_topic_of_the_same_name(
+    orders: BuiltLog, is_strict: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    name_topic(orders, OLD_ID)
+    query = Query(orders.log_dir, failOnDataLoss=is_strict, **EARLIEST)
+    with pytest.raises(Crash):
+        query.run().trigger("planned")
+    make_anew(orders, 12)
     if is_strict:
-        with pytest.raises(DataLossError, match=r"PARTITIONS_DELETED.*orders-0"):
-            run.trigger()
-        assert len(query.offsets) == 1
-    else:
-        with caplog.at_level(logging.WARNING):
-            run.all()
-        assert caplog.text.count("PARTITIONS_DELETED") == 1
-        assert offsets_of(query) == list(range(12))
+        with pytest.raises(DataLossError, match=ANEW):
+            query.run().start()
+        return
+    run = query.run()
+    with caplog.at_level(logging.WARNING):
+        run.start()
+    assert "PARTITIONS_DELETED" in caplog.text
+    assert query.rows == []
+    run.all()
+    assert offsets_of(query) == list(range(12))
+
+
+def test_a_checkpoint_without_topic_ids_gets_them_with_an_empty_micro_batch(
+    orders: BuiltLog,
+) -> None:
+    query = Query(orders.log_dir, **EARLIEST)
+    query.run().all()
+    assert query.ends == [{"orders": {"0": 10}}]
+    name_topic(orders, OLD_ID)
+    run = query.run()
+    assert run.all() == 1
+    assert query.ends[1:] == [{"orders": {"0": 10}, "@topicIds": {"orders": {OLD_ID: [0]}}}]
+    assert query.sink[1] == []
+    make_anew(orders, 12)
+    with pytest.raises(DataLossError, match=ANEW):
+        query.run().trigger()
+
+
+def test_a_topic_id_that_is_not_there_for_now_is_kept(orders: BuiltLog) -> None:
+    name_topic(orders, OLD_ID)
+    query = Query(orders.log_dir, **EARLIEST)
+    query.run().all()
+    (orders.folder / "partition.metadata").unlink()
+    grow(orders, 2)
+    query.run().all()
+    assert query.ends[-1] == {"orders": {"0": 12}, "@topicIds": {"orders": {OLD_ID: [0]}}}
+    make_anew(orders, 20)
+    with pytest.raises(DataLossError, match=ANEW):
+        query.run().trigger()
+
+
+def make_anew(log: BuiltLog, records: int) -> None:
+    """Delete a topic and create it again, with so many records."""
+    shutil.rmtree(log.folder)
+    again = BuiltLog(log.log_dir)
+    again.segment([], 0)
+    grow(again, records)
+    name_topic(again, NEW_ID)
+    after_a_tick()
 
 
 def name_topic(log: BuiltLog, topic_id: str) -> None:
@@ -271,6 +351,18 @@ def test_a_segment_deleted_since_the_plan_is_a_loss(orders: BuiltLog, is_strict:
     first.rename(first.with_name(first.name + ".deleted"))
     if is_strict:
         with pytest.raises(DataLossError, match=r"\[0, 10\).*the log holds offsets \[10, 11\)"):
+            read()
+    else:
+        assert read() == []
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_topic_made_anew_since_the_plan_is_a_loss(orders: BuiltLog, is_strict: bool) -> None:
+    name_topic(orders, OLD_ID)
+    read, _ = planned(orders, failOnDataLoss=is_strict)
+    make_anew(orders, 12)
+    if is_strict:
+        with pytest.raises(DataLossError, match=ANEW):
             read()
     else:
         assert read() == []

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from engine.errors import InvalidNameError
+from engine.file_names import validate_topic
 from engine.units import TopicPartition
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.streaming.stream_offsets import from_json, to_json
+from kafkafs.spark.streaming.stream_offsets import (
+    TOPIC_IDS,
+    StreamPlace,
+    from_json,
+    to_json,
+)
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
 
 
@@ -57,16 +66,28 @@ def test_offsets_are_written_in_one_order_whatever_theirs_was() -> None:
     mixed = {
         TopicPartition("t", 10): 3, TopicPartition("t", 9): 2, TopicPartition("a", 0): 1,
     }  # fmt: skip
-    said = to_json(mixed)
+    said = to_json(StreamPlace(mixed, {}))
     assert str(said) == "{'a': {'0': 1}, 't': {'9': 2, '10': 3}}"
-    assert from_json(said) == mixed
+    assert from_json(said) == StreamPlace(mixed, {})
+
+
+def test_topic_ids_are_one_more_key_that_no_topic_can_have() -> None:
+    offsets = {TopicPartition("t", number): number for number in (3, 2, 1, 0)}
+    ids = {TopicPartition("t", number): "new" if number == 1 else "old" for number in (2, 1, 0)}
+    said = to_json(StreamPlace(offsets, ids))
+    assert json.dumps(said) == (
+        '{"t": {"0": 0, "1": 1, "2": 2, "3": 3}, "@topicIds": {"t": {"old": [0, 2], "new": [1]}}}'
+    )
+    assert from_json(said) == StreamPlace(offsets, ids)
+    with pytest.raises(InvalidNameError):
+        validate_topic(TOPIC_IDS)
 
 
 @pytest.mark.parametrize(
     "other",
     [
         {"logOffset": 3}, {"t": {"0": -1}}, {"t": {"0": True}}, {"t": {"x": 1}}, {"t": {"0": "5"}},
-        {"t": {"-1": 5}}, [], 7, None,
+        {"t": {"-1": 5}}, [], 7, None, {"@topicIds": 5}, {"@topicIds": {"t": {"id": 5}}},
     ],
 )  # fmt: skip
 def test_a_checkpoint_of_another_source_is_refused(other: object) -> None:
