@@ -21,10 +21,13 @@ WORKER_PYTHON = Path(__file__).with_name("worker_python.sh")
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Of every session: instants are UTC, and Parquet has them as other readers know them."""
+"""Of every session: instants are UTC, and Parquet has them as other readers know them. Spark refuses to start a query
+again that was killed while it noted its first micro-batch (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY), unless told not
+to look for such remains."""
 
 START_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Half the seconds of the start, for a JVM whose work is short."""

@@ -63,7 +63,7 @@ def from_json(said: Any) -> StreamPlace:  # noqa: ANN401
 
 
 def _topic_ids(value: object, said: object) -> dict[TopicPartition, str]:
-    found = {}
+    found: dict[TopicPartition, str] = {}
     for topic, numbers_by_id in _items(value, said):
         for topic_id, numbers in _items(numbers_by_id, said):
             if not (isinstance(numbers, list) and all(map(_is_whole, numbers))):

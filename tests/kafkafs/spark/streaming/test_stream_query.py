@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 from tests.kafkafs.built_logs import BuiltLog
+from tests.kafkafs.spark.session_settings import settings
 from tests.kafkafs.spark.streaming.engine_calls import grow
 from tests.streaming_starts import started
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 PATIENCE = 120.0
+VERIFIES = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 
 
 class Followed:
@@ -120,6 +122,20 @@ def test_a_micro_batch_that_failed_is_done_again_and_only_once(
     grow(orders, 3)
     start(fails=False).awaitTermination(PATIENCE)
     assert done == {0: list(range(10)), 1: [10, 11, 12]}
+
+
+def test_a_query_that_was_killed_while_its_first_micro_batch_was_noted_can_be_started_again(
+    spark: SparkSession, followed: Followed
+) -> None:
+    """Spark's own check would refuse that; see the settings in `kafkafs.spark.session`."""
+    noted = followed.home / "checkpoint" / "offsets"
+    noted.mkdir(parents=True)
+    (noted / ".0.0f0b2f1e-6d0e-4f5c-9a53-0d6d6a3f5c1e.tmp").write_text("v1\n")
+    options = {"startingOffsets": "earliest"}
+    with settings(spark, {VERIFIES: "true"}), pytest.raises(Exception, match="NOT_EMPTY"):
+        followed.start({"availableNow": True}, **options).awaitTermination(PATIENCE)
+    assert followed.start({"availableNow": True}, **options).awaitTermination(PATIENCE)
+    assert followed.offsets() == list(range(10))
 
 
 def test_a_mistake_is_told_before_the_query_begins(followed: Followed) -> None:
