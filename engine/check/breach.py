@@ -25,6 +25,7 @@ class Breach:
     next_offset: Offset | None = None
     severity: Severity | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    advice: str | None = None
 
     @classmethod
     def of(

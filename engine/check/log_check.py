@@ -31,6 +31,7 @@ from engine.check.producer_check import Producers
 from engine.check.producer_findings import producer_findings
 from engine.check.record_check import RecordFacts
 from engine.check.segment_look import ItemsOf, unreadable
+from engine.check.start_effect import with_start
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
@@ -290,7 +291,7 @@ class _Damaged:
             damage, self._segment.segment.file, following, self._segment.next_base
         )
         if breach is not None:
-            yield breach
+            yield with_start(breach, damage, self._segment)
 
 
 class _Future:
@@ -339,5 +340,6 @@ def breach_finding(segment: SegmentUnderCheck, breach: Breach) -> Finding:
         first_offset=breach.first_offset,
         next_offset=breach.next_offset,
         severity=breach.severity,
+        advice=breach.advice,
         facts=facts,
     )

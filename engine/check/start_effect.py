@@ -1,0 +1,84 @@
+"""What the start of a broker would make of damage in a records file: `kafkafs plan` finds the same by trying it.
+
+After a stop that was not clean a broker recovers the segments from the recovery point on, and the first thing in them
+that is no good batch ends the log: the rest of its segment is cut off, and later segments are deleted. After a clean
+stop it looks for the log end only, in the last segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.check.breach import Breach
+from engine.check.index_entries import is_served
+from engine.check.partition_under_check import SegmentUnderCheck
+from engine.check.rules import Severity
+from engine.file_names import CLEAN_SHUTDOWN
+from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.log.scan import Damage
+
+_ENDS_RECOVERY = frozenset({"crc_mismatch", "bad_length", "zeros", "torn_tail", "zero_tail"})
+_LEAST_HEADER = 18
+"""Bytes behind the last batch from which on a broker takes them for a batch."""
+_SAVE = "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches behind the damage."
+_UNMARK = (
+    f"Remove {CLEAN_SHUTDOWN} before a broker starts: it recovers the log then, and cuts the zeros off."
+    " `kafkafs rebuild` writes a log without them."
+)
+_MIDDLE = "`kafkafs rebuild` writes a log without it; or let the broker take the partition from another replica."
+
+
+def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Breach:
+    """The breach that damage is, with what a start makes of it, and what to do before."""
+    if damage.kind not in _ENDS_RECOVERY:
+        return breach
+    partition = segment.partition
+    is_at_end = damage.kind in ("torn_tail", "zero_tail")
+    if partition.log_dir is not None and is_served(partition):
+        if _is_recovered(segment):
+            if not _something_follows(damage, segment):
+                return breach
+            start = damage.first_offset
+            behind = f"byte {damage.position} on" if start is None else f"offset {start}"
+            what = f"a broker that starts here drops the rest of the log, from {behind}"
+            return _graver(breach, f"{what} to offset {partition.log_end_offset - 1}", _SAVE)
+        if damage.kind == "zero_tail" and segment.next_base is None and not partition.is_live:
+            what = f"{CLEAN_SHUTDOWN} is there, and a broker does not start on such a log"
+            if damage.length < _LEAST_HEADER:
+                what = f"{CLEAN_SHUTDOWN} is there, so a broker appends behind them, and nobody reads that"
+            return _graver(breach, what, _UNMARK)
+    if is_at_end and segment.next_base is not None:
+        what = "a broker that recovers the segment, which is not the last one, drops all behind it"
+        return _graver(breach, what, _MIDDLE)
+    return breach
+
+
+def _graver(breach: Breach, what: str, advice: str) -> Breach:
+    sentence = f"{breach.sentence}; {what}"
+    return replace(breach, sentence=sentence, severity=Severity.ERROR, advice=advice)
+
+
+def _is_marked(segment: SegmentUnderCheck) -> bool:
+    partition = segment.partition
+    is_metadata = partition.partition.topic == CLUSTER_METADATA_TOPIC
+    return not is_metadata and partition.view.log.checkpoints.stopped_cleanly()
+
+
+def _is_recovered(segment: SegmentUnderCheck) -> bool:
+    """Whether a broker that was killed now would look at the segment's batches when it starts."""
+    partition = segment.partition
+    if partition.partition.topic == CLUSTER_METADATA_TOPIC:
+        return True
+    if _is_marked(segment):
+        return False
+    point = partition.view.log.checkpoints.recovery_point(partition.partition) or 0
+    return segment.next_base is None or segment.next_base > point
+
+
+def _something_follows(damage: Damage, segment: SegmentUnderCheck) -> bool:
+    """Whether good batches stand behind damage; what is behind it in its own segment was not read yet."""
+    if segment.next_base is not None:
+        return segment.next_base < segment.partition.log_end_offset
+    return damage.kind not in ("torn_tail", "zero_tail") and (
+        segment.segment.end > damage.position + damage.length
+    )
