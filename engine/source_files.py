@@ -199,14 +199,14 @@ class SourceRoot:
     def __init__(self, path: str, *, open_files: int = 512, cross_device: bool = False) -> None:
         self.path = path.rstrip("/") or "/" * bool(path)
         self.fd = -1
-        self.fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._device = os.fstat(self.fd).st_dev
         self._cross_device = cross_device
         self._resolve = _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS | (0 if cross_device else _NO_XDEV)
-        self._has_openat2 = openat2_works(self.fd)
         self._open_files = max(open_files, 1)
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
+        self.fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._device = os.fstat(self.fd).st_dev
+        self._has_openat2 = openat2_works(self.fd)
 
     def __repr__(self) -> str:
         return f"SourceRoot({self.path!r})"
