@@ -417,6 +417,7 @@ class SourceRoot:
         except OSError as error:
             reason = _REFUSALS.get(error.errno or 0)
             if reason is None:
+                error.filename = self.display(relative)
                 raise
             raise SourceRefusedError(reason, self.display(relative)) from error
 

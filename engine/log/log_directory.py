@@ -27,13 +27,27 @@ from engine.log.source_identity import (
     Identified,
     Placed,
     identify,
+    is_partition_name,
     readable,
 )
+from engine.read_failures import REFUSED, way_out
 from engine.source_files import SourceRoot
 
 MAX_AGE = 0.2
 _LIVE_MAX_AGE = 1.0
 _SPARE_DESCRIPTORS = 256
+
+
+class Unread(NamedTuple):
+    """A folder or file that could not be read; `path` as shown to people, `errno` as read_failures.error_name has it."""
+
+    path: str
+    reason: str
+    errno: str
+
+    def __str__(self) -> str:
+        hint = way_out(self.errno)
+        return f"{self.path}: {self.reason}" + (f" ({hint})" if hint else "")
 
 
 class OtherEntry(NamedTuple):
@@ -95,7 +109,9 @@ class _Directory:
         except FileNotFoundError:
             return None
         except (DamagedFileError, OSError) as error:
-            self._problems.add_error("meta_properties", META_PROPERTIES, error)
+            self._problems.add_error(
+                "meta_properties", self.log_dir.display(META_PROPERTIES), error
+            )
             return None
 
     def placed(self) -> Iterator[Placed | OtherEntry]:
@@ -190,6 +206,30 @@ class LogSource:
             if len(log.problems):
                 found += log.problems.entries()
         return found
+
+    def unread(self) -> list[Unread]:
+        """The folders and files that the system did not let us read so far."""
+        found = [
+            Unread(entry["file"], entry["reason"], entry["errno"])
+            for entry in self._problems.entries()
+            if "errno" in entry
+        ]
+        found += [
+            Unread(log.display(entry["file"]), entry["reason"], entry["errno"])
+            for log in list(self._logs.values())
+            if len(log.problems)
+            for entry in log.problems.entries()
+            if "errno" in entry
+        ]
+        return found
+
+    def unread_folders(self) -> list[Unread]:
+        """Partitions' folders that are links: a broker follows these, and nothing here does."""
+        return [
+            Unread(each.root.display(each.name), each.reason, REFUSED)
+            for each in self.others
+            if each.kind is EntryKind.SYMLINK and is_partition_name(each.name)
+        ]
 
     @property
     def broker_pid(self) -> int | None:

@@ -209,7 +209,7 @@ class SegmentFiles:
         """The files, opened if they are not."""
         opened = self.opened
         if opened is None:
-            file = self.root.open_fresh(self.path)
+            file = self._open_records()
             opened = OpenSegment(file, self.walked or self._index_hints())
             if opened.size > MAX_INT32:
                 self.problems.add(
@@ -221,6 +221,15 @@ class SegmentFiles:
         else:
             opened.was_used = True
         return opened
+
+    def _open_records(self) -> SourceFile:
+        try:
+            return self.root.open_fresh(self.path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self.problems.add_error("unreadable", self.path, error)
+            raise
 
     def let_go(self) -> None:
         """Close the files, once nobody reads them any more; the next use opens them again."""

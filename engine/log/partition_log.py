@@ -27,6 +27,8 @@ from engine.units import MAX_INT32, Offset, TopicPartition
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_AGE = 0.2
 """Seconds for which a view is given out again without looking at the files."""
+UNREADABLE = "unreadable"
+"""The kind of problem of a folder or file that the system does not let us read."""
 _ATTEMPTS = 3
 _LIVE_MAX_AGE = 1.0
 _NO_SEGMENTS: dict[Offset, LogSegment] = {}
@@ -151,7 +153,34 @@ class PartitionLog:
             view = self._view
             if view is not None and (self.frozen or monotonic() - self._checked < max_age):
                 return view
-            return self._look()
+            try:
+                return self._look()
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError) or not self._has_broker():
+                    self.problems.add_error(UNREADABLE, self._failed(error), error)
+                raise
+
+    def view_or_none(self) -> LogView | None:
+        """The log as it is now; None when it cannot be read, and `problems` says why.
+
+        A folder that a broker deleted meanwhile is no problem.
+        """
+        try:
+            return self.view()
+        except OSError:
+            return None
+
+    def display(self, file: str) -> str:
+        """The path, as shown to people, of a file that `problems` names."""
+        is_relative = file == self.folder or file.startswith(f"{self.folder}/")
+        inside = file if is_relative or not self.folder else f"{self.folder}/{file}"
+        return self.root.display(inside)
+
+    def _failed(self, error: OSError) -> str:
+        """The file or folder that an error is about, relative to the source."""
+        shown = error.filename if isinstance(error.filename, str) else ""
+        folder = self.root.display(self.folder)
+        return self.folder + shown.removeprefix(folder) if shown.startswith(folder) else self.folder
 
     def make_segment(self, base_offset: Offset) -> LogSegment:
         """A segment that is complete."""

@@ -7,13 +7,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.errors import DamagedFileError
+from engine.read_failures import error_name, reason_of
 from engine.units import Position
 
 if TYPE_CHECKING:
     from engine.log.scan import Damage
 
 ProblemEntry: TypeAlias = dict[str, Any]
-"""kind, file, reason; position, expected and found where they are known; partition where there is one."""
+"""kind, file, reason; position, expected and found where they are known; partition where there is one; errno where
+the system refused to read the file."""
 
 MOST_PROBLEMS = 1000
 
@@ -38,11 +40,12 @@ class Problems:
         position: Position | None = None,
         expected: object = None,
         found: object = None,
+        errno: str | None = None,
     ) -> None:
         """Note a finding; the same kind at the same place is noted once."""
         entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
         entry |= {"kind": kind, "file": file, "reason": reason}
-        facts = {"position": position, "expected": expected, "found": found}
+        facts = {"position": position, "expected": expected, "found": found, "errno": errno}
         entry |= {name: fact for name, fact in facts.items() if fact is not None}
         with self._lock:
             if self._entries is None:
@@ -54,10 +57,16 @@ class Problems:
     def add_error(self, kind: str, file: str, error: Exception) -> None:
         """Note what an exception says."""
         if isinstance(error, DamagedFileError):
-            facts = {"expected": error.expected, "found": error.found}
-            self.add(kind, file, error.reason, position=error.position, **facts)
+            self.add(
+                kind,
+                file,
+                error.reason,
+                position=error.position,
+                expected=error.expected,
+                found=error.found,
+            )
         else:
-            self.add(kind, file, str(error))
+            self.add(kind, file, reason_of(error), errno=error_name(error) or None)
 
     def add_damage(self, damage: Damage) -> None:
         """Note what a scan found damaged."""

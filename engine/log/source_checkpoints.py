@@ -134,5 +134,5 @@ class SourceCheckpoints:
         except FileNotFoundError:
             file.offsets, file.stamp = {}, None
         except (DamagedFileError, OSError) as error:
-            self._problems.add_error("checkpoint", file.name, error)
+            self._problems.add_error("checkpoint", root.display(file.name), error)
             file.offsets = {}

@@ -157,7 +157,7 @@ def _is_log_dir(entries: Sequence[SourceEntry]) -> bool:
     for entry in entries:
         if entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES:
             return True
-        if entry.kind is EntryKind.DIRECTORY and _is_partition_name(entry.name):
+        if entry.kind is EntryKind.DIRECTORY and is_partition_name(entry.name):
             return True
     return False
 
@@ -173,7 +173,8 @@ def _kind_of(name: str) -> FileKind | None:
     return parsed.kind if parsed is not None and parsed.state is FileState.LIVE else None
 
 
-def _is_partition_name(name: str) -> bool:
+def is_partition_name(name: str) -> bool:
+    """Whether a broker would take a folder of this name for a partition's."""
     try:
         parse_folder_name(name)
     except InvalidNameError:

@@ -154,8 +154,9 @@ class ClusterReplay:
 
     @property
     def exists(self) -> bool:
-        """Whether the source holds the metadata log."""
-        return bool(self._logs.of(CLUSTER_METADATA))
+        """Whether the source holds the metadata log, and it can be read."""
+        logs = self._logs.of(CLUSTER_METADATA)
+        return bool(logs) and logs[0].view_or_none() is not None
 
     def image(self, until: Timestamp | None = None) -> ClusterImage:
         """The cluster now, or by the records with timestamps up to a time.

@@ -29,14 +29,15 @@ class LogEnds:
         self._source = source
 
     def end_of(self, topic: str, partition: int, until: Timestamp | None = None) -> Offset | None:
-        """Where a partition's log ends; None when the source does not hold it.
+        """Where a partition's log ends; None when the source does not hold it, or it cannot be read.
 
         Raises OSError, UnsupportedCodecError.
         """
         log = self._source.partitions().get(str(TopicPartition(topic, partition)))
         if log is None or log.topic_partition != (topic, partition):
             return None
-        return end_offset(log.view(), until)
+        view = log.view_or_none()
+        return None if view is None else end_offset(view, until)
 
 
 def lag(committed: Offset | None, end: Offset | None) -> int | None:

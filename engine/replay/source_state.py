@@ -128,7 +128,7 @@ class SourceState:
     def open_transactions(self, until: Timestamp | None = None) -> Iterator[OpenTransaction]:
         """The open transactions of all logs, and which of them hang. Raises OSError, LimitExceededError."""
         image = self.transactions.image(until) if self.transactions.exists else None
-        is_complete = self._holds_all(TRANSACTION_STATE)
+        is_complete = self._holds_all(TRANSACTION_STATE) and not (image and image.unreadable)
         return open_transactions(self._source, image, until, is_complete=is_complete)
 
     def _holds_all(self, topic: str) -> bool:
@@ -137,7 +137,11 @@ class SourceState:
         The cluster's metadata says how many there are; without it, a gap in their numbers says that some are
         missing.
         """
-        held = {log.topic_partition.partition for log in self.logs.of(topic)}
+        held = {
+            log.topic_partition.partition
+            for log in self.logs.of(topic)
+            if log.view_or_none() is not None
+        }
         if self.cluster.exists:
             image = self.cluster.image()
             item = image.topics.get(topic)
@@ -176,8 +180,6 @@ class SourceState:
 
 
 def _topic_id(log: PartitionLog) -> str | None:
-    """The topic id of a log; None of one whose folder went while others were looked at."""
-    try:
-        return log.view().topic_id
-    except OSError:
-        return None
+    """The topic id of a log; None of one that cannot be read, or went while others were looked at."""
+    view = log.view_or_none()
+    return None if view is None else view.topic_id

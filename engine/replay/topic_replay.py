@@ -67,8 +67,8 @@ class TopicReplay(Generic[State, Image]):
             return image
 
     def _followed(self) -> list[LogReplay[State]]:
-        """The partitions that are there now."""
-        logs = self._logs.of(self._topic)
+        """The partitions that are there now and can be read."""
+        logs = [log for log in self._logs.of(self._topic) if log.view_or_none() is not None]
         with self._lock:
             self._replays = {
                 log: self._replays.get(log) or LogReplay(log, self._forward, self._progress)

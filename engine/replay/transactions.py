@@ -294,7 +294,9 @@ def open_transactions(
     """
     logs = [log for name, log in source.partitions().items() if name == str(log.topic_partition)]
     for log in sorted(logs, key=lambda log: log.topic_partition):
-        view = log.view()
+        view = log.view_or_none()
+        if view is None:
+            continue
         for txn in _ongoing(view, until):
             holder = None if image is None else image.holder_of(txn.producer_id)
             hangs, reason = _fate(image, view.partition, holder, is_complete=is_complete)
@@ -327,7 +329,7 @@ def _fate(
     if image is None:
         return None, "the source holds no partition of __transaction_state"
     if holder is None and not is_complete:
-        return None, "the source does not hold all partitions of __transaction_state"
+        return None, "not all of __transaction_state is in the source and can be read"
     if holder is None:
         return True, "no transactional id has this producer id"
     if partition in holder.partitions:

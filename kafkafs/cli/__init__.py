@@ -155,16 +155,12 @@ def _run(arguments: list[str]) -> int:
         status = EXIT_INTERRUPTED
     except click.ClickException as error:
         status = _complain(error)
-    except SourceError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        status = fail(f"{error.reason}{hint}")
     except KafkaStorageError as error:
-        status = fail(str(error))
+        status = fail(sentence_of(error))
     except BrokenPipeError:  # of standard error
         raise
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        status = fail(f"{where}{error.strerror or error}")
+        status = fail(sentence_of(error))
     return status if isinstance(status, int) else 0
 
 
@@ -211,6 +207,18 @@ def _complain(error: click.ClickException) -> int:
     error.show(text)
     click.echo(printable_lines(text.getvalue()), err=True, nl=False)
     return error.exit_code
+
+
+def sentence_of(error: Exception) -> str:
+    """What went wrong, where, and a way out."""
+    from engine.read_failures import error_name, reason_of, way_out
+
+    text, hint = str(error), way_out(error_name(error))
+    if isinstance(error, SourceError):
+        text, hint = error.reason, error.hint
+    elif isinstance(error, OSError) and not isinstance(error, KafkaStorageError):
+        text = f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error)
+    return f"{text} ({hint})" if hint else text
 
 
 def fail(sentence: str) -> int:

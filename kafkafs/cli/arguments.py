@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
-from engine.log.log_directory import LogSource, open_source
+from engine.errors import KafkaStorageError
+from engine.log.log_directory import LogSource, Unread, open_source
+from kafkafs.cli import EXIT_CANNOT_READ, EXIT_FINDINGS, fail, sentence_of
+from kafkafs.decode.failures import KafkaFsError
+from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
 
+Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+MOST_UNREAD = 20
+READ_ERRORS = (OSError, KafkaStorageError, KafkaFsError)
 VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
 
 source_argument = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
@@ -42,13 +49,84 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
 
 
 @contextmanager
-def open_log_source(sources: tuple[str, ...]) -> Iterator[LogSource]:
-    """The sources, opened to read; closed at the end."""
+def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Iterator[LogSource]:
+    """The sources, opened to read; closed at the end.
+
+    A command goes on without the folders and files that it cannot read. They are told here when it ends,
+    and the exit status is 3, unless the command left with 0 or an error of its own.
+
+    Args:
+        sources: as the operator named them.
+        is_whole: whether the command looks at all partitions, so that one behind a link is missed.
+    """
     source = open_source(source_paths(sources))
     try:
-        yield source
+        try:
+            yield source
+        except (click.exceptions.Exit, SystemExit) as end:
+            code = end.exit_code if isinstance(end, click.exceptions.Exit) else end.code
+            if code == EXIT_FINDINGS and _tell_unread(source, is_whole=is_whole):
+                raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
+            raise
+        if _tell_unread(source, is_whole=is_whole):
+            raise click.exceptions.Exit(EXIT_CANNOT_READ)
     finally:
         source.close()
+
+
+def _tell_unread(source: LogSource, *, is_whole: bool) -> bool:
+    return tell_unread(source.unread() + (source.unread_folders() if is_whole else []))
+
+
+class Failures:
+    """Paths that gave nothing, told as they come; leaving with any of them ends with exit status 3."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.count and kind is None:
+            raise click.exceptions.Exit(EXIT_CANNOT_READ)
+
+    def tell(self, error: Exception) -> None:
+        """Say what failed, and count it."""
+        fail(sentence_of(error))
+        self.count += 1
+
+    def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
+        """The answer to a call; None where there is an error instead, which is told."""
+        try:
+            return ask(*arguments)
+        except BrokenPipeError:  # of our own output
+            raise
+        except READ_ERRORS as error:
+            self.tell(error)
+            return None
+
+    def passed_on(self, items: Iterable[Answer]) -> Iterator[Answer]:
+        """The items up to an error, which is told."""
+        try:
+            yield from items
+        except READ_ERRORS as error:
+            self.tell(error)
+
+
+def tell_unread(unread: Sequence[Unread]) -> bool:
+    """Say on standard error what could not be read; whether there was anything."""
+    for each in unread[:MOST_UNREAD]:
+        click.echo(f"kafkafs: {printable(str(each))}", err=True)
+    if len(unread) > MOST_UNREAD:
+        click.echo(f"kafkafs: and {len(unread) - MOST_UNREAD} more", err=True)
+    if len(unread) > 1:
+        count = f"{len(unread)} files or folders"
+        click.echo(f"kafkafs: {count} could not be read; the result goes without them", err=True)
+    elif unread:
+        sentence = "1 file or folder could not be read; the result goes without it"
+        click.echo(f"kafkafs: {sentence}", err=True)
+    return bool(unread)
 
 
 @contextmanager
@@ -56,7 +134,7 @@ def open_tree(source: str, values: str = "auto") -> Iterator[Tree]:
     """The tree over one SOURCE argument."""
     from kafkafs.tree.tree import Tree, TreeOptions
 
-    with open_log_source((source,)) as logs:
+    with open_log_source((source,), is_whole=False) as logs:
         yield Tree(logs, options=TreeOptions(values=values))
 
 

@@ -91,8 +91,9 @@ def check(
             events = _events(source, jobs or os.cpu_count() or 1, is_named, progress)
         for event in events:
             _take(event, report, takes, progress)
-    report.end()
-    sys.exit(1 if report.is_unsound else 0)
+        report.end()
+        if report.is_unsound:
+            sys.exit(1)
 
 
 def _chosen_findings(rules: tuple[str, ...], severity: str) -> Callable[[Finding], bool]:

@@ -8,9 +8,16 @@ from pathlib import Path
 import click
 
 from kafkafs.cli import write_output
-from kafkafs.cli.arguments import clean_path, one_source_argument, open_tree, values_option
+from kafkafs.cli.arguments import (
+    Failures,
+    clean_path,
+    one_source_argument,
+    open_tree,
+    values_option,
+)
 from kafkafs.cli.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
+from kafkafs.tree.tree import Tree
 
 
 @click.command()
@@ -26,14 +33,20 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
     """
-    with open_tree(source, values) as tree:
+    with open_tree(source, values) as tree, Failures() as failures:
         for path in paths:
-            node = followed(tree.resolve(clean_path(path)), tree.resolve)
+            node = failures.tried(resolved, tree, path)
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
-            assert isinstance(node, File)
-            for data in node.chunks():
-                write_output(data)
+            if isinstance(node, File):
+                for data in failures.passed_on(node.chunks()):
+                    write_output(data)
+            write_output(b"", flush=True)
+
+
+def resolved(tree: Tree, path: str) -> Node:
+    """The node of a path as a person types it, behind its links."""
+    return followed(tree.resolve(clean_path(path)), tree.resolve)
 
 
 def followed(node: Node, resolve: object) -> Node:
@@ -62,15 +75,15 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
     kafkafs cp /var/lib/kafka/data orders-0/time/2024-01-01..2024-01-03/log /restore/orders-0
     kafkafs cp /var/lib/kafka/data orders-0/offset/35.value value.bin
 
-    A DEST that is a folder gets the copy inside it. Existing files are never overwritten.
+    A DEST that is a folder gets the copy inside it. Existing files are never overwritten. What cannot be
+    read is told and left out, and the exit status is 3.
     """
     with open_tree(source, values) as tree:
-        node = tree.resolve(clean_path(path))
-        node = followed(node, tree.resolve) if isinstance(node, Link) else node
+        node = resolved(tree, path)
         target = dest / (clean_path(path).rsplit("/", 1)[-1] or "kafka") if dest.is_dir() else dest
         refuse_inside_source(target, [root.path for root in tree.source.roots])
-        with Progress("copied", quiet=quiet) as progress:
-            copy(node, target, progress)
+        with Failures() as failures, Progress("copied", quiet=quiet) as progress:
+            copy(node, target, progress, failures)
 
 
 def refuse_inside_source(target: Path, roots: list[str]) -> None:
@@ -81,32 +94,41 @@ def refuse_inside_source(target: Path, roots: list[str]) -> None:
             raise click.UsageError(f"{target} is inside the source {root}; choose another DEST")
 
 
-def copy(node: Node, target: Path, progress: Progress) -> None:
-    """Copy a node and all below it; a folder's time is set after what is in it."""
-    attrs = node.attrs()
+def copy(node: Node, target: Path, progress: Progress, failures: Failures) -> None:
+    """Copy a node and all below it that can be read; a folder's time is set after what is in it."""
+    attrs = failures.tried(node.attrs)
+    if attrs is None:
+        return
     if isinstance(node, Link):
         target.symlink_to(node.target)
         return
     if isinstance(node, Directory):
         target.mkdir(parents=True)
-        for entry in node.entries(0):
-            copy(node.lookup(entry.name), target / entry.name, progress)
+        for entry in failures.passed_on(node.entries(0)):
+            child = failures.tried(node.lookup, entry.name)
+            if child is not None:
+                copy(child, target / entry.name, progress, failures)
     else:
         assert isinstance(node, File)
-        copy_file(node, target, progress)
+        if not copy_file(node, target, progress, failures):
+            return
     target.chmod(attrs.mode | 0o200 if isinstance(node, File) else 0o755)
     os.utime(target, ns=(attrs.mtime_ns, attrs.mtime_ns))
 
 
-def copy_file(file: File, target: Path, progress: Progress) -> None:
-    """Copy a file's bytes under a name of its own until they are whole, then give it its name."""
+def copy_file(file: File, target: Path, progress: Progress, failures: Failures) -> bool:
+    """Copy a file's bytes under a name of its own until they are whole, then give it its name.
+
+    Returns whether it has it: a file that cannot be read to its end gets none.
+    """
     if os.path.lexists(target):
         raise click.UsageError(f"{target} is there already and is not overwritten")
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = target.with_name(f".{target.name[:200]}.part")
+    before = failures.count
     with open(staged, "xb") as output:
         try:
-            for data in file.chunks():
+            for data in failures.passed_on(file.chunks()):
                 output.write(data)
                 progress.advance(len(data))
             output.flush()
@@ -114,4 +136,8 @@ def copy_file(file: File, target: Path, progress: Progress) -> None:
         except BaseException:
             staged.unlink()
             raise
+    if failures.count > before:
+        staged.unlink()
+        return False
     staged.rename(target)
+    return True

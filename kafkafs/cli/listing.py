@@ -8,10 +8,16 @@ from typing import Any
 
 import click
 
-from kafkafs.cli.arguments import clean_path, one_source_argument, open_tree, values_option
+from kafkafs.cli.arguments import (
+    Failures,
+    clean_path,
+    one_source_argument,
+    open_tree,
+    values_option,
+)
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.node import Directory, Kind, Link, Node
+from kafkafs.tree.node import Directory, Entry, Kind, Link, Node
 
 TYPE_BITS = {
     Kind.DIRECTORY: stat.S_IFDIR,
@@ -37,17 +43,24 @@ def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, value
 
     With -l, a size with a ~ before it is an estimate: the text is counted when it is first read.
     """
-    with open_tree(source, values) as tree:
+    with open_tree(source, values) as tree, Failures() as failures:
         node = tree.resolve(clean_path(path))
         if isinstance(node, Directory) and not directory:
-            for entry in node.entries(0):
-                try:
-                    child = node.lookup(entry.name) if long or as_json else None
-                except NotFound:  # went away between listing and look-up
-                    continue
-                show(entry.name, child, entry.kind, long=long, as_json=as_json)
+            for entry in failures.passed_on(node.entries(0)):
+                if not failures.tried(show_entry, node, entry, long, as_json):
+                    show_unknown(entry.name, entry.kind, as_json=as_json)
         else:
             show(path or "/", node, node.attrs().kind, long=long, as_json=as_json)
+
+
+def show_entry(folder: Directory, entry: Entry, long: bool, as_json: bool) -> bool:
+    """Print an entry of a folder; True."""
+    try:
+        child = folder.lookup(entry.name) if long or as_json else None
+    except NotFound:  # went away between listing and look-up
+        return True
+    show(entry.name, child, entry.kind, long=long, as_json=as_json)
+    return True
 
 
 def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool) -> None:
@@ -66,6 +79,14 @@ def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool)
             f"{moment(attrs.mtime_ns)} {text}"
         )
     click.echo(text)
+
+
+def show_unknown(name: str, kind: Kind, *, as_json: bool) -> None:
+    """Print an entry of which nothing but the name can be told."""
+    if as_json:
+        click.echo(json_text({"name": name, "type": kind.name.lower(), "size": None}))
+    else:
+        click.echo(f"{'?' * 10} {'?':>14} {'?':<20} {printable(name)}")
 
 
 def facts(name: str, node: Node) -> dict[str, Any]:

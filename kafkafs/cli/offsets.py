@@ -154,7 +154,10 @@ def offsets(
                 continue
             if not any(item.takes(log) for item in ranges):
                 continue
-            offset = offset_for(log.view(), time, committed=committed)
+            view = log.view_or_none()
+            if view is None:
+                continue
+            offset = offset_for(view, time, committed=committed)
             if offset is not None:
                 print_offset(log, offset, as_json=as_json)
 

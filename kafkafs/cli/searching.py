@@ -101,17 +101,18 @@ def grep(
                     write_output(text)
                 if quiet or (max_count is not None and total >= max_count):
                     break
-    sys.stdout.buffer.flush()
-    if only_count and not quiet:
-        click.echo(f'{{"count":{total}}}' if as_json else total)
-    if quiet and total:
-        sys.exit(0)
-    if places:
-        if not as_json:
-            noun = "place" if places == 1 else "places"
-            click.echo(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
-        sys.exit(EXIT_CANNOT_READ)
-    sys.exit(0 if total else 1)
+        write_output(b"", flush=True)
+        if only_count and not quiet:
+            click.echo(f'{{"count":{total}}}' if as_json else total)
+        if quiet and total:
+            sys.exit(0)
+        if places:
+            if not as_json:
+                noun = "place" if places == 1 else "places"
+                click.echo(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
+            sys.exit(EXIT_CANNOT_READ)
+        if not total:
+            sys.exit(EXIT_FINDINGS)
 
 
 def cut(match: Match, most: int | None) -> tuple[bytes, int]:

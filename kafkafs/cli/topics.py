@@ -96,7 +96,8 @@ def _by_folders(logs: LogSource) -> dict[str, dict[str, Any]]:
         facts = found.setdefault(
             topic, {"name": topic, "topicId": None, "partitions": [], "configs": {}}
         )
-        facts["topicId"] = facts["topicId"] or log.view().topic_id
+        view = log.view_or_none()
+        facts["topicId"] = facts["topicId"] or (None if view is None else view.topic_id)
         facts["partitions"].append({"partition": number})
     return found
 

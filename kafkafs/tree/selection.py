@@ -43,7 +43,9 @@ def select(source: LogSource, path: str, *, committed: bool = False) -> list[Sel
     for name in names:
         if name not in logs:
             raise NotFound(path)
-        view = logs[name].view()
+        view = logs[name].view_or_none()
+        if view is None:
+            continue
         start, end = offset_range(view, rest, path)
         is_committed = committed or rest[:1] == ["committed"]
         if is_committed:

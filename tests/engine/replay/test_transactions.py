@@ -139,7 +139,7 @@ def test_nobody_can_tell_where_partitions_of_the_coordinators_are_missing(
     state = SourceState(open_source(str(tmp_path)))
     [found] = state.open_transactions()
     assert found.hangs is None
-    assert found.reason == "the source does not hold all partitions of __transaction_state"
+    assert found.reason == "not all of __transaction_state is in the source and can be read"
     write_partition(tmp_path, f"__transaction_state-{1 - number}", [])
     time.sleep(0.3)
     assert [each.hangs for each in state.open_transactions()] == [True]

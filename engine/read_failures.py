@@ -1,0 +1,45 @@
+"""Words for what the system does not let us read: the reason, and a way out for the operator."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from engine.errors import SourceRefusedError
+
+REFUSED = "refused"
+"""The name of an error that is our own doing: a link, a device, another file system."""
+_RUN_AS_OWNER = "run as the owner of the files, or as root"
+_WAYS_OUT = {
+    "EACCES": _RUN_AS_OWNER,
+    "EPERM": _RUN_AS_OWNER,
+    "EIO": "the disk may be failing: image it first, with ddrescue, then work on the image",
+    "ENOENT": "something deletes or moves files there; run the command again",
+    "ESTALE": "the file system went away; mount it again",
+    "EMFILE": "raise the limit of open files: ulimit -n",
+    "ENFILE": "raise the limit of open files: sysctl fs.file-max",
+    REFUSED: "name what lies behind it as the source",
+}
+
+
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, without its path."""
+    if isinstance(error, SourceRefusedError):
+        return error.reason
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return str(error)
+
+
+def error_name(error: Exception) -> str:
+    """The errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
+    if isinstance(error, SourceRefusedError):
+        return REFUSED
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0, "")
+    return ""
+
+
+def way_out(name: str) -> str:
+    """What the operator can do about an error of this name; "" where nothing is known."""
+    return _WAYS_OUT.get(name, "")

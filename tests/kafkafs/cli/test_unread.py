@@ -1,0 +1,141 @@
+"""Folders and files of other owners: told, with a way out; the rest of the result is there, and the status is 3."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkafs.cli import cli, main
+from tests.fixtures_data import copy_of
+from tests.permissions import modes_count
+
+ONLY = ["orders-0", "codec-gzip-0", "txn-0", "__consumer_offsets-0"]
+DENIED = "Permission denied (run as the owner of the files, or as root)"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Path]:
+    """A log dir in which the folder orders-0 may not be read, and nothing else is wrong."""
+    found = copy_of("current", tmp_path, ONLY)
+    (found / "orders-0").chmod(0)
+    with modes_count():
+        yield found
+    (found / "orders-0").chmod(0o755)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(each) for each in arguments])
+
+
+def status_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as left:
+        main([str(each) for each in arguments])
+    return int(left.value.code or 0), capsys.readouterr().err
+
+
+def test_a_file_of_mode_0_cannot_be_read_here(source: Path) -> None:
+    with pytest.raises(PermissionError):
+        list((source / "orders-0").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["offsets"], "codec-gzip:0:900\n"),
+        (["grep", "-c", "e"], ""),
+        (["groups"], "billing-0"),
+        (["transactions", "--open"], "TOPIC"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_folder_of_another_owner_is_told_and_the_rest_goes_on(
+    source: Path, arguments: list[str], shown: str
+) -> None:
+    command, *more = arguments
+    result = run(command, *more[:-1], *(more[-1:]), source)
+    assert shown in result.stdout
+    assert result.exit_code == 3
+    assert f"kafkafs: {source}/orders-0: {DENIED}\n" in result.stderr
+    assert result.stderr.endswith(
+        "kafkafs: 1 file or folder could not be read; the result goes without it\n"
+    )
+
+
+def test_grep_counts_what_can_be_searched(source: Path) -> None:
+    everything = run("grep", "-c", "id", source, "codec-gzip-0").stdout
+    assert run("grep", "-c", "id", source, "codec-gzip-0").exit_code == 0
+    here = run("grep", "-c", "id", source, "orders-0")
+    assert (here.stdout, here.exit_code) == ("0\n", 3)
+    assert int(run("grep", "-c", "id", source).stdout) > int(everything) > 0
+
+
+def test_cat_goes_on_with_the_next_path(
+    source: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(
+            [
+                "cat",
+                str(source),
+                "orders-0/offset/35",
+                "codec-gzip-0/offset/3",
+                "codec-gzip-0/offset/9999",
+            ]
+        )
+    captured = capfdbinary.readouterr()
+    assert left.value.code == 3
+    assert json.loads(captured.out)["offset"] == 3
+    told = captured.err.decode().splitlines()
+    assert told == [
+        f"kafkafs: {source}/orders-0: {DENIED}",
+        "kafkafs: codec-gzip-0/offset/9999: no record with this offset",
+    ]
+
+
+def test_cp_copies_all_files_but_those_that_cannot_be_read(source: Path, tmp_path: Path) -> None:
+    hidden = source / "txn-0" / "00000000000000000009.log"
+    hidden.chmod(0)
+    result = run("cp", source, "txn-0/segments", tmp_path / "copy")
+    assert result.exit_code == 3
+    assert result.stderr == f"kafkafs: {hidden}: {DENIED}\n"
+    copied = {path.name for path in (tmp_path / "copy").iterdir()}
+    assert copied == {path.name for path in hidden.parent.iterdir()} - {hidden.name}
+
+
+def test_ls_lists_the_rest(source: Path) -> None:
+    result = run("ls", source)
+    assert result.exit_code == 0
+    assert "orders-0/\n" in result.stdout
+    result = run("ls", "-l", source, "orders-0/offset")
+    assert result.exit_code == 3
+
+
+def test_a_link_in_the_place_of_a_folder_is_told(source: Path, tmp_path: Path) -> None:
+    (source / "orders-0").chmod(0o755)
+    (source / "orders-0").rename(tmp_path / "elsewhere")
+    (source / "orders-0").symlink_to(tmp_path / "elsewhere")
+    result = run("offsets", source)
+    assert result.exit_code == 3
+    assert (
+        f"kafkafs: {source}/orders-0: a symbolic link, not followed"
+        " (name what lies behind it as the source)\n"
+    ) in result.stderr
+    assert "codec-gzip:0:900\n" in result.stdout
+    (source / "orders-0").unlink()
+    (tmp_path / "elsewhere").rename(source / "orders-0")
+
+
+def test_a_source_that_may_not_be_searched_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    source = copy_of("current", tmp_path, ["codec-gzip-0"])
+    source.chmod(0)
+    with modes_count():
+        status, error = status_of(capsys, "offsets", source)
+    source.chmod(0o755)
+    assert status == 3
+    assert error.count("\n") == 1
+    assert "may not be read by this user" in error
+    assert not recwarn.list  # a traceback of SourceRoot.__del__ would be a warning here
