@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +18,9 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
-from kafkafs.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from kafkafs.tree.tree import Tree
 
 
 @click.command()
