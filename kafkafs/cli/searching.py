@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from engine import kernel
-from kafkafs.cli import EXIT_CANNOT_READ, write_output
+from kafkafs.cli import EXIT_CANNOT_READ, EXIT_FINDINGS, write_output
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
 from kafkafs.cli.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
