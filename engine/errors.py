@@ -7,6 +7,7 @@ what was found. The caller lies: ValueError and its kin. Not there: None, or Off
 from __future__ import annotations
 
 import errno as _errno
+import os
 
 
 class KafkaStorageError(Exception):
@@ -141,6 +142,35 @@ class SourceRefusedError(KafkaStorageError, OSError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+class UnreadableError(OSError):
+    """Bytes of a file that the device cannot read.
+
+    Attributes:
+        path: the file, as shown to people.
+        position, length: the unreadable stretch of the file, in whole blocks but for the file's end.
+        reason: one sentence with the stretch and the system's error.
+    """
+
+    def __init__(self, errno: int, path: str, position: int, length: int) -> None:
+        reason = self.sentence(position, length, errno)
+        super().__init__(errno, reason, path)
+        self.path = path
+        self.position = position
+        self.length = length
+        self.reason = reason
+
+    @staticmethod
+    def sentence(position: int, length: int, errno: int) -> str:
+        """The reason, for a stretch and an errno."""
+        return f"{length} bytes at byte {position} cannot be read ({os.strerror(errno)})"
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+    def __reduce__(self) -> tuple[type[UnreadableError], tuple[int | None, str, int, int]]:
+        return type(self), (self.errno, self.path, self.position, self.length)
 
 
 class SourceError(KafkaStorageError):

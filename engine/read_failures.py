@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from engine.errors import SourceRefusedError
+from engine.errors import SourceRefusedError, UnreadableError
 
 REFUSED = "refused"
 """The name of an error that is our own doing: a link, a device, another file system."""
@@ -24,7 +24,7 @@ _WAYS_OUT = {
 
 def reason_of(error: Exception) -> str:
     """Why something could not be read, without its path."""
-    if isinstance(error, SourceRefusedError):
+    if isinstance(error, SourceRefusedError | UnreadableError):
         return error.reason
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno)

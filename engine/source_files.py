@@ -9,7 +9,6 @@ where the system allows that (O_NOATIME). Reads are pread(2): a file that shrink
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -21,58 +20,20 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from engine.errors import LimitExceededError, SourceRefusedError
+from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
 from engine.folder_entries import EntryKind, SourceEntry, entries_apart, file_names
+from engine.openat2 import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, openat2, openat2_works
+from engine.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, UnreadableFile
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LOOK = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
 _NOATIME = os.O_NOATIME
 
-_SYS_OPENAT2 = 437
-_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
-
 _LARGE_READ = 1 << 20
+_MOST_ATTEMPTS = 3
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _FLOCK = struct.Struct("@hhqqi4x")
-
-
-class _OpenHow(ctypes.Structure):
-    """struct open_how of linux/openat2.h."""
-
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
-
-
-_HOW_SIZE = ctypes.sizeof(_OpenHow)
-_syscall = ctypes.CDLL(None, use_errno=True).syscall
-_syscall.restype = ctypes.c_long
-
-
-def _openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
-    """The descriptor, or OSError as os.open raises it."""
-    how = _OpenHow(flags, 0, resolve)
-    while True:
-        fd: int = _syscall(_SYS_OPENAT2, folder, path, ctypes.byref(how), _HOW_SIZE)
-        if fd >= 0:
-            return fd
-        code = ctypes.get_errno()
-        if code != errno.EINTR:
-            raise OSError(code, os.strerror(code), os.fsdecode(path))
-
-
-def openat2_works(folder: int) -> bool:
-    """Whether this kernel and sandbox let us call openat2 at all."""
-    try:
-        os.close(_openat2(folder, b".", _LOOK | os.O_DIRECTORY, _BENEATH))
-    except OSError as error:
-        if error.errno in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
-            return False
-        raise
-    return True
 
 
 class SourceFile:
@@ -89,7 +50,7 @@ class SourceFile:
     under way.
     """
 
-    __slots__ = ("__weakref__", "device", "fd", "inode", "name", "path")
+    __slots__ = ("__weakref__", "_unreadable", "device", "fd", "inode", "name", "path")
 
     def __init__(self, fd: int, path: str, status: os.stat_result) -> None:
         self.fd = fd
@@ -97,6 +58,7 @@ class SourceFile:
         self.name = path.rpartition("/")[2]
         self.device = status.st_dev
         self.inode = status.st_ino
+        self._unreadable: UnreadableFile | None = UNREADABLE_FILES.known(status)
 
     def __repr__(self) -> str:
         return f"SourceFile({self.path!r})"
@@ -137,9 +99,20 @@ class SourceFile:
     def read_at(self, position: int, size: int) -> bytes:
         """`size` bytes from absolute `position`, fewer only where the file ends.
 
-        Never allocates more than the file holds. Raises ValueError when closed, OSError when the device
-        fails or a number is negative.
+        Never allocates more than the file holds. Raises ValueError when closed, UnreadableError where the
+        device cannot read, OSError when it fails otherwise or a number is negative.
         """
+        if self._unreadable is not None:
+            self._refuse_unreadable(position, size)
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                return self._read_at(position, size)
+            except OSError as error:
+                failure = error
+            self._explain(failure, position, size)
+        raise failure
+
+    def _read_at(self, position: int, size: int) -> bytes:
         fd = self._open_fd()
         if size > _LARGE_READ:
             size = max(min(size, os.fstat(fd).st_size - position), 0)
@@ -157,9 +130,24 @@ class SourceFile:
         return b"".join(parts)
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from absolute `position`; the number of bytes read, fewer where the file ends."""
-        fd = self._open_fd()
+        """Fill `buffer` from absolute `position`; the number of bytes read, fewer where the file ends.
+
+        Raises as `read_at`.
+        """
         view = memoryview(buffer).cast("B")
+        size = len(view)
+        if self._unreadable is not None:
+            self._refuse_unreadable(position, size)
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                return self._read_into(view, position)
+            except OSError as error:
+                failure = error
+            self._explain(failure, position, size)
+        raise failure
+
+    def _read_into(self, view: memoryview, position: int) -> int:
+        fd = self._open_fd()
         size = len(view)
         got = 0
         while got < size:
@@ -168,6 +156,25 @@ class SourceFile:
                 break
             got += count
         return got
+
+    def unreadable_in(self, position: int, end: int) -> Stretch | None:
+        """The first stretch of [position, end) that is known to be unreadable; asks no device."""
+        known = self._unreadable
+        return None if known is None else known.stretches.first_in(position, end)
+
+    def _refuse_unreadable(self, position: int, size: int) -> None:
+        bad = self.unreadable_in(position, position + size)
+        if bad is not None:
+            raise UnreadableError(bad.errno, self.path, bad.position, bad.length)
+
+    def _explain(self, error: OSError, position: int, size: int) -> None:
+        """Raise the error of a failed read, with the stretch that failed; nothing when all can be read now."""
+        if error.errno not in MEDIA_ERRORS:
+            raise error
+        fd = self._open_fd()
+        known = self._unreadable = UNREADABLE_FILES.of(os.fstat(fd))
+        if known.find(fd, position, position + size, error.errno) is not None:
+            self._refuse_unreadable(position, size)
 
     def _open_fd(self) -> int:
         fd = self.fd
@@ -200,7 +207,7 @@ class SourceRoot:
         self.path = path.rstrip("/") or "/" * bool(path)
         self.fd = -1
         self._cross_device = cross_device
-        self._resolve = _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS | (0 if cross_device else _NO_XDEV)
+        self._resolve = BENEATH | NO_SYMLINKS | NO_MAGICLINKS | (0 if cross_device else NO_XDEV)
         self._open_files = max(open_files, 1)
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
@@ -425,7 +432,7 @@ class SourceRoot:
         if self._has_openat2:
             if flags & os.O_DIRECTORY:
                 flags &= ~os.O_NOFOLLOW  # would tell a link as ENOTDIR; none is followed anyway
-            return _openat2(self._root_fd(), os.fsencode(relative or "."), flags, self._resolve)
+            return openat2(self._root_fd(), os.fsencode(relative or "."), flags, self._resolve)
         return self._walk_beneath(relative, flags)
 
     def _walk_beneath(self, relative: str, flags: int) -> int:

@@ -14,6 +14,7 @@ from time import monotonic
 import numpy as np
 
 from engine.budgets import Budgets
+from engine.errors import UnreadableError
 from engine.log.log_segment import LOOK_UP_CHUNK, LogSegment
 from engine.log.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
@@ -93,7 +94,7 @@ class ActiveTail:
             return False
         self._stamp = stamp
         # A preallocated file grows without a change of size, and mtime moves in ticks: so look.
-        if size > end and any(self._files.ensure_open().file.read_at(end, _HEADER)):
+        if size > end and self._has_data(end):
             reached = self._take(self._scan(end, size, resync=False), end, state, is_search=False)
             if reached > end:
                 self.has_grown = True
@@ -114,8 +115,18 @@ class ActiveTail:
         """Whether the last good batch still stands where it stood: nothing was truncated and rewritten."""
         if self._last_position < 0:
             return True
-        found = self._files.ensure_open().file.read_at(self._last_position, _HEADER)
+        try:
+            found = self._files.ensure_open().file.read_at(self._last_position, _HEADER)
+        except UnreadableError:
+            return False
         return found == self._last_header
+
+    def _has_data(self, position: Position) -> bool:
+        """Whether something stands behind the last batch; bytes that cannot be read are something."""
+        try:
+            return any(self._files.ensure_open().file.read_at(position, _HEADER))
+        except UnreadableError:
+            return True
 
     def _search_behind(
         self, end: Position, size: Position, state: TransactionState | None

@@ -15,7 +15,7 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.errors import CorruptRecordError, LimitExceededError
+from engine.errors import CorruptRecordError, UnreadableError
 from engine.file_names import time_index_name, transaction_index_name
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
@@ -169,10 +169,7 @@ class LogSegment:
         """
         opened, start, end = self._begin(offset)
         largest = self.budgets.batch_bytes
-        try:
-            found = kernel.locate(opened.fd, start, end, offset, _scratch.buffer, largest=largest)
-        except (CorruptRecordError, LimitExceededError):
-            found = None
+        found = opened.locate(start, end, offset, _scratch.buffer, largest)
         if found is None or (found[2] > offset and start and found[0] == start):
             return self._locate_proven(offset)
         return BatchLocation(self, found[0], found[1], found[2], found[3], found[4])
@@ -201,6 +198,8 @@ class LogSegment:
     def record(self, offset: Offset) -> Columns | None:
         """The record with exactly this offset, alone; None: not there, or only `batch` can tell."""
         opened, start, end = self._begin(offset)
+        if not opened.can_be_read(start, end):
+            return None
         return kernel.read_record(opened.fd, start, end, offset, budgets=self.budgets)
 
     def batch(self, offset: Offset) -> BatchRun | None:
@@ -211,7 +210,9 @@ class LogSegment:
         """
         opened, start, end = self._begin(offset)
         largest = self.budgets.batch_bytes
-        found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
+        found = None
+        if opened.can_be_read(start, end):
+            found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
         if found is not None:
             run = BatchRun(*found)
             if holds(run, offset):
@@ -303,6 +304,8 @@ class LogSegment:
                     return hint.position, base
                 # Damage follows, or the batch is part of a value: an earlier place leads by both.
                 lonely = lonely or (hint.position, base)
+            elif prover.is_unreadable(hint.position):
+                pass  # the index may be right
             elif is_inside or hint.position >= opened.file.size():  # else written since we looked
                 self.files.problems.add(
                     "offset_index",
@@ -362,8 +365,11 @@ class LogSegment:
         Raises:
             CorruptRecordError: no good batch of this size is there.
         """
-        data = self.file.read_at(position, size)
-        if not _is_good(data):
+        try:
+            is_good = _is_good(data := self.file.read_at(position, size))
+        except UnreadableError:
+            is_good = False
+        if not is_good:
             frame = Resync(self.file, self.end, self.budgets).frame(position)
             raise CorruptRecordError(
                 frame.reason or "the batch is another one by now",

@@ -16,16 +16,21 @@ from threading import Lock
 from typing import Protocol
 
 from engine import kernel
+from engine.errors import CorruptRecordError, LimitExceededError
 from engine.file_names import log_file_name, offset_index_name
 from engine.index.offset_index import OffsetIndex
+from engine.kernel_python import Location
 from engine.log.problems import Problems
 from engine.source_files import SourceFile, SourceRoot
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+from engine.unreadable import MEDIA_ERRORS
 
 SMALL_INDEX = 64 * 1024
 """An offset index up to this size is kept whole while its segment is open."""
 INDEX_INTERVAL = 4096
 """Bytes between the places that are remembered of what was read ahead of the index."""
+_LOOK_UP_SPAN = 1024 * 1024
+"""Bytes behind an index's entry in which a look-up ends as a rule."""
 _POSITION = struct.Struct(">i").unpack_from
 
 
@@ -42,11 +47,17 @@ class PositionHints(Protocol):
 class IndexHints:
     """An offset index: small ones whole in memory, larger ones page by page from their file."""
 
-    __slots__ = ("_base_offset", "_count", "_data", "_index")
+    __slots__ = ("_base_offset", "_count", "_data", "_index", "_on_error")
 
-    def __init__(self, open_file: Callable[[], SourceFile], base_offset: Offset) -> None:
+    def __init__(
+        self,
+        open_file: Callable[[], SourceFile],
+        base_offset: Offset,
+        on_error: Callable[[OSError], None],
+    ) -> None:
         file = open_file()
         self._base_offset = base_offset
+        self._on_error = on_error
         self._data = b""
         self._count = -1
         if file.size() <= SMALL_INDEX:
@@ -65,7 +76,10 @@ class IndexHints:
         """See PositionHints."""
         try:
             entry = self._index.lookup(offset)
-        except OSError:  # gone since: its segment was deleted, or is about to be replaced
+        except FileNotFoundError:  # its segment was deleted since, or is about to be replaced
+            return OffsetPosition(self._base_offset, 0)
+        except OSError as error:
+            self._on_error(error)
             return OffsetPosition(self._base_offset, 0)
         return entry if entry.position >= 0 else OffsetPosition(self._base_offset, 0)
 
@@ -150,6 +164,25 @@ class OpenSegment:
         self.hints = hints
         self.size = file.size()
         self.was_used = False
+
+    def can_be_read(self, start: Position, end: Position) -> bool:
+        """Whether nothing that a look-up from `start` on may read is known to be unreadable."""
+        return self.file.unreadable_in(start, min(start + _LOOK_UP_SPAN, end)) is None
+
+    def locate(
+        self, start: Position, end: Position, offset: Offset, scratch: bytearray, largest: int
+    ) -> Location | None:
+        """As `kernel.locate`; None also where frames are wrong or bytes cannot be read."""
+        if not self.can_be_read(start, end):
+            return None
+        try:
+            return kernel.locate(self.fd, start, end, offset, scratch, largest=largest)
+        except (CorruptRecordError, LimitExceededError):
+            return None
+        except OSError as error:
+            if error.errno not in MEDIA_ERRORS:
+                raise
+            return None
 
 
 class SegmentFiles:
@@ -247,14 +280,14 @@ class SegmentFiles:
         try:
             if self.keep:
                 file = self.root.open_fresh(path)
-                hints = IndexHints(lambda: file, self.base_offset)
+                hints = IndexHints(lambda: file, self.base_offset, self._note_index)
             else:
-                hints = IndexHints(lambda: self.root.open(path), self.base_offset)
+                hints = IndexHints(lambda: self.root.open(path), self.base_offset, self._note_index)
             size = hints.index.byte_size
         except FileNotFoundError:
             return NoHints(self.base_offset)  # a broker makes an index when it first needs it
         except OSError as error:
-            self.problems.add_error("offset_index", path, error)
+            self._note_index(error)
             return NoHints(self.base_offset)
         if size % hints.index.entry_size:
             self.problems.add(
@@ -262,6 +295,9 @@ class SegmentFiles:
             )
             return NoHints(self.base_offset)
         return hints
+
+    def _note_index(self, error: OSError) -> None:
+        self.problems.add_error("offset_index", self.index_path, error)
 
 
 class OpenSegments:

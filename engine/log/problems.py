@@ -6,7 +6,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from engine.errors import DamagedFileError
+from engine.errors import DamagedFileError, UnreadableError
 from engine.read_failures import error_name, reason_of
 from engine.units import Position
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from engine.log.scan import Damage
 
 ProblemEntry: TypeAlias = dict[str, Any]
-"""kind, file, reason; position, expected and found where they are known; partition where there is one; errno where
-the system refused to read the file."""
+"""kind, file, reason; position, length, expected and found where they are known; partition where there is one; errno
+where the system refused to read the file."""
 
 MOST_PROBLEMS = 1000
 
@@ -38,6 +38,7 @@ class Problems:
         reason: str,
         *,
         position: Position | None = None,
+        length: int | None = None,
         expected: object = None,
         found: object = None,
         errno: str | None = None,
@@ -45,7 +46,9 @@ class Problems:
         """Note a finding; the same kind at the same place is noted once."""
         entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
         entry |= {"kind": kind, "file": file, "reason": reason}
-        facts = {"position": position, "expected": expected, "found": found, "errno": errno}
+        facts = {
+            "position": position, "length": length, "expected": expected, "found": found, "errno": errno,
+        }  # fmt: skip
         entry |= {name: fact for name, fact in facts.items() if fact is not None}
         with self._lock:
             if self._entries is None:
@@ -65,11 +68,18 @@ class Problems:
                 expected=error.expected,
                 found=error.found,
             )
+        elif isinstance(error, UnreadableError):
+            self.add(kind, file, error.reason, position=error.position, length=error.length)
         else:
             self.add(kind, file, reason_of(error), errno=error_name(error) or None)
 
     def add_damage(self, damage: Damage) -> None:
-        """Note what a scan found damaged."""
+        """Note what a scan found damaged; of what cannot be read, which bytes that are."""
+        for stretch in damage.stretches:
+            at, length = stretch.position, stretch.length
+            self.add(damage.kind, damage.path, stretch.reason, position=at, length=length)
+        if damage.stretches:
+            return
         self.add(
             damage.kind,
             damage.path,

@@ -20,16 +20,22 @@ from engine.coding.checksums import crc32, crc32c
 from engine.record.batch_table import BATCH_DTYPE
 from engine.record.framing import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LENGTH
 from engine.units import MAX_INT32, Offset, Position
+from engine.unreadable import FilledFile, Stretch
 
 HEAD = struct.Struct(">qiib")
 """Base offset, length, leader epoch or checksum, magic: what all magics begin with."""
 LARGEST_HEADER = 61
 
+_LENGTH_AT = 8
 _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
 _MOST_INNER = 100
 _READ_ZEROS = 1 * MiB
+
+
+UNREADABLE = "unreadable"
+"""The kind of damage where the device, not the format, says that something is wrong."""
 
 
 class ReadableFile(Protocol):
@@ -40,7 +46,7 @@ class ReadableFile(Protocol):
         """The file's name for reports."""
 
     def read_at(self, position: Position, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        """Up to `size` bytes from `position`; fewer only where the file ends. Raises UnreadableError."""
 
 
 class Frame(NamedTuple):
@@ -49,7 +55,7 @@ class Frame(NamedTuple):
     Attributes:
         kind, reason: what is wrong with the batch; "" when nothing is.
         size: bytes of the batch; 0 when its frame leads nowhere.
-        row: of BATCH_DTYPE, when the batch is whole.
+        row: of BATCH_DTYPE, when the batch is whole and its header can be read.
         found: the value that is wrong, if it is one.
     """
 
@@ -61,12 +67,15 @@ class Frame(NamedTuple):
 
 
 class Resync:
-    """Looks around in the damaged parts of one file up to `end`."""
+    """Looks around in the damaged parts of one file up to `end`.
+
+    Bytes that cannot be read are taken for filler: a batch that touches some is never good.
+    """
 
     __slots__ = ("_barren", "budgets", "end", "file")
 
     def __init__(self, file: ReadableFile, end: Position, budgets: Budgets) -> None:
-        self.file = file
+        self.file = FilledFile(file)
         self.end = end
         self.budgets = budgets
         self._barren = False  # a search up to the end found nothing
@@ -78,6 +87,9 @@ class Resync:
             return Frame("torn_tail", "the file ends inside a batch's header")
         _, length, _, magic = HEAD.unpack_from(head)
         size = length + LOG_OVERHEAD
+        bad = self.file.met.first_in(position + _LENGTH_AT, position + HEAD.size)
+        if bad is not None:
+            return Frame(UNREADABLE, bad.reason)
         if not any(head):
             return Frame("zeros", "zeros where a batch should be")
         if length < SMALLEST_LENGTH:
@@ -94,10 +106,14 @@ class Resync:
 
     def _whole(self, position: Position, size: int) -> Frame:
         data = self.file.read_at(position, size)
+        bad = self.file.met.first_in(position, position + size)
         table = np.zeros(1, BATCH_DTYPE)
         rows, _, _ = kernel.walk(data, table, 0, position, True, largest=self.budgets.batch_bytes)
         if not rows:
             return Frame("torn_tail", "the file ends inside a batch")
+        if bad is not None:
+            is_known = bad.position >= position + LARGEST_HEADER
+            return Frame(UNREADABLE, bad.reason, size, table[0] if is_known else None)
         if table["crc_ok"][0]:
             return Frame("", "", size, table[0])
         found = crc32c(data[21:]) if data[16] == 2 else crc32(data[16:])
@@ -130,8 +146,16 @@ class Resync:
             position += len(data)
         return self.end
 
+    def unreadable(self, position: Position, size: int) -> tuple[Stretch, ...]:
+        """The unreadable stretches that touch [position, position + size), as far as they were met."""
+        return self.file.met.all_in(position, position + size)
+
+    def is_unreadable(self, position: Position) -> bool:
+        """Whether the batch at a position, or its header, cannot be read whole."""
+        return position < self.end and self.frame(position).kind == UNREADABLE
+
     def _behind_hole(self, position: Position) -> Position:
-        fd = getattr(self.file, "fd", -1)
+        fd = getattr(self.file.file, "fd", -1)
         if fd < 0:
             return position
         try:
@@ -212,8 +236,12 @@ class Resync:
             return None
         window = _SMALLEST_SEARCH
         while start < limit:
-            # In zeros no batch begins but for those that lead its first bytes.
+            # In zeros no batch begins but for those that lead its first bytes, in unreadable bytes none.
             start = max(start, self._behind_hole(start) - LOG_OVERHEAD)
+            bad = self.file.met.first_in(start, start + 1)
+            if bad is not None:
+                start = bad.end
+                continue
             data = self.file.read_at(start, min(window, self.end - start))
             index = self._find(data, start, min_offset)
             if index >= 0:
@@ -234,6 +262,7 @@ class Resync:
             )
             if index < 0:
                 return index
-            base = int.from_bytes(data[index : index + 8], "big")
-            if base - min_offset <= MAX_INT32:
+            base, length, _, _ = HEAD.unpack_from(data, index)
+            start = position + index
+            if base - min_offset <= MAX_INT32 and not self.unreadable(start, length + LOG_OVERHEAD):
                 return index

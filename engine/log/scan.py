@@ -16,12 +16,15 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.log.resync import HEAD, LARGEST_HEADER, Frame, ReadableFile, Resync
+from engine.errors import UnreadableError
+from engine.log.resync import HEAD, LARGEST_HEADER, UNREADABLE, Frame, ReadableFile, Resync
+from engine.log.unproven import unproven_offsets
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_table import BATCH_DTYPE, Stop
 from engine.record.columns import Columns
 from engine.record.framing import LOG_OVERHEAD
 from engine.units import MAX_INT64, Offset, Position
+from engine.unreadable import Stretch, stretch_of
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -94,11 +97,16 @@ class Damage(NamedTuple):
         path, position, length: where.
         kind: skipped are "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets",
             "zeros"; nothing good follows "torn_tail" and "zero_tail"; "offset_order" is not skipped: the
-            batch at `position` is good, but its offset is not above the one before it.
+            batch at `position` is good, but its offset is not above the one before it; "unreadable" is
+            skipped: bytes that the device cannot read, and the rest of the batches that they belong to.
         reason: one sentence.
         expected, found: where a value is not the one it should be.
         first_offset, last_offset: which offsets it can have cost, as far as that is known.
         skipped: whether the bytes are left out of the runs.
+        stretches: which bytes cannot be read, in whole blocks: the first and the last one may reach over
+            the edges of the damage.
+        unproven: offsets, first and last, of records on readable bytes of an uncompressed batch that no
+            checksum proves; they are left out of the runs too.
     """
 
     path: str
@@ -111,6 +119,8 @@ class Damage(NamedTuple):
     first_offset: Offset | None = None
     last_offset: Offset | None = None
     skipped: bool = True
+    stretches: tuple[Stretch, ...] = ()
+    unproven: tuple[tuple[Offset, Offset], ...] = ()
 
 
 def scan(
@@ -172,13 +182,13 @@ class _Scan:
         size = self.chunk
         while position < self.end:
             wanted = min(size, self.end - position)
-            buffer = self.file.read_at(position, wanted)
-            if len(buffer) < wanted:
+            buffer, is_cut = self._read(position, wanted)
+            if len(buffer) < wanted and not is_cut:
                 self.end = position + len(buffer)
                 if not buffer:
                     return
             stopped, stop = yield from self._runs_of(buffer, position)
-            if stop == Stop.NEED_MORE:
+            if stop == Stop.NEED_MORE and not is_cut:
                 needed = _stated_size(buffer, stopped - position)
                 if stopped + needed <= self.end:
                     position, size = stopped, max(needed, min(4 * size, self.chunk))
@@ -186,6 +196,16 @@ class _Scan:
             position, size = stopped, min(self.chunk, _AFTER_DAMAGE)
             if stop != Stop.TABLE_FULL and position < self.end:
                 position = yield from self._pass_damage(position)
+
+    def _read(self, position: Position, size: int) -> tuple[bytes, bool]:
+        """The bytes up to the first that cannot be read, and whether there is one."""
+        is_cut = False
+        while True:
+            try:
+                return self.file.read_at(position, size) if size else b"", is_cut
+            except UnreadableError as error:
+                self._look_around().file.met.add(stretch_of(error))
+                size, is_cut = max(error.position - position, 0), True
 
     def _runs_of(
         self, buffer: bytes, position: Position
@@ -259,9 +279,7 @@ class _Scan:
 
     def _pass_damage(self, position: Position) -> Generator[Damage, None, Position]:
         """Go past what is no good batch; where to go on: at one that is good, or at the end."""
-        if self.damage is None:
-            self.damage = Resync(self.file, self.end, self.budgets)
-        damage, min_offset = self.damage, max(self.expected or 0, 0)
+        damage, min_offset = self._look_around(), max(self.expected or 0, 0)
         frame = damage.frame(position)
         following = None
         if self.resync:
@@ -275,15 +293,24 @@ class _Scan:
             return self.end
         until = self.end if following is None else following
         next_base = None if following is None else damage.base_offset(following)
+        first = self.expected
         while position < until:
             frame = damage.frame(position)
             if not frame.kind:
                 return position
             whole = frame.size > 0 and position + frame.size <= until
             size = frame.size if whole else until - position
-            yield self._lost(position, size, frame, next_base)
+            lost = self._lost(position, size, frame, first, next_base)
+            yield lost
+            if lost.stretches and whole and lost.last_offset is not None:
+                first = lost.last_offset + 1
             position += size
         return until
+
+    def _look_around(self) -> Resync:
+        if self.damage is None:
+            self.damage = Resync(self.file, self.end, self.budgets)
+        return self.damage
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:
         """Whether nothing behind a position tells of a whole batch; nothing good is there."""
@@ -297,12 +324,33 @@ class _Scan:
         kind, reason = frame.kind, frame.reason
         if kind == "zeros":
             kind, reason = "zero_tail", "zeros up to the end of the file"
-        return Damage(
-            self.path, position, length, kind, reason, found=frame.found, first_offset=self.expected
+        return self._as_unreadable(
+            Damage(
+                *(self.path, position, length, kind, reason),
+                found=frame.found,
+                first_offset=self.expected,
+            )
+        )
+
+    def _as_unreadable(self, damage: Damage) -> Damage:
+        """A damage as it is, or one of kind "unreadable" where bytes of it cannot be read."""
+        stretches = self._look_around().unreadable(damage.position, damage.length)
+        if not stretches:
+            return damage
+        reason = stretches[0].reason
+        if len(stretches) > 1:
+            reason += f", and {len(stretches) - 1} more stretches"
+        return damage._replace(
+            kind=UNREADABLE, reason=reason, expected=None, found=None, stretches=stretches
         )
 
     def _lost(
-        self, position: Position, size: int, frame: Frame, next_base: Offset | None
+        self,
+        position: Position,
+        size: int,
+        frame: Frame,
+        first: Offset | None,
+        next_base: Offset | None,
     ) -> Damage:
         """The damage of one batch, or of the whole stretch where no frame leads on."""
         if next_base is None and self._is_tail(position, frame):
@@ -310,14 +358,20 @@ class _Scan:
         kind, reason = frame.kind, frame.reason
         if kind == "torn_tail":
             kind, reason = "bad_length", "a batch that states more bytes than the file has"
-        expected, first, last = None, self.expected, None if next_base is None else next_base - 1
+        expected, last = None, None if next_base is None else next_base - 1
         if frame.row is not None:
             expected = int(frame.row["crc"])
             base, end = int(frame.row["base_offset"]), int(frame.row["last_offset"])
             if (first or 0) <= base <= end and (last is None or end <= last):
                 is_wrapper = frame.row["magic"] < 2 and frame.row["attributes"] & COMPRESSION_MASK
                 first, last = first if is_wrapper else base, end
-        return Damage(self.path, position, size, kind, reason, expected, frame.found, first, last)
+        damage = self._as_unreadable(
+            Damage(self.path, position, size, kind, reason, expected, frame.found, first, last)
+        )
+        if frame.row is None or not damage.stretches:
+            return damage
+        unproven = unproven_offsets(self._look_around().file, frame.row, damage.stretches)
+        return damage._replace(unproven=unproven)
 
 
 def _stated_size(buffer: bytes, index: int) -> int:

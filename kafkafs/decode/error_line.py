@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
 from engine.record.batch_table import BatchProblem, Problem
 from kafkafs.decode.shown_text import plain_json, valid_text
 
@@ -26,7 +26,7 @@ def shown_path(path: str | None) -> str | None:
 
 def damage_facts(damage: Damage) -> dict[str, Any]:
     """A damaged place of a file as JSON facts."""
-    return {
+    facts: dict[str, Any] = {
         "file": shown_path(damage.path),
         "position": damage.position,
         "length": damage.length,
@@ -37,6 +37,12 @@ def damage_facts(damage: Damage) -> dict[str, Any]:
         "firstOffset": damage.first_offset,
         "lastOffset": damage.last_offset,
     }
+    if damage.stretches:
+        facts["unreadable"] = [
+            {"position": each.position, "length": each.length} for each in damage.stretches
+        ]
+        facts["unprovenOffsets"] = damage.unproven
+    return facts
 
 
 def error_line(damage: Damage) -> bytes:
@@ -74,6 +80,14 @@ def problem_line(problem: BatchProblem, row: np.void, path: str) -> bytes:
 
 def exception_facts(error: Exception) -> dict[str, Any]:
     """What an exception of the engine knows, as JSON facts."""
+    if isinstance(error, UnreadableError):
+        return {
+            "file": shown_path(error.path),
+            "position": error.position,
+            "length": error.length,
+            "reason": error.reason,
+            "kind": "unreadable",
+        }
     if not isinstance(error, DamagedFileError):
         kind = "codec_missing" if isinstance(error, UnsupportedCodecError) else "unreadable"
         return {"reason": str(error), "kind": kind}

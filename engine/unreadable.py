@@ -1,0 +1,332 @@
+"""Bytes that a device cannot read: where they begin, where they end, and reading around them.
+
+A failing disk takes seconds for each read that fails. So an unreadable stretch is looked for once: its ends
+are found with few reads, and it is remembered, by device and inode, for as long as the process runs. A read
+that touches a remembered stretch raises at once and does not ask the device again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from bisect import bisect_right, insort
+from collections.abc import Iterator
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+from engine.errors import UnreadableError
+
+MEDIA_ERRORS = frozenset(
+    {
+        errno.EIO,
+        errno.ENODATA,
+        errno.EREMOTEIO,
+        errno.EBADMSG,
+        errno.EUCLEAN,
+        errno.EILSEQ,
+        errno.ETIMEDOUT,
+    }
+)
+"""What drivers and file systems answer where the medium, or the file system's own checksum, is bad."""
+
+FILLER = b"\xff"
+BLOCK = 512
+PAGE = 4096
+_LARGEST_READ = 1 << 20
+_PATIENCE = 256
+"""Failed reads of one device in a row after which the rest of a file is given up unasked."""
+_STRETCHES_A_STEP = 256
+"""After so many stretches in one file the steps behind the next one begin twice as large."""
+_MOST_DOUBLINGS = 14
+
+
+class Stretch(NamedTuple):
+    """Bytes [position, position + length) of a file that cannot be read, and the errno of the attempt."""
+
+    position: int
+    length: int
+    errno: int
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return self.position + self.length
+
+    @property
+    def reason(self) -> str:
+        """One sentence that names the place."""
+        return UnreadableError.sentence(self.position, self.length, self.errno)
+
+
+class Stretches:
+    """Stretches of one file that do not overlap, in order; readers need no lock."""
+
+    __slots__ = ("_sorted",)
+
+    def __init__(self) -> None:
+        self._sorted: tuple[Stretch, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def add(self, stretch: Stretch) -> None:
+        """Take in a stretch; one that is there already is not added again."""
+        if stretch not in self._sorted:
+            stretches = list(self._sorted)
+            insort(stretches, stretch)
+            self._sorted = tuple(stretches)
+
+    def first_in(self, position: int, end: int) -> Stretch | None:
+        """The first stretch that touches [position, end)."""
+        stretches = self._sorted
+        place = bisect_right(stretches, position, key=lambda each: each.end)
+        found = stretches[place] if place < len(stretches) else None
+        return found if found is not None and found.position < end else None
+
+    def all_in(self, position: int, end: int) -> tuple[Stretch, ...]:
+        """All stretches that touch [position, end)."""
+        stretches = self._sorted
+        first = bisect_right(stretches, position, key=lambda each: each.end)
+        last = first
+        while last < len(stretches) and stretches[last].position < end:
+            last += 1
+        return stretches[first:last]
+
+
+class UnreadableFile:
+    """What is known to be unreadable of one file; safe from several threads.
+
+    Attributes:
+        ctime_ns: of the file when a read of it failed first.
+        stretches: those that were found so far.
+    """
+
+    __slots__ = ("_device", "_lock", "ctime_ns", "stretches")
+
+    def __init__(self, device: _Device, ctime_ns: int) -> None:
+        self._device = device
+        self._lock = Lock()
+        self.ctime_ns = ctime_ns
+        self.stretches = Stretches()
+
+    def find(self, fd: int, position: int, end: int, number: int) -> Stretch | None:
+        """The first unreadable stretch of [position, end), where a read failed with errno `number`.
+
+        None when the device reads all of it now.
+        """
+        with self._lock:
+            found = self.stretches.first_in(position, end)
+            if found is None:
+                found = _Search(fd, self.stretches, self._device, number).run(position, end)
+                if found is not None:
+                    self.stretches.add(found)
+            return found
+
+
+class _Device:
+    """How many reads of a device failed in a row."""
+
+    __slots__ = ("failures",)
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+
+class _Search:
+    """One search for the ends of an unreadable stretch."""
+
+    def __init__(self, fd: int, known: Stretches, device: _Device, number: int) -> None:
+        self._fd = fd
+        self._known = known
+        self._device = device
+        self._errno = number
+
+    def run(self, position: int, end: int) -> Stretch | None:
+        size = os.fstat(self._fd).st_size
+        end = min(end, size)
+        if position >= end:
+            return None
+        first = self._first_failing(position, end)
+        if first is None:
+            return None
+        start = self._near_edge(first)
+        after = self._known.first_in(first, size)
+        stop = self._far_edge(first, size if after is None else after.position)
+        return Stretch(start, stop - start, self._errno)
+
+    def _read(self, position: int, size: int) -> int:
+        """How many bytes come; -1 when the read fails."""
+        try:
+            got = len(os.pread(self._fd, size, position))
+        except OSError as error:
+            if error.errno not in MEDIA_ERRORS:
+                raise
+            self._errno = error.errno or self._errno
+            self._device.failures += 1
+            return -1
+        self._device.failures = 0
+        return got
+
+    def _can_read(self, block: int) -> bool:
+        return self._read(block, BLOCK) >= 0
+
+    def _first_failing(self, position: int, end: int) -> int | None:
+        """The start of the first block from `position` on that cannot be read; None when all can."""
+        low, high, size = position - position % BLOCK, end, BLOCK
+        while low < end:
+            got = self._read(low, size)
+            if got < 0 and size == BLOCK:
+                return low - low % BLOCK
+            if got < 0:  # some block of [low, high) fails, and all before `low` can be read
+                high = low + size
+            elif got < size:  # a short read: what fails comes next, or the file ends here
+                low, high, size = low + got, end, BLOCK
+                if not got:
+                    return None
+                continue
+            else:
+                low += got
+                high = end if low >= high else high
+            size = max(min((high - low) // 2, _LARGEST_READ) // BLOCK * BLOCK, BLOCK)
+        return None
+
+    def _near_edge(self, first: int) -> int:
+        """Where the stretch of a failing block begins, in the block's page: nobody has read what is there."""
+        lowest = first - first % PAGE
+        before = self._known.first_in(lowest, first)
+        if before is not None:
+            lowest = before.end
+        if lowest >= first or not self._can_read(lowest):
+            return min(lowest, first)
+        return self._edge(first, lowest)
+
+    def _far_edge(self, first: int, limit: int) -> int:
+        """The end of the stretch: growing steps to a block that can be read, back to the edge by halving."""
+        if self._device.failures >= _PATIENCE:
+            return limit
+        step = PAGE << min(len(self._known) // _STRETCHES_A_STEP, _MOST_DOUBLINGS)
+        bad, probe = first, first - first % PAGE + step
+        while probe < limit and not self._can_read(probe):
+            bad, probe = probe, probe + step
+            step *= 2
+        if probe < limit:
+            return self._edge(bad, probe)
+        last = (limit - 1) // BLOCK * BLOCK
+        return self._edge(bad, last) if last > bad and self._can_read(last) else limit
+
+    def _edge(self, bad: int, good: int) -> int:
+        """Between a block that fails and one that can be read, on either side: the border next to `bad`'s."""
+        while abs(good - bad) > BLOCK:
+            middle = (bad + good) // 2 // BLOCK * BLOCK
+            if self._can_read(middle):
+                good = middle
+            else:
+                bad = middle
+        return max(bad, good)
+
+
+class UnreadableFiles:
+    """What is known of all files that had a failing read; safe from several threads.
+
+    Of a file that was changed since (its ctime differs) nothing is known any more: it may be another file
+    that got the same inode, or the bad blocks may have been written anew.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._devices: dict[int, _Device] = {}
+        self._files: dict[tuple[int, int], UnreadableFile] = {}
+
+    def known(self, status: os.stat_result) -> UnreadableFile | None:
+        """What is known of a file; None when no read of it has failed."""
+        found = self._files.get((status.st_dev, status.st_ino)) if self._files else None
+        return found if found is not None and found.ctime_ns == status.st_ctime_ns else None
+
+    def of(self, status: os.stat_result) -> UnreadableFile:
+        """What is known of a file that has a failing read now."""
+        with self._lock:
+            found = self.known(status)
+            if found is None:
+                device = self._devices.setdefault(status.st_dev, _Device())
+                found = UnreadableFile(device, status.st_ctime_ns)
+                self._files[status.st_dev, status.st_ino] = found
+            return found
+
+    def forget(self) -> None:
+        """Forget everything: the next reads ask the devices again."""
+        with self._lock:
+            self._devices, self._files = {}, {}
+
+
+UNREADABLE_FILES = UnreadableFiles()
+"""What this process knows."""
+
+
+class ReadsAt(Protocol):
+    """What is read around: a SourceFile, or what reads like one."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`. Raises UnreadableError."""
+
+
+def readable_parts(file: ReadsAt, position: int, size: int) -> Iterator[bytes | Stretch]:
+    """The bytes [position, position + size) of a file in order: what can be read, and what cannot.
+
+    The parts lie side by side; a stretch is whole, so the first may begin before `position` and the last
+    may end behind it. Ends where the file ends.
+    """
+    stop = end = position + size
+    while position < end:
+        try:
+            data = file.read_at(position, stop - position)
+        except UnreadableError as error:
+            if error.position > position:
+                stop = error.position
+                continue
+            bad = stretch_of(error)
+            yield bad
+            position, stop = bad.end, end
+            continue
+        if data:
+            yield data
+        position += len(data)
+        if position < stop:
+            return
+        stop = end
+
+
+def stretch_of(error: UnreadableError) -> Stretch:
+    """The stretch that an error tells of."""
+    return Stretch(error.position, error.length, error.errno or errno.EIO)
+
+
+class FilledFile:
+    """A file whose unreadable stretches read as filler, which no batch begins with.
+
+    Attributes:
+        file: the file itself.
+        met: the stretches that reads have touched so far.
+    """
+
+    __slots__ = ("file", "met")
+
+    def __init__(self, file: ReadsAt) -> None:
+        self.file = file
+        self.met = Stretches()
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        if not len(self.met):
+            try:
+                return self.file.read_at(position, size)
+            except UnreadableError:
+                pass
+        parts: list[bytes] = []
+        at, end = position, position + size
+        for part in readable_parts(self.file, position, size):
+            if isinstance(part, Stretch):
+                self.met.add(part)
+                part = FILLER * (min(part.end, end) - at)
+            parts.append(part)
+            at += len(part)
+        return b"".join(parts)
