@@ -31,6 +31,15 @@ def reason_of(error: Exception) -> str:
     return str(error)
 
 
+def failure_text(error: Exception) -> str:
+    """Why something could not be read, with its path and a way out where these are known."""
+    text = str(error)
+    if isinstance(error, OSError) and not isinstance(error, SourceRefusedError) and error.errno:
+        text = f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error)
+    hint = way_out(error_name(error))
+    return f"{text} ({hint})" if hint else text
+
+
 def error_name(error: Exception) -> str:
     """The errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
     if isinstance(error, SourceRefusedError):

@@ -21,6 +21,7 @@ from engine.file_names import (
     REPLICATION_OFFSET_CHECKPOINT,
 )
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.read_failures import reason_of
 from engine.units import Offset
 
 _NO_DAMAGE = frozenset({"zero_tail"})
@@ -46,7 +47,9 @@ def check_quorum_state(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield partition.found("quorum-state", QUORUM_STATE, error.reason, position=error.position)
         return
     except OSError as error:
-        yield partition.found("file-unreadable", QUORUM_STATE, f"it cannot be read: {error}")
+        yield partition.found(
+            "file-unreadable", QUORUM_STATE, f"it cannot be read: {reason_of(error)}"
+        )
         return
     newest = -1
     for segment in partition.segments:

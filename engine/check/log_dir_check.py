@@ -28,6 +28,7 @@ from engine.folder_entries import EntryKind
 from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.read_failures import reason_of
 from engine.source_files import SourceRoot
 from engine.units import Offset
 
@@ -119,7 +120,9 @@ class SourceCheck:
                 time.sleep(self.options.second_look_after)
                 findings = _confirmed(findings, list(check(self.source, log_dir)))
         except (OSError, KafkaStorageError) as error:
-            findings = [found("file-unreadable", log_dir.path, f"it cannot be read: {error}")]
+            findings = [
+                found("file-unreadable", log_dir.path, f"it cannot be read: {reason_of(error)}")
+            ]
         yield from findings
 
     # Partitions
@@ -156,7 +159,7 @@ class SourceCheck:
             if not log.is_live():
                 yield _unreadable(log, "its folder is not there any more")
         except (OSError, KafkaStorageError) as error:
-            yield _unreadable(log, f"it cannot be read: {error}")
+            yield _unreadable(log, f"it cannot be read: {reason_of(error)}")
 
     def _collected(
         self, log: PartitionLog, workers: Workers, earlier: EarlierLooks | None = None

@@ -21,6 +21,7 @@ from engine.file_names import (
     folder_name,
 )
 from engine.log.log_directory import LogSource
+from engine.read_failures import reason_of
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
 
@@ -68,7 +69,9 @@ def _checkpoint(
         return
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
-            yield found("file-unreadable", log_dir.display(name), f"it cannot be read: {error}")
+            yield found(
+                "file-unreadable", log_dir.display(name), f"it cannot be read: {reason_of(error)}"
+            )
         return
     path = log_dir.display(name)
     for partition in twice:
@@ -102,4 +105,4 @@ def _clean_shutdown(log_dir: SourceRoot) -> Iterator[Finding]:
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
             path = log_dir.display(CLEAN_SHUTDOWN)
-            yield found("file-unreadable", path, f"it cannot be read: {error}")
+            yield found("file-unreadable", path, f"it cannot be read: {reason_of(error)}")

@@ -18,6 +18,7 @@ from engine.checkpoint.properties_file import parse_properties
 from engine.errors import DamagedFileError, SourceRefusedError
 from engine.file_names import CLEAN_SHUTDOWN, META_PROPERTIES, RECOVERY_POINT_CHECKPOINT
 from engine.log.log_directory import LogSource
+from engine.read_failures import reason_of
 from engine.source_files import SourceRoot
 
 _POWER_CUT = "a power cut leaves this behind a file that was written shortly before"
@@ -61,7 +62,7 @@ def check_meta_properties(
         return
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
-            yield found("file-unreadable", path, f"it cannot be read: {error}")
+            yield found("file-unreadable", path, f"it cannot be read: {reason_of(error)}")
         return
     yield from _stated(path, mine)
     yield from _directory_id(source, path, mine)

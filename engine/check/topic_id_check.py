@@ -28,6 +28,7 @@ from engine.file_names import (
 )
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC, PartitionLog
+from engine.read_failures import reason_of
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.source_files import SourceRoot
 
@@ -97,7 +98,7 @@ def _read(log: PartitionLog) -> tuple[_Folder | None, Finding | None]:
     except SourceRefusedError:
         return None, None
     except OSError as error:
-        reason = f"it cannot be read: {error}"
+        reason = f"it cannot be read: {reason_of(error)}"
         return None, found("file-unreadable", path, reason, partition=log.name)
 
 

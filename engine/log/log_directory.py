@@ -30,7 +30,7 @@ from engine.log.source_identity import (
     is_partition_name,
     readable,
 )
-from engine.read_failures import REFUSED, way_out
+from engine.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.source_files import SourceRoot
 
 MAX_AGE = 0.2
@@ -44,6 +44,11 @@ class Unread(NamedTuple):
     path: str
     reason: str
     errno: str
+
+    @classmethod
+    def of(cls, path: str, error: Exception) -> Unread:
+        """What an error says of a path."""
+        return cls(path, reason_of(error), error_name(error))
 
     def __str__(self) -> str:
         hint = way_out(self.errno)

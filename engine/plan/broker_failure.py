@@ -20,6 +20,7 @@ from engine.errors import (
     StateError,
     UnsupportedCodecError,
 )
+from engine.read_failures import failure_text
 
 
 class Outcome(Enum):
@@ -110,7 +111,7 @@ def failure_of(error: Exception) -> BrokerFailure:
     if isinstance(error, FileNotFoundError):
         return offline("NoSuchFileException", str(error))
     if isinstance(error, OSError | LimitExceededError | CorruptCheckpointError | MemoryError):
-        return BrokerFailure(Outcome.UNKNOWN, "", f"it cannot be read here: {error}")
+        return BrokerFailure(Outcome.UNKNOWN, "", f"it cannot be read here: {failure_text(error)}")
     for kind, java in _JAVA:
         if isinstance(error, kind):
             return stops(java, str(error))

@@ -19,6 +19,7 @@ from engine.file_names import (
 from engine.folder_entries import EntryKind
 from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.java_text import parse_int, parse_offsets
+from engine.read_failures import failure_text
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
 
@@ -161,7 +162,9 @@ def _offsets(
         plan.notes.append(f"{name} is not used: {failure.reason}; every log gets {instead}")
         return {}
     except (OSError, KafkaStorageError) as error:
-        plan.fail(BrokerFailure(Outcome.UNKNOWN, "", f"it cannot be read here: {error}"))
+        plan.fail(
+            BrokerFailure(Outcome.UNKNOWN, "", f"it cannot be read here: {failure_text(error)}")
+        )
         return {}
 
 

@@ -20,6 +20,7 @@ from engine.plan.java_text import offset_in_name, parse_epochs, parse_topic_id
 from engine.plan.later_tasks import LaterTasks
 from engine.plan.lost_records import NOTHING_LOST, Losses, OffsetRange, lost_records, written_ranges
 from engine.plan.overlay_disk import OverlayDisk
+from engine.read_failures import failure_text
 from engine.source_files import SourceRoot
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.state.producer_state_manager import ProducerStateManagerConfig
@@ -151,8 +152,10 @@ def plan_log(
     plan = LogPlan(
         os.path.basename(log.path), log.partition, log.state, log.clean, log.recovery_point
     )
-    plan = replace(plan, epochs_before=_epochs_in(disk, log.path), notes=tuple(_links(disk, log)))
     try:
+        plan = replace(
+            plan, epochs_before=_epochs_in(disk, log.path), notes=tuple(_links(disk, log))
+        )
         _load(disk, log, version, config or LogConfig(), clock, loaded, tasks)
     except EXPECTED as error:
         failure = failure_of(error)
@@ -241,7 +244,10 @@ def _with_results(
             )
     except OSError as error:
         return replace(
-            plan, outcome=Outcome.UNKNOWN, java="", reason=f"it cannot be read here: {error}"
+            plan,
+            outcome=Outcome.UNKNOWN,
+            java="",
+            reason=f"it cannot be read here: {failure_text(error)}",
         )
     epochs = loaded.epochs
     plan = replace(

@@ -15,7 +15,7 @@ from engine.plan.broker_epochs import BrokerEpochCheckpoint
 from engine.plan.broker_failure import EXPECTED, failure_of
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
-from engine.rebuild.errors import RebuildFailedError
+from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -23,6 +23,8 @@ from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.writable_segment import WritableSegment
 from engine.units import Offset
 
+_MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
+"""Files that a broker makes again from the records where they are missing."""
 _TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
@@ -34,6 +36,7 @@ class BrokerLoaded(NamedTuple):
         batches_end: where the last batch ended before it, as far as the source's batches tell.
         removed: names of files that are gone.
         changed: names of records files that have another size, with the sizes before and after.
+        unread: files that could not be copied and were made anew.
     """
 
     log_start_offset: Offset
@@ -41,6 +44,7 @@ class BrokerLoaded(NamedTuple):
     batches_end: Offset
     removed: list[str]
     changed: list[tuple[str, int, int]]
+    unread: list[CopyUnreadableError]
 
 
 def load_as_broker(
@@ -56,17 +60,27 @@ def load_as_broker(
         advance: told how many bytes were copied.
 
     Raises:
-        OSError: the source cannot be read or the disk fails.
+        CopyUnreadableError: the source cannot be read; the folder may be there in part.
+        OSError: the disk fails.
         RebuildFailedError: a broker would not start.
     """
     log = chosen.copies[0]
+    try:
+        end = log.view().log_end_offset
+    except OSError as error:
+        path = error.filename or log.root.display(log.folder)
+        raise CopyUnreadableError(path, error) from error
     folder = os.path.join(log_dir, str(chosen.partition))
     disk.make_folder(folder)
-    before = {
-        name: copy_file(log, name, os.path.join(folder, name), disk, advance)
-        for name in log.root.list_apart(log.folder)[0]
-    }
-    end = log.view().log_end_offset
+    before, unread = {}, []
+    for name in log.root.list_apart(log.folder)[0]:
+        try:
+            before[name] = copy_file(log, name, os.path.join(folder, name), disk, advance)
+        except CopyUnreadableError as failure:
+            if not name.endswith(_MADE_ANEW):
+                raise
+            disk.remove(os.path.join(folder, name), missing_ok=True)
+            unread.append(failure)
     loaded = _load(chosen, folder, clean, disk)
     after = {name: disk.size(os.path.join(folder, name)) for name in disk.list(folder)}
     cut = [
@@ -75,17 +89,28 @@ def load_as_broker(
         if name.endswith(".log") and name in after and after[name] != size
     ]
     removed = sorted(before.keys() - after.keys())
-    return BrokerLoaded(*loaded, end, removed, cut)
+    return BrokerLoaded(*loaded, end, removed, cut, unread)
 
 
 def copy_file(
     log: PartitionLog, name: str, path: str, disk: Disk, advance: Callable[[int], None]
 ) -> int:
-    """Copy a file of a partition's folder; how many bytes."""
+    """Copy a file of a partition's folder; how many bytes. Raises CopyUnreadableError, or OSError of the target."""
     position = 0
-    source = log.root.open_fresh(f"{log.folder}/{name}" if log.folder else name)
+    relative = f"{log.folder}/{name}" if log.folder else name
+
+    def chunk() -> bytes:
+        try:
+            return source.read_at(position, CHUNK)
+        except OSError as error:
+            raise CopyUnreadableError(source.path, error) from error
+
+    try:
+        source = log.root.open_fresh(relative)
+    except OSError as error:
+        raise CopyUnreadableError(log.root.display(relative), error) from error
     with source, disk.open(path, exclusive=True) as file:
-        while data := source.read_at(position, CHUNK):
+        while data := chunk():
             file.write_at(position, data)
             position += len(data)
             advance(len(data))

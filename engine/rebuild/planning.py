@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -72,7 +72,7 @@ class _Planner:
         self.chosen = chosen
         self.options = options
         self.advance = advance
-        self.views = [log.view() for log in chosen.copies]
+        self.views = list(_views(chosen))
         self.salvaged = [salvage(view, at, advance) for at, view in enumerate(self.views)]
         self.known = [view.leader_epochs for view in self.views]
         self.notes: list[str] = []
@@ -329,6 +329,14 @@ def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> Plann
         OSError: a copy cannot be read.
     """
     return _Planner(chosen, options, advance).plan()
+
+
+def _views(chosen: Chosen) -> Iterator[LogView]:
+    """The copies that can be read; without any, the error of the first is raised."""
+    views = [log.view_or_none() for log in chosen.copies]
+    if not any(views):
+        yield chosen.copies[0].view()
+    yield from (view for view in views if view is not None)
 
 
 def _is_of_lineage(known: LeaderEpochCache, piece: Piece) -> bool:

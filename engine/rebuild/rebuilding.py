@@ -29,10 +29,11 @@ from engine.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource, Unread, open_source
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.read_failures import failure_text
 from engine.rebuild.broker_mode import load_as_broker
-from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
+from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash, files_below, hash_file
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.planning import PlannedLog, plan_log
@@ -59,6 +60,8 @@ class Rebuilt:
         left_out: what of the sources is not in it.
         manifest: all of it.
         lost_something: whether records may be missing that nobody asked to leave out.
+        unread: files and folders of the sources that could not be read.
+        unread_partitions: the partitions of which nothing could be read; they are left out.
         removed: what interrupted runs had left, and this one removed.
     """
 
@@ -67,6 +70,8 @@ class Rebuilt:
     left_out: list[LeftOut]
     manifest: Json
     lost_something: bool
+    unread: list[Unread]
+    unread_partitions: list[str]
     removed: list[str] = field(default_factory=list)
 
 
@@ -156,6 +161,8 @@ class _Rebuild:
         self.selection = select(sources, options)
         self.reports: list[Json] = []
         self.lost_something = False
+        self.copies_unread: list[Unread] = []
+        self.unread_partitions: list[str] = []
         self.checksums: dict[str, int] = {}
         self.checkpoints: dict[str, dict[TopicPartition, Offset]] = {
             name: {}
@@ -199,6 +206,8 @@ class _Rebuild:
             self.selection.left_out,
             manifest,
             self.lost_something,
+            self._unread(),
+            self.unread_partitions,
             removed,
         )
 
@@ -209,11 +218,22 @@ class _Rebuild:
         try:
             return plan_log(chosen, self.options, lambda count: self.advance("read", count))
         except (OSError, DamagedFileError) as error:
-            log = chosen.copies[0]
-            path = log.root.display(log.folder)
-            self.selection.left_out.append(LeftOut(path, f"it cannot be read: {error}"))
-            self.lost_something = True
+            self._leave_out(chosen, error)
             return None
+
+    def _leave_out(self, chosen: Chosen, error: Exception) -> None:
+        """Note that a partition is not in the result, since it cannot be read."""
+        log = chosen.copies[0]
+        reason = f"it cannot be read: {failure_text(error)}"
+        self.selection.left_out.append(LeftOut(log.root.display(log.folder), reason))
+        self.unread_partitions.append(str(chosen.partition))
+        self.lost_something = True
+
+    def _unread(self) -> list[Unread]:
+        found = [*self.copies_unread]
+        for source in self.sources:
+            found += source.unread()
+        return list({each.path: each for each in found}.values())
 
     def _note(self, planned: PlannedLog, report: Json | None = None) -> None:
         self.reports.append(report or log_report(planned))
@@ -253,9 +273,18 @@ class _Rebuild:
         log = chosen.copies[0]
         if clean is None:
             clean = _was_clean(self.sources[0].log_dirs[0])
-        loaded = load_as_broker(
-            chosen, staging.path, clean, self.disk, lambda count: self.advance("written", count)
-        )
+        try:
+            loaded = load_as_broker(
+                chosen, staging.path, clean, self.disk, lambda count: self.advance("written", count)
+            )
+        except CopyUnreadableError as failure:
+            self.copies_unread.append(Unread.of(failure.path, failure.error))
+            self._leave_out(chosen, failure)
+            folder = os.path.join(staging.path, str(chosen.partition))
+            if self.disk.exists(folder):
+                self.disk.remove_tree(folder)
+            return
+        self.copies_unread += [Unread.of(each.path, each.error) for each in loaded.unread]
         topic_id = self.options.topic_ids.get(chosen.partition.topic)
         if topic_id is not None:
             path = os.path.join(staging.path, str(chosen.partition), PARTITION_METADATA)
@@ -315,6 +344,8 @@ class _Rebuild:
                 files[name] = data
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                self.copies_unread.append(Unread.of(log_dir.display(name), error))
             except DamagedFileError as error:
                 reason = f"it is damaged: {error}"
                 self.selection.left_out.append(LeftOut(log_dir.display(name), reason))
@@ -352,6 +383,8 @@ class _Rebuild:
             "options": describe_options(self.options),
             "partitions": self.reports,
             "leftOut": [each._asdict() for each in self.selection.left_out],
+            "unread": [each._asdict() for each in self._unread()],
+            "unreadPartitions": self.unread_partitions,
             "files": [each._asdict() for each in files],
         }
 

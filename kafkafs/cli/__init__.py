@@ -211,14 +211,11 @@ def _complain(error: click.ClickException) -> int:
 
 def sentence_of(error: Exception) -> str:
     """What went wrong, where, and a way out."""
-    from engine.read_failures import error_name, reason_of, way_out
+    from engine.read_failures import failure_text
 
-    text, hint = str(error), way_out(error_name(error))
     if isinstance(error, SourceError):
-        text, hint = error.reason, error.hint
-    elif isinstance(error, OSError) and not isinstance(error, KafkaStorageError):
-        text = f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error)
-    return f"{text} ({hint})" if hint else text
+        return f"{error.reason} ({error.hint})" if error.hint else error.reason
+    return failure_text(error)
 
 
 def fail(sentence: str) -> int:

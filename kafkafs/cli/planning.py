@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli import EXIT_CANNOT_READ
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.table import print_json
@@ -50,6 +51,7 @@ def plan(
     kafkafs plan --unclean --files /var/lib/kafka/data/orders-0
     kafkafs plan --broker-version 3.9.1 --json /data1 /data2
     """
+    from engine.plan.broker_failure import Outcome
     from engine.plan.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
 
@@ -60,6 +62,9 @@ def plan(
         raise click.BadParameter(str(error), param_hint="--broker-version") from error
     with StartPlan(source_paths(sources), version, clean=clean) as start:
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
+        is_told = all(each.outcome is not Outcome.UNKNOWN for each in start.log_dirs)
+    if not is_told:
+        sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
         sys.exit(1)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
 
-from kafkafs.cli.arguments import source_paths
+from kafkafs.cli import EXIT_CANNOT_READ
+from kafkafs.cli.arguments import source_paths, tell_unread
 from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
 
@@ -68,7 +69,7 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     then renamed. It must not exist, or be empty. kafkafs-rebuild.json in it says what it was made of.
 
     Exit status: 0 all is there, 1 something is missing or was cut off (the table says what), 2 not done,
-    3 cannot read or write.
+    3 something could not be read, and the rest is there; or nothing could be read or written.
     """
     if given["verify"] is not None:
         if source is not None:
@@ -101,6 +102,8 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
         click.echo(json_text(result.manifest, indent=1))
     else:
         _print(result)
+    if tell_unread(result.unread):
+        raise click.exceptions.Exit(EXIT_CANNOT_READ)
     if result.lost_something:
         raise click.exceptions.Exit(EXIT_FINDINGS)
 
@@ -243,7 +246,19 @@ def _print(result: Rebuilt) -> None:
     if len(left_out) > _MOST_SHOWN:
         click.echo(f"left out: {len(left_out) - _MOST_SHOWN} more, see --json")
     if result.target is not None:
-        click.echo(f"{printable(result.target)} is whole, synced and verified")
+        click.echo(_closing(result.target, result.unread_partitions))
+
+
+def _closing(target: str, unread: list[str]) -> str:
+    """What was made, in one sentence."""
+    if not unread:
+        return f"{printable(target)} is whole, synced and verified"
+    names = ", ".join(map(printable, unread[:_MOST_SHOWN]))
+    more = f" and {len(unread) - _MOST_SHOWN} more" if len(unread) > _MOST_SHOWN else ""
+    return (
+        f"{printable(target)} is synced and verified, but not whole:"
+        f" without {names}{more}, which cannot be read at all"
+    )
 
 
 def _losses(report: dict[str, Any]) -> Iterator[str]:

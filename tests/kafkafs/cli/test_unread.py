@@ -127,6 +127,51 @@ def test_a_link_in_the_place_of_a_folder_is_told(source: Path, tmp_path: Path) -
     (tmp_path / "elsewhere").rename(source / "orders-0")
 
 
+@pytest.mark.parametrize("mode", ["salvage", "broker"])
+def test_rebuild_makes_the_other_partitions_and_does_not_call_the_result_whole(
+    source: Path, tmp_path: Path, mode: str
+) -> None:
+    (source / "txn-0" / "00000000000000000009.index").chmod(0)
+    target = tmp_path / "target"
+    result = run("rebuild", source, target, "--mode", mode, "-q")
+    assert result.exit_code == 3
+    assert result.stdout.splitlines()[-1] == (
+        f"{target} is synced and verified, but not whole: without orders-0, which cannot be read at all"
+    )
+    assert f"kafkafs: {source}/orders-0: {DENIED}\n" in result.stderr
+    assert {path.name for path in target.iterdir() if path.is_dir()} == set(ONLY) - {"orders-0"}
+    manifest = json.loads((target / "kafkafs-rebuild.json").read_text())
+    assert manifest["unreadPartitions"] == ["orders-0"]
+    assert {"path": f"{source}/orders-0", "reason": "Permission denied", "errno": "EACCES"} in (
+        manifest["unread"]
+    )
+
+
+def test_rebuild_without_the_checkpoints_says_so(source: Path, tmp_path: Path) -> None:
+    (source / "log-start-offset-checkpoint").chmod(0)
+    result = run("rebuild", source, tmp_path / "target", "--topic", "txn", "-q")
+    assert result.exit_code == 3
+    assert f"kafkafs: {source}/log-start-offset-checkpoint: {DENIED}\n" in result.stderr
+
+
+def test_plan_tells_what_becomes_of_the_others(source: Path) -> None:
+    result = run("plan", source, "--files")
+    assert result.exit_code == 3
+    assert (
+        f"orders-0: it cannot be told: it cannot be read here: {source}/orders-0: {DENIED}\n"
+        in (result.stdout)
+    )
+    assert "codec-gzip-0: log start 0, log end 900\n" in result.stdout
+    assert "cannot be told" in result.stdout.splitlines()[-1]
+
+
+def test_check_goes_on_and_ends_with_the_status_of_what_cannot_be_read(source: Path) -> None:
+    result = run("check", source)
+    assert result.exit_code == 3
+    assert "file-unreadable: it cannot be read: Permission denied" in result.stdout
+    assert f"kafkafs: {source}/orders-0: {DENIED}\n" in result.stderr
+
+
 def test_a_source_that_may_not_be_searched_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
