@@ -10,6 +10,7 @@ from engine.errors import InvalidNameError
 from engine.file_names import FolderState, parse_folder_name, validate_topic
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.log.unmatched import unmatched_partition
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.units import TopicPartition
@@ -59,6 +60,7 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> Selection:
         left_out += [
             LeftOut(other.root.display(other.name), other.reason) for other in source.others
         ]
+    _refuse_unmatched(sources, options)
     if not chosen:
         raise RebuildRefusedError(
             "no partition is left to put into the target",
@@ -110,6 +112,19 @@ def _take(
         )
     chosen[new] = Chosen(new, [log])
     return None
+
+
+def _refuse_unmatched(sources: Sequence[LogSource], options: RebuildOptions) -> None:
+    """Refuse a pattern that matches no topic and no folder."""
+    logs = {name: log for source in reversed(sources) for name, log in source.partitions().items()}
+    names = {log.topic_partition.topic for log in logs.values()}
+    names |= {name.partition("@")[0] for name in logs}
+    for pattern in options.topics:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            reason, _, there = unmatched_partition(f"--topic {pattern}", pattern, logs).partition(
+                "; "
+            )
+            raise RebuildRefusedError(reason, there)
 
 
 def _refuse_unused(options: RebuildOptions, chosen: dict[TopicPartition, Chosen]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import open_log_source, source_argument
-from kafkafs.cli.offsets import parse_topic_partitions
+from kafkafs.cli.partition_choice import partition_choice, partition_options
 from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
 
 @click.command()
 @source_argument
-@click.option("--topic-partitions", metavar="LIST",
-              help="TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; "
-              "TOPIC is a regular expression.")  # fmt: skip
-@click.option("--topic", metavar="REGEX", help="Only topics that match as a whole.")
+@partition_options
 @click.option("--rule", "rules", multiple=True, metavar="ID",
               help="Only findings of this rule; may be given more than once.")  # fmt: skip
 @click.option("--severity", type=click.Choice(SEVERITIES), default="note", show_default=True,
@@ -77,18 +74,14 @@ def check(
     from kafkafs.cli.check_report import JsonReport, TextReport
 
     takes = _chosen_findings(rules, severity)
-    wanted = topic_partitions or topic
-    ranges = parse_topic_partitions(wanted or "")
-
-    def is_named(log: PartitionLog) -> bool:
-        return wanted is None or any(item.takes(log) for item in ranges)
-
+    choice = partition_choice(topic, topic_partitions)
     report: Report = JsonReport() if as_json else TextReport()
     with open_log_source(sources) as source, Progress("checked") as progress:
+        choice.require(source)
         if replicas:
-            events = _comparison(source, replicas, is_named)
+            events = _comparison(source, replicas, choice.takes)
         else:
-            events = _events(source, jobs or os.cpu_count() or 1, is_named, progress)
+            events = _events(source, jobs or os.cpu_count() or 1, choice.takes, progress)
         for event in events:
             _take(event, report, takes, progress)
         report.end()

@@ -16,6 +16,7 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
+from kafkafs.cli.partition_choice import node_at
 from kafkafs.cli.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
 
@@ -49,7 +50,7 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
 
 def resolved(tree: Tree, path: str) -> Node:
     """The node of a path as a person types it, behind its links."""
-    return followed(tree.resolve(clean_path(path)), tree.resolve)
+    return followed(node_at(tree, path), tree.resolve)
 
 
 def followed(node: Node, resolve: object) -> Node:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.log.unmatched import known_names
 from kafkafs.cli.arguments import one_source_argument, open_log_source
 from kafkafs.cli.table import instant_option, print_json, print_table, replaying, warn
+from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
     from engine.replay.group import Group, Member
@@ -92,13 +94,12 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
 def _report_missing(image: KnownGroups, names: Iterable[str]) -> bool:
     missing = [name for name in names if image.group(name) is None]
     for name in missing:
-        click.echo(f"kafkafs: there is no group {name!r}", err=True)
+        there = known_names(list(image.names), "group", name)
+        click.echo(printable(f"kafkafs: there is no group {name!r}; {there}"), err=True)
     return bool(missing)
 
 
 def _list(_: SourceState, found: Sequence[Group], __: KnownGroups, *, as_json: bool) -> None:
-    from kafkafs.decode.shown_text import printable
-
     for group in found:
         if as_json:
             print_json({"group": group.group_id, "type": group.kind, "state": group.state})

@@ -8,13 +8,8 @@ from typing import Any
 
 import click
 
-from kafkafs.cli.arguments import (
-    Failures,
-    clean_path,
-    one_source_argument,
-    open_tree,
-    values_option,
-)
+from kafkafs.cli.arguments import Failures, one_source_argument, open_tree, values_option
+from kafkafs.cli.partition_choice import node_at
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Directory, Entry, Kind, Link, Node
@@ -44,7 +39,7 @@ def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, value
     With -l, a size with a ~ before it is an estimate: the text is counted when it is first read.
     """
     with open_tree(source, values) as tree, Failures() as failures:
-        node = tree.resolve(clean_path(path))
+        node = node_at(tree, path)
         if isinstance(node, Directory) and not directory:
             for entry in failures.passed_on(node.entries(0)):
                 if not failures.tried(show_entry, node, entry, long, as_json):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from operator import attrgetter
-from typing import NamedTuple
 
 import click
 
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from kafkafs.cli import EXIT_FINDINGS
 from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
 from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.path_names import parse_instant
@@ -28,51 +29,6 @@ SPECS = {
 INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-
-
-class PartitionRange(NamedTuple):
-    """One item of --topic-partitions: a topic pattern and a half-open range of partitions."""
-
-    topic: re.Pattern[str]
-    first: int
-    end: int | None
-
-    def takes(self, log: PartitionLog) -> bool:
-        """Whether the log is one that the item names."""
-        topic, partition = log.topic_partition
-        in_range = self.first <= partition and (self.end is None or partition < self.end)
-        return in_range and self.topic.fullmatch(topic) is not None
-
-
-ITEM = re.compile(r"([^:,]*)(?::(?:([0-9]+)|([0-9]*)-([0-9]*))?)?")
-
-
-def parse_topic_partitions(text: str) -> list[PartitionRange]:
-    """GetOffsetShell's list of `topic:partition`, `topic:low-high` (high exclusive), `:partition`.
-
-    Raises:
-        click.BadParameter: an item of another form.
-    """
-    items = []
-    for part in text.split(","):
-        match = ITEM.fullmatch(part)
-        if match is None:
-            raise click.BadParameter(
-                f"{part!r} is not TOPIC, TOPIC:PARTITION or TOPIC:LOW-HIGH",
-                param_hint="--topic-partitions",
-            )
-        topic, one, low, high = match.groups()
-        try:
-            pattern = re.compile(topic or ".*")
-        except re.error as error:
-            raise click.BadParameter(
-                f"{topic!r} is not a regular expression: {error}", param_hint="--topic-partitions"
-            ) from error
-        if one is not None:
-            items.append(PartitionRange(pattern, int(one), int(one) + 1))
-        else:
-            items.append(PartitionRange(pattern, int(low or 0), int(high) if high else None))
-    return items
 
 
 def parse_time(text: str) -> int:
@@ -117,10 +73,7 @@ def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
 @click.option("--time", "time_text", default="latest", metavar="TIME", show_default=True,
               help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
               "-1 to -5, or an instant: the first record at or after it.")  # fmt: skip
-@click.option("--topic-partitions", metavar="LIST",
-              help="TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; "
-              "TOPIC is a regular expression.")  # fmt: skip
-@click.option("--topic", metavar="REGEX", help="Only topics that match as a whole.")
+@partition_options
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
 @click.option("--committed", is_flag=True,
               help="As read_committed: latest is the last stable offset.")  # fmt: skip
@@ -141,18 +94,20 @@ def offsets(
     kafkafs offsets /var/lib/kafka/data --time earliest --topic-partitions 'orders:0-2'
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
 
-    A partition with no offset at or after the instant is left out.
+    A partition with no offset at or after the instant is left out. Exit status 1: all are.
     """
     time = parse_time(time_text)
-    ranges = parse_topic_partitions(topic_partitions or topic or "")
+    choice = partition_choice(topic, topic_partitions)
+    shown = 0
     with open_log_source(sources) as source:
-        logs = source.partitions()
+        logs = require_partitions(source)
+        choice.require(source)
         for log in sorted(
             (logs[name] for name in proper_logs(logs)), key=attrgetter("topic_partition")
         ):
             if exclude_internal_topics and log.topic_partition.topic in INTERNAL_TOPICS:
                 continue
-            if not any(item.takes(log) for item in ranges):
+            if not choice.takes(log):
                 continue
             view = log.view_or_none()
             if view is None:
@@ -160,6 +115,11 @@ def offsets(
             offset = offset_for(view, time, committed=committed)
             if offset is not None:
                 print_offset(log, offset, as_json=as_json)
+                shown += 1
+        if not shown and not source.unread():
+            sentence = f"kafkafs: no partition has an offset for --time {time_text}"
+            click.echo(printable(sentence), err=True)
+            sys.exit(EXIT_FINDINGS)
 
 
 def print_offset(log: PartitionLog, offset: int, *, as_json: bool) -> None:

@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from engine import kernel
+from engine.log.log_directory import LogSource
 from kafkafs.cli import EXIT_CANNOT_READ, EXIT_FINDINGS, write_output
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
+from kafkafs.cli.partition_choice import require_partitions, told_partitions
 from kafkafs.cli.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
 from kafkafs.decode.shown_text import json_text, printable
@@ -86,7 +88,12 @@ def grep(
     except re.error as error:
         raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
     with open_log_source((source,)) as logs, Progress("searched", quiet=quiet) as progress:
-        selections = select(logs, clean_path(path), committed=committed)
+        require_partitions(logs)
+        selections = told_partitions(
+            logs, path, lambda: select(logs, clean_path(path), committed=committed)
+        )
+        if not selections:
+            say_empty(logs, clean_path(path))
         total = places = 0
         for item in results(selections, query, values, jobs or os.cpu_count() or 1):
             if isinstance(item, int):
@@ -113,6 +120,18 @@ def grep(
             sys.exit(EXIT_CANNOT_READ)
         if not total:
             sys.exit(EXIT_FINDINGS)
+
+
+def say_empty(source: LogSource, path: str) -> None:
+    """Say on standard error that there was nothing to search."""
+    log = source.partitions().get(path.split("/")[0])
+    there = ""
+    view = None if log is None else log.view_or_none()
+    if log is not None and view is not None:
+        first, end = view.log_start_offset, view.log_end_offset
+        there = f"; {log.name} has " + (f"offsets {first} to {end - 1}" if first < end else "none")
+    sentence = f"kafkafs: there are no records in {path or 'the source'}{there}"
+    click.echo(printable(sentence), err=True)
 
 
 def cut(match: Match, most: int | None) -> tuple[bytes, int]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.log.unmatched import known_names
 from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.partition_choice import require_partitions
 from kafkafs.cli.table import instant_option, print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
 
@@ -44,13 +46,14 @@ def topics(
 
     TOPIC is a regular expression. A source without the metadata log is described by its folders and their
     partition.metadata: leaders and replicas are then not known (-). Exit status 1: damage was found, or
-    nothing matched.
+    a TOPIC matched nothing.
     """
     from engine.replay.source_state import SourceState
 
     until = instant_option(at)
     patterns = [_pattern(name) for name in names]
     with open_log_source((source,)) as logs:
+        require_partitions(logs)
         with replaying() as advance:
             state = SourceState(logs, advance)
             image = state.cluster.image(until) if state.cluster.exists else None
@@ -66,8 +69,18 @@ def topics(
         }
         _show(state, chosen, until, only_names=only_names, as_json=as_json)
         is_damaged = image is not None and _warn(image)
-        if is_damaged or (names and not chosen):
+        is_missing = [_report_missing(each, chosen, list(found)) for each in patterns]
+        if is_damaged or any(is_missing):
             click.get_current_context().exit(FINDINGS)
+
+
+def _report_missing(pattern: re.Pattern[str], chosen: Iterable[str], names: list[str]) -> bool:
+    """Say that a pattern matches no topic; whether it does not."""
+    if any(pattern.fullmatch(name) for name in chosen):
+        return False
+    there = known_names(names, "topic", pattern.pattern)
+    click.echo(printable(f"kafkafs: no topic matches {pattern.pattern}; {there}"), err=True)
+    return True
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.partition_choice import require_partitions
 from kafkafs.cli.table import (
     duration,
     instant_option,
@@ -60,6 +61,7 @@ def transactions(source: str, form: str | None, at: str | None, as_json: bool) -
 
     until = instant_option(at)
     with open_log_source((source,)) as logs:
+        require_partitions(logs)
         with replaying() as advance:
             state = SourceState(logs, advance)
             if state.transactions.exists:

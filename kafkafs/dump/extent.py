@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from engine.errors import SourceError
+from engine.errors import KafkaStorageError, SourceError
 from engine.log.log_directory import open_source
 from engine.units import MAX_INT64, Offset, Timestamp
 from kafkafs.tree.path_names import parse_instant, parse_offset, parse_period
@@ -38,6 +38,28 @@ class Extent(NamedTuple):
         else:
             first, end = self._looked_up(folder)
         return first or 0, MAX_INT64 if end is None else end - 1
+
+    def why_beside(self, folder: str) -> str | None:
+        """Why a partition's folder has no offset of it; None when it may have some."""
+        try:
+            source = open_source([folder])
+        except (SourceError, OSError):
+            return None
+        try:
+            logs = list(source.partitions().values())
+            if len(logs) != 1:
+                return None
+            view = logs[0].view()
+            first, last = self.offsets_in(folder)
+            start, end = min([view.log_start_offset, *view.base_offsets[:1]]), view.log_end_offset
+        except (KafkaStorageError, OSError):
+            return None
+        finally:
+            source.close()
+        if start >= end:
+            return "its log is empty"
+        is_beside = first >= end or last < start or last < first
+        return f"its log has offsets {start} to {end - 1}" if is_beside else None
 
     def _looked_up(self, folder: str) -> tuple[Offset | None, Offset | None]:
         source = open_source([folder])

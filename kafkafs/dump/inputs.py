@@ -76,7 +76,9 @@ def _expand_path(path: str, extent: Extent | None) -> Iterator[DumpFile | Missin
         yield Missing(path, _reason(error))
         return
     file = DumpFile(root, name, path, *kind_of(os.path.basename(path)))
-    yield from _within([file], os.path.dirname(os.path.abspath(path)), extent)
+    folder = os.path.dirname(os.path.abspath(path))
+    within = list(_within([file], folder, extent))
+    yield from within or [_beside(path, folder, extent)]
 
 
 def _reason(error: OSError) -> str:
@@ -87,7 +89,7 @@ def _reason(error: OSError) -> str:
 
 def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
     root = SourceRoot(path)
-    found = False
+    found = within = False
     yield from _not_read(root, "", path)
     for folder in ("", *_partition_folders(root)):
         inside = f"{path}/{folder}" if folder else path
@@ -97,11 +99,23 @@ def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
             yield Missing(inside, _reason(error))
             continue
         found = found or bool(files) or bool(folder)
-        yield from _within(files, inside, extent)
+        for file in _within(files, inside, extent):
+            within = True
+            yield file
         if folder:
             yield from _not_read(root, folder, inside)
     if not found:
         yield Missing(path, "no file of a log directory is in it")
+    elif not within:
+        yield _beside(path, path, extent)
+
+
+def _beside(path: str, folder: str, extent: Extent | None) -> Missing:
+    """What is said of files of which nothing lies in an extent."""
+    reason = None if extent is None else extent.why_beside(folder)
+    return Missing(
+        path, f"nothing lies in the range; {reason}" if reason else "nothing lies in the range"
+    )
 
 
 def _partition_folders(root: SourceRoot) -> list[str]:
@@ -154,7 +168,7 @@ def _within(
         yield from files
         return
     wanted = [file for file in files if file.is_named or file.kind in _WITH_OFFSETS]
-    if not wanted:
+    if not wanted or extent.why_beside(folder) is not None:
         return
     try:
         first, last = extent.offsets_in(folder)

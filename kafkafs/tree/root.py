@@ -65,18 +65,18 @@ class Partitions:
 
 
 _SUFFIX = "@1"
-_TAKEN = frozenset(name for name, _ in _OWN)
+OWN_NAMES = frozenset(name for name, _ in _OWN)
 
 
 def shown_name(name: str) -> str:
     """A partition's name in the tree: a loose `time.log` must not take the place of `time/`."""
-    return name + _SUFFIX if name in _TAKEN else name
+    return name + _SUFFIX if name in OWN_NAMES else name
 
 
 def own_name(name: str) -> str:
     """The name in the source of a partition that is shown under a name."""
     own = name.removesuffix(_SUFFIX)
-    return own if own in _TAKEN else name
+    return own if own in OWN_NAMES else name
 
 
 class RootFolder(Directory):

@@ -204,7 +204,7 @@ def test_a_deleted_topics_folder_is_taken_when_it_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"topics": ("nothing",)}, "no partition is left"),
+        ({"topics": ("nothing",)}, "no partition matches --topic nothing"),
         ({"renames": {"orders": "payments"}}, "would both be payments-0"),
         ({"renames": {"nobody": "x"}}, "no topic 'nobody'"),
         ({"renames": {"orders": "a/b"}}, "no topic name"),

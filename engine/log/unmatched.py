@@ -1,0 +1,57 @@
+"""Sentences for a selection that matches nothing: they name what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.log.partition_log import PartitionLog
+
+_MOST_NAMES = 4
+_LIKENESS = 0.6
+
+
+def unmatched_partition(selector: str, text: str, logs: Mapping[str, PartitionLog]) -> str:
+    """What to say when no partition is selected.
+
+    Args:
+        selector: as the user wrote it, such as "--topic order"; "" to say nothing of it.
+        text: the name in it, for which a like one is looked for.
+        logs: all partitions of the source by name.
+    """
+    what = f"no partition matches {selector}" if selector else "no such partition"
+    proper = {name: log for name, log in logs.items() if name == str(log.topic_partition)} or logs
+    topics = {name: log.topic_partition.topic for name, log in proper.items()}
+    asked = text.partition(":")[0], text.rpartition("-")[0]
+    same_topic = [name for name, topic in topics.items() if topic in asked]
+    if same_topic:
+        return f"{what}; {known_names(same_topic, 'partition')}"
+    names = sorted(proper, key=lambda name: name.startswith("__"))
+    candidates = [*sorted(set(topics.values())), *names]
+    return f"{what}; {known_names(names, 'partition', text, candidates)}"
+
+
+def known_names(
+    names: Sequence[str], noun: str, text: str = "", candidates: Iterable[str] | None = None
+) -> str:
+    """What the source has, and the name that is most like a text.
+
+    Args:
+        names: what there is, some of which are named.
+        noun: what each is.
+        text: what was asked for.
+        candidates: names that may have been meant; by default `names`.
+    """
+    if not names:
+        return f"the source has no {noun}"
+    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    sentence = f"the source has {shown}" + (f" ({more} more)" if more > 0 else "")
+    like = text and _most_like(text, names if candidates is None else candidates)
+    return f"{sentence}; did you mean {like}?" if like else sentence
+
+
+def _most_like(text: str, names: Iterable[str]) -> str | None:
+    from difflib import get_close_matches
+
+    found = get_close_matches(text, list(names), n=1, cutoff=_LIKENESS)
+    return found[0] if found else None

@@ -1,0 +1,161 @@
+"""A selection that matches nothing is an error that names what there is."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafkafs.cli import main
+from tests.fixtures_data import log_dir
+
+CURRENT = str(log_dir("current"))
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """A command's exit status, output and complaints."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(list(arguments))
+        out, err = capsys.readouterr()
+        return int(left.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def without_partitions(tmp_path: Path) -> str:
+    """A log dir in which no partition is."""
+    shutil.copy(log_dir("current") / "meta.properties", tmp_path)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["check", "offsets"])
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--topic", "order"),
+        ("--topic-partitions", "order-0"),
+        ("--topic-partitions", "orders,order"),
+    ],
+)
+def test_an_option_that_matches_nothing_is_an_error(
+    run: Run, command: str, option: str, text: str
+) -> None:
+    status, out, err = run(command, CURRENT, option, text)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"kafkafs: no partition matches {option} order")
+    assert "; the source has append-time-0, " in err
+    assert "did you mean orders" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["check", "offsets"])
+def test_a_partition_that_is_not_there_names_the_others_of_its_topic(
+    run: Run, command: str
+) -> None:
+    for text in ("orders:7", "orders-7", "orders:0,orders-7"):
+        status, _, err = run(command, CURRENT, "--topic-partitions", text)
+        assert (status, err.partition("; ")[2]) == (2, "the source has orders-0\n")
+
+
+def test_a_partition_is_named_by_its_folder_or_with_a_colon(run: Run) -> None:
+    for option in ("--topic-partitions", "--topic"):
+        assert run("offsets", CURRENT, option, "orders-0")[1] == "orders:0:1000\n"
+    assert run("offsets", CURRENT, "--topic-partitions", "orders:0")[1] == "orders:0:1000\n"
+    dotted = "mixed.codecs_in-one-7-0"
+    assert run("offsets", CURRENT, "--topic-partitions", dotted)[1].startswith(
+        "mixed.codecs_in-one-7:0:"
+    )
+    _, out, _ = run("check", CURRENT, "--topic-partitions", "orders-0")
+    assert "\n1 partition, " in f"\n{out}"
+
+
+def test_two_selections_at_once_are_refused(run: Run) -> None:
+    status, _, err = run("check", CURRENT, "--topic", "orders", "--topic-partitions", "txn")
+    assert status == 2
+    assert "cannot be used together" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("cat", CURRENT, "order-0/offset/3"), "order-0: no such partition; the source has "),
+        (("ls", CURRENT, "order-0"), "did you mean orders-0?"),
+        (("cp", CURRENT, "orders-7/offset/3", "/nowhere"), "the source has orders-0"),
+        (("grep", "x", CURRENT, "order-0"), "did you mean orders-0?"),
+        (("grep", "x", CURRENT, "time/2024/order-0"), "did you mean orders-0?"),
+        (("ls", CURRENT, "time/2024/order-0"), "did you mean orders-0?"),
+    ],
+)
+def test_a_path_of_no_partition_says_which_there_are(
+    run: Run, command: tuple[str, ...], words: str
+) -> None:
+    status, out, err = run(*command)
+    assert (status, out) == (3, "")
+    assert words in err
+
+
+def test_a_path_inside_the_tree_is_no_partition(run: Run) -> None:
+    assert (
+        run("cat", CURRENT, "state/nothing")[2]
+        == "kafkafs: state/nothing: no such file or folder\n"
+    )
+    assert "no records in this period" in run("ls", CURRENT, "time/1999/orders-0")[2]
+
+
+def test_topics_and_groups_that_are_not_there_name_those_that_are(run: Run) -> None:
+    status, out, err = run("topics", CURRENT, "order", "txn")
+    assert status == 1
+    assert out.startswith("Topic: txn\t")
+    assert err.startswith("kafkafs: no topic matches order; the source has ")
+    assert err.endswith("did you mean orders?\n")
+    status, _, err = run("groups", CURRENT, "nobody")
+    assert status == 1
+    assert err.startswith("kafkafs: there is no group 'nobody'; the source has ")
+
+
+def test_a_rebuild_names_what_a_pattern_could_have_meant(run: Run) -> None:
+    status, _, err = run("rebuild", "--dry-run", CURRENT, "--topic", "orders", "--topic", "tx")
+    assert status == 2
+    assert "no partition matches --topic tx: the source has " in err
+
+
+@pytest.mark.parametrize(
+    "command", [("offsets",), ("topics",), ("grep", "x"), ("transactions", "--open")], ids=" ".join
+)
+def test_a_source_without_partitions_is_an_error(
+    run: Run, without_partitions: str, command: tuple[str, ...]
+) -> None:
+    status, out, err = run(*command, without_partitions)
+    assert (status, out) == (3, "")
+    assert err.startswith(f"kafkafs: {without_partitions} has no partition")
+
+
+def test_a_search_of_no_records_says_so(run: Run) -> None:
+    for path in ("orders-0/offset/5000..6000", "orders-0/time/1999"):
+        words = f"kafkafs: there are no records in {path}; orders-0 has offsets 0 to 999\n"
+        assert run("grep", ".", CURRENT, path) == (1, "", words)
+    assert (
+        run("grep", ".", CURRENT, "time/1999")[2] == "kafkafs: there are no records in time/1999\n"
+    )
+
+
+def test_offsets_of_a_time_past_all_records_say_so(run: Run) -> None:
+    status, out, err = run("offsets", CURRENT, "--time", "2099-01-01T00:00:00Z")
+    assert (status, out) == (1, "")
+    assert err == "kafkafs: no partition has an offset for --time 2099-01-01T00:00:00Z\n"
+
+
+def test_a_dump_of_a_range_past_the_log_says_so(run: Run) -> None:
+    folder = f"{CURRENT}/orders-0"
+    words = f"{folder}: nothing lies in the range; its log has offsets 0 to 999\n"
+    assert run("dump", folder, "--from", "5000") == (3, "", words)
+    assert run("dump", folder, "--from", "2099-01-01") == (3, "", words)
+    status, out, err = run("dump", CURRENT, "--from", "5000000")
+    assert (status, out) == (3, "")
+    assert err == f"{CURRENT}: nothing lies in the range\n"
