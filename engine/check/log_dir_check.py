@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from engine.check.cleanup_policies import PolicyOf, cleanup_policies
@@ -216,7 +217,18 @@ class SourceCheck:
         )
 
     def _under(self, log: PartitionLog, view: LogView, is_live: bool) -> PartitionUnderCheck:
-        return PartitionUnderCheck(view, self._log_dirs[log.root], is_live=is_live)
+        log_dir = self._log_dirs[log.root]
+        return PartitionUnderCheck(
+            view, log_dir, is_live=is_live, may_be_tiered=self._has_tiered_storage
+        )
+
+    @cached_property
+    def _has_tiered_storage(self) -> bool:
+        """Whether a log dir has the folder that a broker with tiered storage makes in its first one."""
+        roots = [root for root in self.source.log_dirs if root is not None]
+        return any(
+            entry.name == REMOTE_INDEX_CACHE_FOLDER for root in roots for entry in root.list()
+        )
 
     def segment(self, log: PartitionLog, base_offset: Offset) -> Iterator[Look]:
         """What is seen in one segment on its own, for a check of its partition later.

@@ -130,11 +130,17 @@ class PartitionUnderCheck:
         log_dir: the log dir around it, None when it is a folder on its own.
         name, partition: what it is called, and whose log it is.
         is_live: whether a broker has it open: then findings are confirmed by a second look.
+        may_be_tiered: whether the broker has tiered storage, which can hold a part of the log.
         segments: in log order.
     """
 
     def __init__(
-        self, view: LogView, log_dir: SourceRoot | None, *, is_live: bool | None = None
+        self,
+        view: LogView,
+        log_dir: SourceRoot | None,
+        *,
+        is_live: bool | None = None,
+        may_be_tiered: bool = False,
     ) -> None:
         self.view = view
         self.root: SourceRoot = view.log.root
@@ -143,6 +149,7 @@ class PartitionUnderCheck:
         self.name = view.name
         self.partition: TopicPartition = view.partition
         self.is_live = view.live if is_live is None else is_live
+        self.may_be_tiered = may_be_tiered
         self.segments: tuple[SegmentUnderCheck, ...] = ()
 
     def __repr__(self) -> str:

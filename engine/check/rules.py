@@ -106,6 +106,10 @@ declare(
             "offsets too far from the segment's base offset",
             "A broker splits the segment when it loads it, or does not load it. " + _BEFORE_START,
         ),
+        "log-start-short": (
+            "offsets at the start of the log are gone that nothing deleted",
+            _MERGE,
+        ),
         "log-end-short": (
             "offsets at the end of the log are gone that were given once",
             _MERGE + " A broker that starts here as it is gives their offsets to other records.",

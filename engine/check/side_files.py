@@ -12,6 +12,7 @@ from engine.check.index_check import check_offset_index
 from engine.check.kraft_snapshot_check import check_bootstrap_snapshot, check_kraft_snapshots
 from engine.check.log_dir_files_check import check_log_dir_files
 from engine.check.log_end_check import check_log_end
+from engine.check.log_start_check import check_log_start
 from engine.check.partition_under_check import PartitionCheck, SegmentCheck
 from engine.check.snapshot_check import check_producer_snapshots
 from engine.check.time_index_check import check_time_index
@@ -28,6 +29,7 @@ PARTITION_CHECKS: tuple[PartitionCheck, ...] = (
     check_transaction_index,
     check_producer_snapshots,
     check_leader_epochs,
+    check_log_start,
     check_log_end,
     check_partition_checkpoints,
     check_quorum_state,

@@ -112,10 +112,19 @@ def taken(log_dir: Path, name: str) -> Partition:
     for path in (log_dir / name).iterdir():
         if path.name.endswith((".deleted", ".swap", ".cleaned")):
             path.unlink()
+    _begin_epochs_with_the_log(log_dir / name)
     files = {path.name: path.read_bytes() for path in log_dir.iterdir() if path.is_file()}
     files |= {f"{name}/{path.name}": path.read_bytes() for path in (log_dir / name).iterdir()}
     rows = {path: rows_of(data) for path, data in files.items() if path.endswith(".log")}
     return Partition(log_dir, name, files, rows)
+
+
+def _begin_epochs_with_the_log(folder: Path) -> None:
+    """Where first segments were left out of the test data, do what retention does to the leader epochs."""
+    first = min((int(path.stem) for path in folder.glob("*.log")), default=0)
+    path = folder / "leader-epoch-checkpoint"
+    if path.read_text().splitlines()[2:] == ["0 0"] and first:
+        path.write_text(f"0\n1\n0 {first}\n")
 
 
 def _is_of(line: str, name: str) -> bool:

@@ -221,7 +221,7 @@ CASES = (
 )  # fmt: skip
 ELSEWHERE = {
     "gap-retention", "below-log-start", "file-unreadable", "folder-twice", "folder-apart", "topic-name",
-    "tiered-copy", "log-end-short",
+    "tiered-copy", "log-start-short", "log-end-short",
 }  # fmt: skip
 """Found by tests of whole log dirs, and of tiered copies."""
 
