@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from engine.check.finding import Finding
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.file_names import log_file_name
-from engine.log.log_view import LogView
-from engine.log.proven_end import orphan_indexes, proven_end
-from engine.units import Offset
+from engine.log.proven_end import first_offset_without_records, proven_end
 
 
 def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:
@@ -25,7 +23,7 @@ def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:
     if view.base_offsets:
         name = log_file_name(view.base_offsets[-1])
         holds = f"the records files end at offset {held}"
-    first = held if name else max(held, _first_offset(view, end.offset))
+    first = held if name else max(held, first_offset_without_records(view, end.offset))
     lost = end.offset - first
     gone = (
         f"offset {first} is" if lost == 1 else f"offsets {first} to {end.offset - 1} ({lost}) are"
@@ -40,9 +38,3 @@ def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:
         found=held,
         proofs={proof.file: proof.offset for proof in end.proofs},
     )
-
-
-def _first_offset(view: LogView, below: Offset) -> Offset:
-    """Where a log without records files began, by what else there is; 0 where nothing tells."""
-    stated = [*orphan_indexes(view.listing), *(entry.start_offset for entry in view.leader_epochs)]
-    return min((offset for offset in stated if offset < below), default=0)

@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from engine.errors import InvalidNameError
 from engine.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     FileKind,
     FileState,
+    FolderState,
     parse_file_name,
+    parse_folder_name,
     producer_snapshot_name,
 )
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.log.stable_offset import leader_epochs
 from engine.units import Offset
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
@@ -74,6 +78,23 @@ def proven_end(view: LogView, held: Offset) -> ProvenEnd:
     return ProvenEnd(higher[0].offset, higher)
 
 
+def end_of_clean_stop(view: LogView) -> Offset | None:
+    """Where the log ended when its broker stopped cleanly; None when the broker did not, or nothing says where."""
+    checkpoints = view.log.checkpoints
+    if not checkpoints.stopped_cleanly() or not _is_log(view):
+        return None
+    return checkpoints.recovery_point(view.partition)
+
+
+def first_offset_without_records(view: LogView, below: Offset) -> Offset:
+    """Where a log without records files began, by what else there is; 0 where nothing tells."""
+    stated = [
+        *orphan_indexes(view.listing),
+        *(entry.start_offset for entry in leader_epochs(view, below)),
+    ]
+    return min((offset for offset in stated if offset < below), default=0)
+
+
 def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
     """By base offset, ascending, an index whose records file is not there."""
     bases = set(listing.base_offsets)
@@ -90,7 +111,7 @@ def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
 def _proofs(view: LogView) -> Iterator[EndProof]:
     if view.log.only is not None:
         return
-    if view.partition.topic != CLUSTER_METADATA_TOPIC:
+    if view.partition.topic != CLUSTER_METADATA_TOPIC and _is_log(view):
         yield from _checkpoints(view)
     snapshots = view.listing.producer_snapshots
     if snapshots:
@@ -101,6 +122,14 @@ def _proofs(view: LogView) -> Iterator[EndProof]:
     if orphans:
         base, name = max(orphans.items())
         yield EndProof(base, name, f"an index names a segment {base} that is not there")
+
+
+def _is_log(view: LogView) -> bool:
+    """Whether the checkpoints are about this folder, and not about a newer one of the same partition."""
+    try:
+        return parse_folder_name(view.name.partition("@")[0]).state is FolderState.LOG
+    except InvalidNameError:
+        return True
 
 
 def _checkpoints(view: LogView) -> Iterator[EndProof]:

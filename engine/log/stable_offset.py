@@ -131,8 +131,9 @@ def indexed_aborts(view: LogView) -> dict[int, list[tuple[Offset, Offset]]]:
     return found
 
 
-def leader_epochs(view: LogView) -> LeaderEpochCache:
-    """The epochs of a log's checkpoint, without those that begin past its end; else of its batches."""
+def leader_epochs(view: LogView, log_end: Offset | None = None) -> LeaderEpochCache:
+    """The epochs of a log's checkpoint, without those that begin past the log end; else of its batches."""
+    end = view.log_end_offset if log_end is None else log_end
     name = LEADER_EPOCH_CHECKPOINT
     try:
         entries = parse_leader_epochs(view.read_side_file(name), path=name)
@@ -141,13 +142,13 @@ def leader_epochs(view: LogView) -> LeaderEpochCache:
     except (DamagedFileError, OSError) as error:
         view.log.problems.add_error("leader_epochs", name, error)
         return LeaderEpochCache(epochs_of_batches(view))
-    known = [entry for entry in entries if entry.start_offset <= view.log_end_offset]
+    known = [entry for entry in entries if entry.start_offset <= end]
     if len(known) < len(entries):
         view.log.problems.add(
             "leader_epochs",
             name,
             "an epoch begins past the log end",
-            expected=f"at most {view.log_end_offset}",
+            expected=f"at most {end}",
             found=entries[-1].start_offset,
         )
     return LeaderEpochCache(known)

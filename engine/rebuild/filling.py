@@ -41,7 +41,8 @@ def fill(
     Args:
         pieces: by offset, not overlapping.
         candidates: further pieces; a part of one may fit.
-        must_touch: before the first and behind the last piece, take only what goes on without a gap.
+        must_touch: before the first and behind the last piece, take only what goes on without a gap; where there
+            is no piece, only what begins at `lowest`.
         lowest: take nothing below this offset.
         any_epoch: do not ask whether a leader epoch lies between its neighbours'.
         fits: a last question about each batch.
@@ -54,6 +55,7 @@ def fill(
             at = bisect_right(result, part.base_offset, key=_base_of)
             if (
                 part.base_offset >= lowest
+                and (result or not must_touch or part.base_offset == lowest)
                 and _has_room(result, at, part, must_touch, any_epoch)
                 and (fits is None or fits(part))
             ):

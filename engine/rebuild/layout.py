@@ -7,11 +7,13 @@ one: no offset is given twice, and consumers get past the gap.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from engine.rebuild.pieces import Piece
 from engine.record.attributes import TimestampType
 from engine.record.encoding import encode_empty_batch
+from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     MAX_INT32,
     NO_PARTITION_LEADER_EPOCH,
@@ -40,6 +42,7 @@ def lay_out(
     log_start: Offset,
     log_end: Offset,
     *,
+    epochs: LeaderEpochCache | None = None,
     segment_bytes: int = 1024**3,
     ends_with_batch: bool = True,
 ) -> list[NewSegment]:
@@ -49,13 +52,16 @@ def lay_out(
         pieces: by offset, not overlapping; none is larger than `segment_bytes`.
         log_start: where the log begins.
         log_end: the offset that comes next.
+        epochs: the log's leader epochs.
         segment_bytes: size of a segment at which the next one begins.
-        ends_with_batch: whether a batch without records may tell where the log ends; else an empty segment does.
+        ends_with_batch: whether batches without records may tell where the log ends; else an empty segment does.
     """
+    known = LeaderEpochCache() if epochs is None else epochs
+    held = _end_of(pieces, log_start, log_end, known) if ends_with_batch else []
     segments: list[NewSegment] = []
     size = 0
     before: Piece | None = None
-    for piece in [*pieces, *_end_of(pieces, log_start, log_end, ends_with_batch)]:
+    for piece in [*pieces, *held]:
         if not segments or _begins_segment(segments[-1], size, before, piece, segment_bytes):
             end = log_start if before is None else before.next_offset
             segments.append(NewSegment(_base_of(piece, before is None, log_start, end), []))
@@ -70,16 +76,25 @@ def lay_out(
 
 
 def _end_of(
-    pieces: Sequence[Piece], log_start: Offset, log_end: Offset, ends_with_batch: bool
+    pieces: Sequence[Piece], log_start: Offset, log_end: Offset, epochs: LeaderEpochCache
 ) -> list[Piece]:
-    """The batch without records, if one is needed."""
+    """The batches without records, one for each leader epoch, that hold the offsets behind the last piece."""
     start = pieces[-1].next_offset if pieces else log_start
-    if start >= log_end or log_end - start > MAX_INT32 or not ends_with_batch:
+    if start >= log_end or log_end - start > MAX_INT32:
         return []
-    epoch = pieces[-1].epoch if pieces else NO_PARTITION_LEADER_EPOCH
+    changes = [entry.start_offset for entry in epochs if start < entry.start_offset < log_end]
+    before = pieces[-1].epoch if pieces else NO_PARTITION_LEADER_EPOCH
+    held = []
+    for first, following in pairwise([start, *changes, log_end]):
+        epoch = epochs.epoch_for(first)
+        held.append(_empty_batch(first, following, before if epoch is None else epoch))
+    return held
+
+
+def _empty_batch(first: Offset, following: Offset, epoch: int) -> Piece:
     data = encode_empty_batch(
-        base_offset=start,
-        last_offset=log_end - 1,
+        base_offset=first,
+        last_offset=following - 1,
         producer_id=NO_PRODUCER_ID,
         producer_epoch=NO_PRODUCER_EPOCH,
         base_sequence=NO_SEQUENCE,
@@ -89,7 +104,7 @@ def _end_of(
         is_transactional=False,
         is_control=False,
     )
-    return [Piece(None, 0, len(data), start, log_end, epoch, 1, 0, data=bytes(data))]
+    return Piece(None, 0, len(data), first, following, epoch, 1, 0, data=bytes(data))
 
 
 def _begins_segment(

@@ -39,6 +39,7 @@ class RebuildOptions:
         below_log_start: bring back the records below the log start.
         meta_properties: whether the result gets the source's meta.properties.
         clean: whether BROKER takes the last stop for a clean one; None for what the source says.
+        allow_empty: whether a result without records, or a bound past the end of every log, is what is wanted.
         owner: user and group id of all files; None for whoever runs this.
     """
 
@@ -53,6 +54,7 @@ class RebuildOptions:
     below_log_start: bool = False
     meta_properties: bool = True
     clean: bool | None = None
+    allow_empty: bool = False
     owner: tuple[int, int] | None = None
 
     @property

@@ -7,9 +7,16 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from engine.file_names import QUORUM_STATE, FileState, kraft_checkpoint_name
+from engine.file_names import (
+    QUORUM_STATE,
+    REPLICATION_OFFSET_CHECKPOINT,
+    FileState,
+    kraft_checkpoint_name,
+)
 from engine.log.log_view import LogView
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
+from engine.log.proven_end import EndProof, first_offset_without_records, proven_end
+from engine.log.stable_offset import leader_epochs
 from engine.rebuild.cut import cut, first_at_or_after
 from engine.rebuild.filling import fill
 from engine.rebuild.layout import lay_out
@@ -48,6 +55,7 @@ class PlannedLog(NamedTuple):
         missing: offsets that may have held records once; what compaction took is not among them.
         notes: sentences for people.
         high_watermark, cleaner_offset: for the checkpoints; None when they are not known.
+        has_transactions: whether some of the batches may be of transactions.
     """
 
     chosen: Chosen
@@ -58,6 +66,7 @@ class PlannedLog(NamedTuple):
     notes: list[str]
     high_watermark: Offset | None
     cleaner_offset: Offset | None
+    has_transactions: bool
 
     @property
     def lost_something(self) -> bool:
@@ -74,7 +83,13 @@ class _Planner:
         self.advance = advance
         self.views = list(_views(chosen))
         self.salvaged = [salvage(view, at, advance) for at, view in enumerate(self.views)]
-        self.known = [view.leader_epochs for view in self.views]
+        self.ends = [
+            proven_end(view, each.log_end_offset)
+            for view, each in zip(self.views, self.salvaged, strict=True)
+        ]
+        self.known = [
+            leader_epochs(view, end.offset) for view, end in zip(self.views, self.ends, strict=True)
+        ]
         self.notes: list[str] = []
         self.dropped: list[Dropped] = []
         for each in self.salvaged:
@@ -86,6 +101,7 @@ class _Planner:
         ]
         self.leading = reference(copies)
         self.pieces = list(self.salvaged[self.leading].pieces)
+        self.has_transactions = any(each.has_transactions for each in self.salvaged)
         self.is_compacted = any(each.is_compacted for each in self.salvaged)
 
     @property
@@ -96,21 +112,14 @@ class _Planner:
     def plan(self) -> PlannedLog:
         """All of it."""
         self._merge()
-        log_start = self._log_start()
-        log_start = self._add_leftovers(log_start)
-        log_end = (
-            max(
-                self.salvaged[self.leading].log_end_offset,
-                *(piece.next_offset for piece in self.pieces[-1:]),
-                log_start,
-            )
-            if self.pieces
-            else max(self.salvaged[self.leading].log_end_offset, log_start)
-        )
-        if self.chosen.partition.topic == CLUSTER_METADATA_TOPIC:
-            log_end = max([log_end, *(each.end_offset for each in self.view.kraft_snapshots[-1:])])
+        proof = self._proof_of_end()
+        log_start = self._add_leftovers(self._log_start(proof))
+        held = self._held_end(log_start)
+        log_end = held if proof is None else max(held, proof.offset)
         self._cut_below(log_start)
         log_start, log_end = self._cut_to_bounds(log_start, log_end)
+        if proof is not None and held < log_end:
+            self.notes.append(self._note_on_end(held, log_end, proof))
         epochs, odd = lineage(self.pieces, self._known_epochs())
         self.notes += [
             f"the batches of offsets {piece.base_offset} to {piece.next_offset - 1} state the"
@@ -123,6 +132,7 @@ class _Planner:
                 self.pieces,
                 log_start,
                 log_end,
+                epochs=epochs,
                 ends_with_batch=self.chosen.partition.topic != CLUSTER_METADATA_TOPIC,
             ),
             log_start,
@@ -131,7 +141,43 @@ class _Planner:
             self._topic_id(),
             self._kraft_files(),
         )
-        return self._described(new)
+        return self._described(new, held)
+
+    # Where the log ends
+
+    def _held_end(self, log_start: Offset) -> Offset:
+        """The log end as the records files tell it."""
+        ends = [self.salvaged[self.leading].log_end_offset, log_start]
+        ends += [piece.next_offset for piece in self.pieces[-1:]]
+        if self.chosen.partition.topic == CLUSTER_METADATA_TOPIC:
+            ends += [each.end_offset for each in self.view.kraft_snapshots[-1:]]
+        return max(ends)
+
+    def _proof_of_end(self) -> EndProof | None:
+        """What proves that the log came further than the records files of all copies tell.
+
+        A copy that does not lead may hold what the leader did not take over: only its high watermark counts, up to
+        which all replicas agreed. A metadata log has none of these checkpoints, and its quorum knows its end.
+        """
+        if self.chosen.partition.topic == CLUSTER_METADATA_TOPIC:
+            return None
+        held = max(
+            [
+                self.salvaged[self.leading].log_end_offset,
+                *(piece.next_offset for piece in self.pieces[-1:]),
+            ]
+        )
+        proofs = [
+            proof
+            for at, end in enumerate(self.ends)
+            for proof in end.proofs
+            if at == self.leading or proof.file == REPLICATION_OFFSET_CHECKPOINT
+        ]
+        return max(
+            (proof for proof in proofs if proof.offset > held),
+            key=lambda proof: proof.offset,
+            default=None,
+        )
 
     # Several copies
 
@@ -196,6 +242,7 @@ class _Planner:
         filled = fill(self.pieces, [*found.pieces, *found.spare], lowest=lowest)
         self.pieces = filled.pieces
         self.dropped += found.dropped
+        self.has_transactions |= found.has_transactions
         refused = coalesced(filled.refused, across_gaps=True)
         self.dropped += [
             _dropped(piece, "diverged", "its offsets, or its leader epoch, do not fit in any more")
@@ -204,11 +251,25 @@ class _Planner:
         ]
         return min((piece.base_offset for piece in filled.added), default=MAX_INT64)
 
+    def _note_on_end(self, held: Offset, log_end: Offset, proof: EndProof) -> str:
+        ends = "there is no records file"
+        if any(view.base_offsets for view in self.views):
+            ends = f"the records files end at offset {held}"
+        way_out = "" if len(self.views) > 1 else "; --merge takes them from a replica that has them"
+        return (
+            f"{ends}, and {proof.says}: a batch without records holds offsets {held} to"
+            f" {log_end - 1}, so that a broker gives none of them again{way_out}"
+        )
+
     # Bounds
 
-    def _log_start(self) -> Offset:
-        first = min((view.base_offsets[0] for view in self.views if view.base_offsets), default=0)
+    def _log_start(self, proof: EndProof | None) -> Offset:
         end = max([each.log_end_offset for each in self.salvaged])
+        end = end if proof is None else max(end, proof.offset)
+        first = min(
+            (view.base_offsets[0] for view in self.views if view.base_offsets),
+            default=first_offset_without_records(self.view, end),
+        )
         if self.options.below_log_start and self.pieces:
             return min(first, self.pieces[0].base_offset)
         known = [view.log.checkpoints.log_start_offset(view.partition) or 0 for view in self.views]
@@ -276,7 +337,7 @@ class _Planner:
             files[QUORUM_STATE] = self.view.read_side_file(QUORUM_STATE)
         return files
 
-    def _described(self, new: NewLog) -> PlannedLog:
+    def _described(self, new: NewLog, held: Offset) -> PlannedLog:
         dropped = [
             self._judged(each, new.log_start_offset, new.log_end_offset) for each in self.dropped
         ]
@@ -291,10 +352,11 @@ class _Planner:
             new,
             self.pieces,
             dropped,
-            list(self._missing(dropped, start, end)),
+            list(self._missing(dropped, start, end, min(held, end))),
             self.notes,
             None if high is None else min(max(high, start), end),
             cleaned if cleaned is not None and start <= cleaned <= end else None,
+            self.has_transactions,
         )
 
     def _judged(self, dropped: Dropped, start: Offset, end: Offset) -> Dropped:
@@ -308,8 +370,10 @@ class _Planner:
             is_repaired=is_outside or last < first or is_covered(self.pieces, first, last)
         )
 
-    def _missing(self, dropped: Sequence[Dropped], start: Offset, end: Offset) -> Iterable[Missing]:
-        """The gaps; where compaction leaves some, only those that damage lies in."""
+    def _missing(
+        self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
+    ) -> Iterable[Missing]:
+        """The gaps; where compaction leaves some, only those that damage lies in, and what lies behind `held`."""
         at = start
         for piece in self.pieces:
             if piece.base_offset > at and (
@@ -318,7 +382,9 @@ class _Planner:
             ):
                 yield Missing(at, piece.base_offset)
             at = max(at, piece.next_offset)
-        if end > at and (not self.is_compacted or _touches(dropped, at, end)):
+        if self.is_compacted and not _touches(dropped, at, end):
+            at = max(at, held)
+        if end > at:
             yield Missing(at, end)
 
 

@@ -40,7 +40,7 @@ from engine.rebuild.planning import PlannedLog, plan_log
 from engine.rebuild.report import Json, broker_report, describe_options, log_report
 from engine.rebuild.selection import Chosen, LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
-from engine.rebuild.writing import write_file, write_log
+from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
 
@@ -185,7 +185,10 @@ class _Rebuild:
             for chosen in self.selection.chosen:
                 planned = self._plan(chosen)
                 if planned is not None:
-                    self._note(planned)
+                    would = loaded_without_writing(
+                        planned.log, has_transactions=planned.has_transactions
+                    )
+                    self._note(planned, would)
             return self._rebuilt(None, self._manifest([]), [])
         staging = Staging(self.target, self.disk)
         try:
@@ -218,16 +221,18 @@ class _Rebuild:
         try:
             return plan_log(chosen, self.options, lambda count: self.advance("read", count))
         except (OSError, DamagedFileError) as error:
-            self._leave_out(chosen, error)
+            self._leave_out_unread(chosen, error)
             return None
 
-    def _leave_out(self, chosen: Chosen, error: Exception) -> None:
-        """Note that a partition is not in the result, since it cannot be read."""
+    def _leave_out(self, chosen: Chosen, reason: str) -> None:
+        """Go on without a partition that was asked for."""
         log = chosen.copies[0]
-        reason = f"it cannot be read: {failure_text(error)}"
         self.selection.left_out.append(LeftOut(log.root.display(log.folder), reason))
-        self.unread_partitions.append(str(chosen.partition))
         self.lost_something = True
+
+    def _leave_out_unread(self, chosen: Chosen, error: Exception) -> None:
+        self._leave_out(chosen, f"it cannot be read: {failure_text(error)}")
+        self.unread_partitions.append(str(chosen.partition))
 
     def _unread(self) -> list[Unread]:
         found = [*self.copies_unread]
@@ -235,8 +240,8 @@ class _Rebuild:
             found += source.unread()
         return list({each.path: each for each in found}.values())
 
-    def _note(self, planned: PlannedLog, report: Json | None = None) -> None:
-        self.reports.append(report or log_report(planned))
+    def _note(self, planned: PlannedLog, loaded: Loaded) -> None:
+        self.reports.append(log_report(planned, loaded))
         self.lost_something |= planned.lost_something
 
     def _write(self, staging: Staging) -> None:
@@ -252,12 +257,17 @@ class _Rebuild:
         planned = self._plan(chosen)
         if planned is None:
             return
-        loaded, checksums = write_log(
-            staging.path, planned.log, self.disk, lambda count: self.advance("written", count)
-        )
         folder = str(planned.log.partition)
+        try:
+            loaded, checksums = write_log(
+                staging.path, planned.log, self.disk, lambda count: self.advance("written", count)
+            )
+        except RebuildFailedError as error:
+            self.disk.remove_tree(os.path.join(staging.path, folder))
+            self._leave_out(chosen, str(error))
+            return
         self.checksums |= {os.path.join(folder, name): crc for name, crc in checksums.items()}
-        self._note(planned, log_report(planned, loaded))
+        self._note(planned, loaded)
         first = planned.log.segments[0].base_offset
         self._checkpoint(
             planned.log.partition,
@@ -279,7 +289,7 @@ class _Rebuild:
             )
         except CopyUnreadableError as failure:
             self.copies_unread.append(Unread.of(failure.path, failure.error))
-            self._leave_out(chosen, failure)
+            self._leave_out_unread(chosen, failure)
             folder = os.path.join(staging.path, str(chosen.partition))
             if self.disk.exists(folder):
                 self.disk.remove_tree(folder)

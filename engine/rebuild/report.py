@@ -17,8 +17,8 @@ MOST_LISTED = 10_000
 """Entries of one list in a report; how many there are in all stands beside it."""
 
 
-def log_report(planned: PlannedLog, loaded: Loaded | None = None) -> Json:
-    """A partition that was salvaged, or would be."""
+def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
+    """A partition that was salvaged, or would be; `loaded` is what a loading finds, or would find."""
     log, pieces = planned.log, coalesced(planned.pieces, across_gaps=True)
     report: Json = {
         "partition": str(log.partition),
@@ -38,22 +38,21 @@ def log_report(planned: PlannedLog, loaded: Loaded | None = None) -> Json:
         "missingCount": len(planned.missing),
         "notes": planned.notes,
     }
-    if loaded is not None:
-        report["lastStableOffset"] = loaded.last_stable_offset
-        report["openTransactions"] = [
-            {
-                "producerId": each.producer_id,
-                "producerEpoch": each.producer_epoch,
-                "firstOffset": each.first_offset,
-            }
-            for each in loaded.open_transactions
-        ]
-        if loaded.open_transactions:
-            note = (
-                "transactions without an end hold up read_committed readers at offset"
-                f" {loaded.last_stable_offset}: end them with kafka-transactions.sh abort"
-            )
-            report["notes"] = [*planned.notes, note]
+    report["lastStableOffset"] = loaded.last_stable_offset
+    report["openTransactions"] = [
+        {
+            "producerId": each.producer_id,
+            "producerEpoch": each.producer_epoch,
+            "firstOffset": each.first_offset,
+        }
+        for each in loaded.open_transactions
+    ]
+    if loaded.open_transactions:
+        note = (
+            "transactions without an end hold up read_committed readers at offset"
+            f" {loaded.last_stable_offset}: end them with kafka-transactions.sh abort"
+        )
+        report["notes"] = [*planned.notes, note]
     return report
 
 

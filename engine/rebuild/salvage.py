@@ -19,6 +19,7 @@ from engine.errors import KafkaStorageError
 from engine.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.proven_end import end_of_clean_stop
 from engine.log.scan import BatchRun, Damage, scan
 from engine.rebuild.filling import fill
 from engine.rebuild.pieces import (
@@ -38,7 +39,7 @@ from engine.record.control_records import (
     parse_end_marker,
 )
 from engine.record.record_batch import make_batch
-from engine.units import MAX_INT64, NO_PRODUCER_ID, Offset
+from engine.units import MAX_INT32, MAX_INT64, NO_PRODUCER_ID, Offset
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -54,6 +55,7 @@ class Salvaged(NamedTuple):
         dropped: what is damaged.
         log_end_offset: no offset from here on was ever given, as far as this copy tells.
         is_compacted: whether compaction took records: then a missing offset says nothing.
+        has_transactions: whether some of the batches are of transactions.
     """
 
     pieces: list[Piece]
@@ -61,9 +63,37 @@ class Salvaged(NamedTuple):
     dropped: list[Dropped]
     log_end_offset: Offset
     is_compacted: bool = False
+    has_transactions: bool = False
 
 
 Advance: TypeAlias = Callable[[int], None]
+
+
+class Bounds(NamedTuple):
+    """Which offsets a segment can hold: those of [lower, upper).
+
+    Attributes:
+        furthest: a batch that reaches this offset, and does not begin where the one before it ends, is not at its
+            own offset: no checksum covers the base offset.
+    """
+
+    lower: Offset
+    upper: Offset = MAX_INT64
+    furthest: Offset = MAX_INT64
+
+    @property
+    def last(self) -> Offset | None:
+        """The last offset that the segment can have; None when nothing bounds it."""
+        return None if self.upper == MAX_INT64 else self.upper - 1
+
+    def include(self, table: Table, expected: Offset) -> npt.NDArray[np.bool_]:
+        """Which of the batches state offsets that they can have, when the first one should begin at `expected`."""
+        base, last = table["base_offset"], table["last_offset"]
+        inside = (base >= self.lower) & (last < self.upper)
+        if self.furthest != MAX_INT64:
+            leaps = base != np.concatenate(([expected], last[:-1] + 1))
+            inside &= ~(leaps & (last >= self.furthest))
+        return np.asarray(inside)
 
 
 def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
@@ -79,18 +109,23 @@ def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
     reader.is_compacted = bool(view.log.checkpoints.cleaner_offset(view.partition))
     bases = view.base_offsets
     for place in range(len(bases)):
-        upper = bases[place + 1] if place + 1 < len(bases) else MAX_INT64
         segment = view.segment_at(place)
-        reader.read(_records_file(segment, copy), segment, upper)
+        if place + 1 < len(bases):
+            bounds = Bounds(bases[place], bases[place + 1])
+        else:
+            bounds = Bounds(bases[place], MAX_INT64, _furthest(view))
+        reader.read(_records_file(segment, copy), segment, bounds)
     end = max([reader.stated_end, *(piece.next_offset for piece in reader.pieces[-1:])])
     if bases:
         end = max(end, bases[-1])
     else:
         end = view.log_end_offset
-    filled = fill(reader.pieces, reader.spare, must_touch=True)
+    filled = fill(reader.pieces, reader.spare, must_touch=True, lowest=bases[0] if bases else 0)
     pieces = coalesced(filled.pieces, across_gaps=reader.is_compacted)
     dropped = reader.dropped + [_misplaced(pieces, piece) for piece in filled.refused]
-    return Salvaged(pieces, filled.refused, dropped, end, reader.is_compacted)
+    return Salvaged(
+        pieces, filled.refused, dropped, end, reader.is_compacted, reader.has_transactions
+    )
 
 
 def salvage_leftovers(
@@ -107,8 +142,22 @@ def salvage_leftovers(
             root.display(path), name.base_offset or 0, partial(root.open, path), copy
         )
         reader = _Reader(advance)
-        reader.read(records, None, MAX_INT64)
-        yield Salvaged(reader.pieces, reader.spare, reader.dropped, 0)
+        reader.read(records, None, Bounds(records.base_offset))
+        yield Salvaged(
+            reader.pieces,
+            reader.spare,
+            reader.dropped,
+            0,
+            has_transactions=reader.has_transactions,
+        )
+
+
+def _furthest(view: LogView) -> Offset:
+    """How far the last segment's offsets can reach: an index has 31 bits, and a clean stop tells the log end."""
+    base = view.base_offsets[-1]
+    furthest = min(base + MAX_INT32 + 1, MAX_INT64)
+    end = end_of_clean_stop(view)
+    return furthest if end is None or end <= base else min(furthest, end)
 
 
 def _records_file(segment: LogSegment, copy: int) -> RecordsFile:
@@ -142,18 +191,18 @@ class _Reader:
         self.stated_end: Offset = 0
         self._advance = advance
         self.is_compacted = False
+        self.has_transactions = False
         self._gaps_left = _MOST_GAPS
 
-    def read(self, records: RecordsFile, segment: LogSegment | None, upper: Offset) -> None:
-        """Take in one segment, whose offsets lie in [its base offset, upper)."""
+    def read(self, records: RecordsFile, segment: LogSegment | None, bounds: Bounds) -> None:
+        """Take in one segment."""
         found: list[Piece] = []
         dropped: list[Dropped] = []
         is_disordered = False
-        lower = records.base_offset
-        expected = lower
+        expected = bounds.lower
         for item in self._items(records, segment):
             if isinstance(item, Dropped):
-                dropped.append(item._replace(first_offset=expected, last_offset=_below(upper)))
+                dropped.append(item._replace(first_offset=expected, last_offset=bounds.last))
                 continue
             if isinstance(item, Damage):
                 if item.skipped:
@@ -161,14 +210,16 @@ class _Reader:
                 is_disordered |= not item.skipped
                 continue
             for run in self._loadable(records, item, dropped):
-                first, last = run.table["base_offset"][0], run.table["last_offset"]
-                is_disordered |= bool(first < expected or last.max() >= upper)
-                expected = int(last[-1]) + 1
+                is_disordered |= bool(
+                    run.table["base_offset"][0] < expected
+                    or not bounds.include(run.table, expected).all()
+                )
+                expected = int(run.table["last_offset"][-1]) + 1
                 at_gaps = self._splits_at_gaps(run)
                 for piece in rows_to_pieces(records, run, at_gaps=at_gaps):
                     append_piece(found, piece, across_gaps=not at_gaps)
         if is_disordered:
-            found, spare = self._put_in_order(records, found, lower, upper)
+            found, spare = self._put_in_order(records, found, bounds)
             self.spare += spare
         self.pieces += found
         self.dropped += dropped
@@ -209,6 +260,7 @@ class _Reader:
         self, records: RecordsFile, run: BatchRun, dropped: list[Dropped]
     ) -> Iterator[BatchRun]:
         """The run without the control batches that keep a broker from loading the log."""
+        self.has_transactions |= bool((run.table["attributes"] & TRANSACTIONAL_MASK).any())
         controls = (run.table["attributes"] & CONTROL_MASK != 0) & (run.table["magic"] >= 2)
         if not controls.any():
             yield run
@@ -237,12 +289,12 @@ class _Reader:
             yield run._replace(table=run.table[start:])
 
     def _put_in_order(
-        self, records: RecordsFile, found: list[Piece], lower: Offset, upper: Offset
+        self, records: RecordsFile, found: list[Piece], bounds: Bounds
     ) -> tuple[list[Piece], list[Piece]]:
         """The chain that holds the most records, and what is not in it."""
         tables = [run.table for piece in found for run in piece.runs()]
         table = np.concatenate(tables)
-        inside = (table["base_offset"] >= lower) & (table["last_offset"] < upper)
+        inside = bounds.include(table, bounds.lower)
         chosen = np.zeros(len(table), np.bool_)
         rows = np.flatnonzero(inside)
         chosen[rows[heaviest_chain(table[rows])]] = True
@@ -274,11 +326,6 @@ def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[BatchRun
     file = records.file
     size = file.size()  # type: ignore[attr-defined]
     return scan(file, 0, size, path=records.path, next_offset=records.base_offset)
-
-
-def _below(upper: Offset) -> Offset | None:
-    """The last offset that a segment can have; None when nothing bounds it."""
-    return None if upper == MAX_INT64 else upper - 1
 
 
 def _damaged(records: RecordsFile, damage: Damage) -> Dropped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.checkpoint.leader_epoch_checkpoint import render
@@ -13,6 +13,7 @@ from engine.coding.checksums import crc32c
 from engine.disk import Disk
 from engine.errors import KafkaStorageError
 from engine.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
+from engine.log.transactions import TransactionState
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.layout import NewSegment
 from engine.rebuild.pieces import Piece
@@ -134,6 +135,22 @@ def write_log(
     return loaded, checksums
 
 
+def loaded_without_writing(new: NewLog, *, has_transactions: bool) -> Loaded:
+    """What the loading of a log will find, from its batches.
+
+    Raises:
+        OSError: a source cannot be read.
+    """
+    state = TransactionState()
+    for segment in new.segments if has_transactions else ():
+        for piece in segment.pieces:
+            for run in piece.runs():
+                state.apply(run)
+    ongoing = [OpenTransaction(*each) for each in state.ongoing]
+    stable = min((each.first_offset for each in ongoing), default=new.log_end_offset)
+    return Loaded(new.log_start_offset, new.log_end_offset, stable, ongoing)
+
+
 def write_records(
     path: str, pieces: Iterable[Piece], disk: Disk, advance: Callable[[int], None]
 ) -> int:
@@ -214,6 +231,7 @@ def _facts(log: UnifiedLog) -> Loaded:
         for entry in log.producer_state.active_producers.values()
         if entry.current_txn_first_offset is not None
     ]
+    ongoing.sort(key=lambda each: each.first_offset)
     stable = min((each.first_offset for each in ongoing), default=log.log_end_offset)
     return Loaded(log.log_start_offset, log.log_end_offset, stable, ongoing)
 
@@ -228,11 +246,20 @@ def _check(folder: str, new: NewLog, loaded: Loaded, disk: Disk) -> None:
     }
     if wanted != found or loaded.log_end_offset != new.log_end_offset:
         raise RebuildFailedError(
-            f"{folder}: a broker would change the log: it would end at {loaded.log_end_offset}"
-            f" instead of {new.log_end_offset}"
+            f"a broker would change the log that was made: {_changes(wanted, found)} it would end at"
+            f" {loaded.log_end_offset}, and should end at {new.log_end_offset}"
         )
     if loaded.log_start_offset != new.log_start_offset:
         raise RebuildFailedError(
-            f"{folder}: the log would start at {loaded.log_start_offset}"
+            f"a broker would start the log that was made at {loaded.log_start_offset}"
             f" instead of {new.log_start_offset}"
         )
+
+
+def _changes(wanted: Mapping[str, int], found: Mapping[str, int]) -> str:
+    """Which records files have another size than they were written with."""
+    return "".join(
+        f"{name} would have {found.get(name, 0)} bytes instead of {wanted.get(name, 0)},"
+        for name in sorted(wanted.keys() | found.keys())
+        if wanted.get(name) != found.get(name)
+    )
