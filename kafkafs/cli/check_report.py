@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from typing import NamedTuple
 
 import click
 
@@ -15,27 +16,70 @@ from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import printable
 
 _SHOWN_HOLES = 10
+UNREAD = frozenset(
+    {"file-unreadable", "file-link", "records-not-checked", "snapshot-not-compared", "unreadable"}
+)
+"""Rules whose findings name something that was not looked at, or not wholly."""
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+class Asked(NamedTuple):
+    """Which findings to show.
+
+    Attributes:
+        rules: their rules; empty for all.
+        least: the mildest severity.
+    """
+
+    rules: tuple[str, ...] = ()
+    least: Severity = Severity.NOTE
+
+    @property
+    def severities(self) -> list[Severity]:
+        """Those that are shown, the worst first."""
+        order = list(_COLORS)
+        return order[: order.index(self.least) + 1]
+
+    @property
+    def words(self) -> str:
+        """The choice of rules as it was made; empty for all of them."""
+        return ", ".join(f"only --rule {rule}" for rule in self.rules)
+
+    def takes(self, finding: Finding) -> bool:
+        """Whether to show a finding."""
+        return finding.severity in self.severities and (
+            not self.rules or finding.rule in self.rules
+        )
 
 
 class Report(ABC):
     """Takes findings and summaries as they come.
 
+    Args:
+        asked: which findings to show; of the others only those are counted that name what was not read.
+
     Attributes:
         counts: findings by severity.
+        unread: findings that name something that was not looked at.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Asked) -> None:
         self.counts: Counter[Severity] = Counter()
+        self.unread = 0
+        self._asked = asked
         self.summaries: list[PartitionSummary] = []
 
     @property
     def is_unsound(self) -> bool:
-        """Whether anything but notes was found."""
-        return bool(self.counts[Severity.ERROR] or self.counts[Severity.WARNING])
+        """Whether anything but notes was found, or there was nothing to check."""
+        found = self.counts[Severity.ERROR] or self.counts[Severity.WARNING]
+        return bool(found or not self.summaries)
 
     def finding(self, finding: Finding) -> None:
         """One more finding."""
+        self.unread += finding.rule in UNREAD
+        if not self._asked.takes(finding):
+            return
         self.counts[finding.severity] += 1
         self.show(finding)
 
@@ -61,7 +105,8 @@ class Report(ABC):
             **sums,
             "holes": len(holes),
             "holeBytes": sum(hole.length for hole in holes),
-            **{f"{severity.value}s": self.counts[severity] for severity in _COLORS},
+            **{_plural(each.value): self.counts[each] for each in self._asked.severities},
+            "notRead": self.unread,
         }
 
 
@@ -99,8 +144,8 @@ class JsonReport(Report):
 class TextReport(Report):
     """Findings under their partition; what to do once for each rule; a table at the end."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked)
         self._partition: str | None = None
         self._advised: set[str] = set()
 
@@ -136,14 +181,27 @@ class TextReport(Report):
             ):
                 click.echo(line)
             click.echo()
-        sums = self.totals()
-        click.echo(
-            f"{_count(sums['partitions'], 'partition')}, {_count(sums['segments'], 'segment')},"
-            f" {_count(sums['batches'], 'batch')}, {_count(sums['records'], 'record')},"
-            f" {sums['size']:,} bytes:"
-            f" {_count(sums['errors'], 'error')}, {_count(sums['warnings'], 'warning')},"
-            f" {_count(sums['notes'], 'note')}"
+        click.echo(self._closing(self.totals()))
+        if self.unread:
+            what = "finding names" if self.unread == 1 else "findings name"
+            click.echo(f"Not everything was read: {self.unread:,} {what} what was not.")
+
+    def _closing(self, sums: dict[str, int]) -> str:
+        """What was read, and how much was found in it."""
+        counts = ", ".join(
+            _count(sums[_plural(each.value)], each.value) for each in self._asked.severities
         )
+        counts += f" ({self._asked.words})" if self._asked.rules else ""
+        if not sums["partitions"]:
+            return (
+                f"Nothing was checked: no partition was read. In the log dir's own files: {counts}"
+            )
+        read = ", ".join(
+            _count(sums[_plural(noun)], noun)
+            for noun in ("partition", "segment", "batch", "record")
+        )
+        nothing = "" if sums["batches"] or sums["holes"] else " (there was no record to check)"
+        return f"{read}, {sums['size']:,} bytes{nothing}: {counts}"
 
 
 def _where(finding: Finding) -> str:
@@ -187,5 +245,8 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    plural = "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{'' if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return noun + ("es" if noun.endswith("ch") else "s")

@@ -14,11 +14,10 @@ from kafkafs.cli.partition_choice import partition_choice, partition_options
 from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from engine.check.finding import Finding
     from engine.check.log_dir_check import Event
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
-    from kafkafs.cli.check_report import Report
+    from kafkafs.cli.check_report import Asked, Report
 
 SEVERITIES = ("note", "warning", "error")
 
@@ -69,13 +68,14 @@ def check(
 
     Batches and their checksums, the bytes that no checksum covers, records, offsets, epochs,
     producers, indexes, snapshots, checkpoints, and why offsets are missing. A broker may be
-    writing meanwhile. Exit status: 0 nothing found but notes, 1 errors or warnings.
+    writing meanwhile. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
+    to check.
     """
     from kafkafs.cli.check_report import JsonReport, TextReport
 
-    takes = _chosen_findings(rules, severity)
+    asked = _asked(rules, severity)
     choice = partition_choice(topic, topic_partitions)
-    report: Report = JsonReport() if as_json else TextReport()
+    report: Report = JsonReport(asked) if as_json else TextReport(asked)
     with open_log_source(sources) as source, Progress("checked") as progress:
         choice.require(source)
         if replicas:
@@ -83,26 +83,22 @@ def check(
         else:
             events = _events(source, jobs or os.cpu_count() or 1, choice.takes, progress)
         for event in events:
-            _take(event, report, takes, progress)
+            _take(event, report, progress)
         report.end()
         if report.is_unsound:
             sys.exit(1)
 
 
-def _chosen_findings(rules: tuple[str, ...], severity: str) -> Callable[[Finding], bool]:
-    from engine.check.rules import RULES
+def _asked(rules: tuple[str, ...], severity: str) -> Asked:
+    from engine.check.rules import RULES, Severity
+    from kafkafs.cli.check_report import Asked
 
     for rule in rules:
         if rule not in RULES:
             raise click.BadParameter(
                 f"no rule is called {rule!r}; see kafkafs check --list-rules", param_hint="--rule"
             )
-    least = SEVERITIES.index(severity)
-
-    def takes(finding: Finding) -> bool:
-        return (not rules or finding.rule in rules) and SEVERITIES.index(finding.severity) >= least
-
-    return takes
+    return Asked(rules, Severity(severity))
 
 
 def _events(
@@ -129,16 +125,13 @@ def _comparison(
         yield from compare_sources(source, other, is_named)
 
 
-def _take(
-    event: Event, report: Report, takes: Callable[[Finding], bool], progress: Progress
-) -> None:
+def _take(event: Event, report: Report, progress: Progress) -> None:
     from engine.check.finding import Finding
     from engine.check.log_check import PartitionSummary
 
     if isinstance(event, Finding):
-        if takes(event):
-            progress.clear()
-            report.finding(event)
+        progress.clear()
+        report.finding(event)
     elif isinstance(event, PartitionSummary):
         progress.clear()
         report.partition(event)

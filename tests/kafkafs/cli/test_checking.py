@@ -138,3 +138,40 @@ def test_two_copies_are_compared(hurt: Path) -> None:
 @pytest.mark.parametrize("jobs", ["1", "4"])
 def test_any_number_of_threads_says_the_same(jobs: str, hurt: Path) -> None:
     assert run(str(hurt), "--jobs", jobs).stdout == run(str(hurt)).stdout
+
+
+def test_a_source_without_partitions_is_not_called_sound(tmp_path: Path) -> None:
+    folder = copy_of("current", tmp_path, [])
+    for path in folder.glob("*-offset-checkpoint"):
+        path.unlink()
+    result = run(str(folder))
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "Nothing was checked: no partition was read. In the log dir's own files:"
+        " 0 errors, 0 warnings, 0 notes\n"
+    )
+
+
+def test_a_partition_without_records_is_told_from_one_whose_records_are_sound() -> None:
+    result = run(str(log_dir("current") / "empty-0"))
+    assert result.stdout == (
+        "1 partition, 1 segment, 0 batches, 0 records, 0 bytes (there was no record to check):"
+        " 0 errors, 0 warnings, 0 notes\n"
+    )
+
+
+def test_the_closing_line_counts_only_what_was_asked_for(hurt: Path) -> None:
+    warnings = run(str(hurt), "--severity", "warning").stdout.splitlines()[-1]
+    assert warnings.endswith(": 1 error, 0 warnings")
+    rule = run(str(hurt), "--rule", "gap-loss").stdout.splitlines()[-1]
+    assert rule.endswith(": 0 errors, 0 warnings, 0 notes (only --rule gap-loss)")
+
+
+def test_the_closing_line_says_that_not_everything_was_read(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS, folder)
+    (folder / "00000000000000000790.log").rename(tmp_path / "elsewhere")
+    (folder / "00000000000000000790.log").symlink_to(tmp_path / "elsewhere")
+    lines = run(str(folder), "--rule", "gap-loss").stdout.splitlines()
+    assert lines[-1] == "Not everything was read: 1 finding names what was not."
+    assert objects(str(folder), "--rule", "gap-loss")[-1]["notRead"] == 1
