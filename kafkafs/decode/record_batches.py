@@ -385,9 +385,12 @@ def damaged(damage: Damage) -> DamagedRecordError:
 
 def _explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:
     """The error with all that a scan can tell of the damaged place."""
-    for _, item in view.runs(offset, offset + 1):
+    segment = view.segment_for(offset)
+    for item in () if segment is None else segment.scan_from(offset):
         if isinstance(item, Damage) and item.skipped and _may_hold(item, offset):
             return damaged(item)
+        if isinstance(item, BatchRun) and item.base_offset > offset:
+            break
     return DamagedRecordError(
         error.reason, exception_facts(error), path=error.path, position=error.position,
         expected=error.expected, found=error.found,

@@ -12,13 +12,13 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyfuse3
 import trio
 from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext, StatvfsData
 
-from engine.errors import DamagedFileError
+from engine.errors import DamagedFileError, UnreadableError
 from kafkafs.fuse.daemon_log import LimitedLog
 from kafkafs.fuse.errnos import SILENT, errno_of
 from kafkafs.fuse.guard import refusing, total
@@ -41,14 +41,12 @@ _MIXED = -1
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
 
-class _OpenFile:
-    """A file handle."""
+class _OpenFile(NamedTuple):
+    """A file handle; `is_direct`: the kernel keeps no pages of it."""
 
-    __slots__ = ("content", "record")
-
-    def __init__(self, content: Content, record: InodeRecord) -> None:
-        self.content = content
-        self.record = record
+    content: Content
+    record: InodeRecord
+    is_direct: bool
 
 
 class Operations(pyfuse3.Operations):
@@ -147,7 +145,7 @@ class Operations(pyfuse3.Operations):
             return errno.EIO
         if isinstance(error, Cancelled):
             self.statistics.interrupted_calls += 1
-        if isinstance(error, DamagedFileError):
+        if isinstance(error, DamagedFileError | UnreadableError):
             self.statistics.damage_answers += 1
         if operation == "readdir" and number == errno.ENOENT:
             # glibc takes ENOENT for the end of the listing: a silent gap, which rsync --delete would copy.
@@ -320,21 +318,23 @@ class Operations(pyfuse3.Operations):
         if record.attrs is None:
             record.attrs = node.attrs()
         handle = self._new_handle()
-        self._files[handle] = _OpenFile(content, record)
-        return FileInfo(handle, is_mixed, keep and not is_mixed)
+        # Past the page cache a read may end early: a reader gets all bytes before one that cannot be read.
+        file = self._files[handle] = _OpenFile(content, record, is_mixed or content.has_gaps)
+        return FileInfo(handle, file.is_direct, keep and not is_mixed)
 
     @total
     def read(self, fh: int, off: int, size: int) -> memoryview | Coroutine[Any, Any, memoryview]:
         """Bytes of an open file."""
-        content = self._files[fh].content
-        data = content.read_now(off, size)
-        if data is None:
-            return self._read_aside(content, off, size)
+        file = self._files[fh]
+        if (data := file.content.read_now(off, size)) is None:
+            return self._read_aside(file, off, size)
         self.statistics.reads_at_once += 1
         return self._sendable(data, size)
 
-    async def _read_aside(self, content: Content, off: int, size: int) -> memoryview:
-        data = await self.slow.read(content.read, off, size, seconds=self._read_timeout)
+    async def _read_aside(self, file: _OpenFile, off: int, size: int) -> memoryview:
+        # In the page cache a short read is a file's end; an error makes the kernel ask page by page.
+        read = file.content.read_up_to_gap if file.is_direct else file.content.read
+        data = await self.slow.read(read, off, size, seconds=self._read_timeout)
         self.statistics.reads_in_threads += 1
         return self._sendable(data, size)
 

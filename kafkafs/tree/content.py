@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
+from engine.errors import UnreadableError
+from engine.log.problems import Problems
 from engine.source_files import SourceFile
 from kafkafs.tree.node import Content
 
@@ -44,14 +46,29 @@ _buffer = _Buffer()
 
 
 class FileContent(Content):
-    """The bytes [start, end) of a source file that stays open; a file cut short since gives short reads."""
+    """The bytes [start, end) of a source file that stays open; a file cut short since gives short reads.
 
-    __slots__ = ("_end", "_file", "_start")
+    Args:
+        file, start, end: the bytes.
+        problems: where to note what cannot be read.
+        name: the file's name there.
+    """
 
-    def __init__(self, file: SourceFile, start: int, end: int) -> None:
+    __slots__ = ("_end", "_file", "_name", "_problems", "_start")
+
+    def __init__(
+        self,
+        file: SourceFile,
+        start: int,
+        end: int,
+        problems: Problems | None = None,
+        name: str = "",
+    ) -> None:
         self._file = file
         self._start = start
         self._end = end
+        self._problems = problems
+        self._name = name
         self.identity = hash((file.device, file.inode, start, end, file.stat().st_mtime_ns))
 
     @property
@@ -81,4 +98,28 @@ class FileContent(Content):
         """See Content."""
         position = self._start + offset
         size = min(size, self._end - position)
-        return self._file.read_at(position, size) if size > 0 else b""
+        try:
+            return self._file.read_at(position, size) if size > 0 else b""
+        except UnreadableError as error:
+            if self._problems is not None:
+                self._problems.add_error("unreadable", self._name, error)
+            raise
+
+    @property
+    def has_gaps(self) -> bool:
+        """See Content."""
+        return self._file.unreadable_in(self._start, self._end) is not None
+
+    def read_up_to_gap(self, offset: int, size: int) -> bytes:
+        """See Content."""
+        try:
+            return self.read(offset, size)
+        except UnreadableError as error:
+            before = error.position - self._start - offset
+            if before <= 0:
+                raise
+        return self.read_up_to_gap(offset, before)
+
+    def gap_end(self, error: UnreadableError) -> int:
+        """See Content."""
+        return min(error.position + error.length, self._end) - self._start

@@ -215,8 +215,12 @@ class SliceFile(File):
     @tried_again
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
-        piece = self._piece(self.partition.view())
-        return FileContent(piece.segment.file, piece.position, piece.end_position)
+        view = self.partition.view()
+        piece = self._piece(view)
+        return FileContent(
+            *(piece.segment.file, piece.position, piece.end_position),
+            *(view.log.problems, piece.segment.path),
+        )
 
     def _piece(self, view: LogView) -> Slice:
         piece = self._folder.slices(view).find(self._base)

@@ -13,6 +13,8 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
+from engine.errors import UnreadableError
+
 Cancel: TypeAlias = Callable[[], bool]
 """Asked now and then during long work; True ends it with `Cancelled`."""
 
@@ -155,6 +157,19 @@ class Content:
         Raises DamagedFileError, OSError.
         """
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some of the bytes are known to be unreadable."""
+        return False
+
+    def read_up_to_gap(self, offset: int, size: int) -> bytes:
+        """As `read`, but only the bytes before the first that cannot be read, if there are any."""
+        return self.read(offset, size)
+
+    def gap_end(self, error: UnreadableError) -> int:
+        """Where to go on reading behind the bytes that an error names; `size` when there is no such place."""
+        return self.size
+
     def close(self) -> None:
         """End the use; a second call does nothing."""
 
@@ -181,7 +196,7 @@ class File(Node):
         content = self.open()
         try:
             position = 0
-            while data := content.read(position, _CHUNK):
+            while data := content.read_up_to_gap(position, _CHUNK):
                 yield data
                 position += len(data)
         finally:

@@ -89,13 +89,15 @@ class SourceFileNode(File):
         partition = self.partition
         view = partition.view()
         segment = self._held(view)
+        name = partition.source_path(self._name)
         if segment is not None:
-            return FileContent(segment.file, 0, self.attrs().size)
+            return FileContent(segment.file, 0, self.attrs().size, view.log.problems, name)
         try:
-            file = partition.root.open(partition.source_path(self._name), fresh=True)
+            file = partition.root.open(name, fresh=True)
         except (FileNotFoundError, SourceRefusedError, ValueError):
             raise NotFound(self.path) from None
-        return FileContent(file, 0, self._shown_size(view, file.size()))
+        size = self._shown_size(view, file.size())
+        return FileContent(file, 0, size, view.log.problems, name)
 
     def _status(self, view: LogView) -> os.stat_result:
         segment = self._held(view)
