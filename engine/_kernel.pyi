@@ -1,6 +1,7 @@
 """The compiled kernel; engine.kernel_python documents what its functions take and give."""
 
 from engine.kernel_python import (
+    column_lines as column_lines,
     contains as contains,
     decode as decode,
     encode_records as encode_records,
@@ -8,6 +9,7 @@ from engine.kernel_python import (
     floor_slot as floor_slot,
     gather as gather,
     gather_headers as gather_headers,
+    how_shown as how_shown,
     lines as lines,
     locate as locate,
     offsets_of as offsets_of,
@@ -15,6 +17,7 @@ from engine.kernel_python import (
     read_batch as read_batch,
     read_record as read_record,
     summarize as summarize,
+    text_piece as text_piece,
     walk as walk,
 )
 

@@ -21,7 +21,10 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.record.batch_summary import SUMMARY_DTYPE, SummaryResult
 from engine.record.batch_table import BATCH_DTYPE, BatchProblem
 from engine.record.columns import RECORD_DTYPE, Columns, describe
-from engine.kernel_python import lines as lines_in_python, read_record as read_record_in_python
+from engine.kernel_python import (
+    column_lines as column_lines_in_python, lines as lines_in_python, read_record as read_record_in_python,
+)
+from engine.record.attributes import CONTROL_MASK
 from engine.record.decoded_lines import decoded_lines
 from engine.record.framing import frame_error
 from engine.record.lines_result import NO_BOUND, LinesResult
@@ -128,6 +131,7 @@ cdef extern from "_kernel.h" nogil:
         int committed
         int measure
         size_t enough
+        size_t most
 
     ctypedef struct kfs_lines:
         kfs_bytes *text
@@ -135,16 +139,25 @@ cdef extern from "_kernel.h" nogil:
         size_t records
         size_t next_record
         int full
+        int large
 
     enum:
         KFS_CONTROL_ROW
+        KFS_LARGE_ROW
         KFS_LONGEST_PREFIX
+        KFS_AS_NONE
 
     int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32_t last, size_t first_record,
                      const kfs_line_options *options, kfs_lines *lines, int32_t *row_index,
                      kfs_payload *payload, kfs_problem *problem)
     int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                         const kfs_line_options *options, kfs_lines *lines)
+    int kfs_put_columns(const uint8_t *arena, size_t size, const kfs_record *records, size_t count,
+                        const kfs_row *row, int fate, size_t first, const kfs_line_options *options,
+                        kfs_lines *lines)
+    int kfs_how_shown(const uint8_t *src, size_t len, int mode)
+    size_t kfs_put_piece(uint8_t *dst, const uint8_t *src, size_t len, int encoding, size_t most, size_t *at,
+                         int *in_string)
     ctypedef struct kfs_dump:
         const kfs_row *rows
         const kfs_record *records
@@ -591,7 +604,7 @@ cdef class _Lines:
     cdef object python_options, python_fates
     cdef _Bytes fates_bytes
 
-    cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough) except -1:
+    cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough, Py_ssize_t most) except -1:
         self.state = state
         self.python_options, self.python_fates = options, fates
         cdef bytes prefix = options.prefix
@@ -606,6 +619,7 @@ cdef class _Lines:
         self.options.committed = options.committed
         self.options.measure = measure
         self.options.enough = <size_t>enough if enough > 0 else 0
+        self.options.most = <size_t>most if most > 0 else 0
         if fates is not None:
             self.fates_bytes = _hold(fates)
             if self.fates_bytes.size < state.table.size // ROW_SIZE:
@@ -644,7 +658,8 @@ cdef class _Lines:
 
 
 def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position, options,
-          fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, Py_ssize_t enough=NO_BOUND, Py_ssize_t first_record=0):
+          fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, Py_ssize_t enough=NO_BOUND, Py_ssize_t first_record=0,
+          Py_ssize_t most=0):
     """The record lines of rows [first_row, last_row), up to the first row with a problem."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Lines out = _Lines.__new__(_Lines)
@@ -656,8 +671,12 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     state.open(buffer, table, first_row, last_row, start_position, budgets)
     if options.decoder is not None:
         return decoded_lines(decode, buffer, table, first_row, last_row, start_position=start_position, options=options,
-                             fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record)
-    out.open(state, options, fates, measure, enough)
+                             fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record,
+                             most=most)
+    out.open(state, options, fates, measure, enough, most)
+    if most > 0:
+        state.run.limits.inflated = min(state.run.limits.inflated, <int64_t>most)
+        state.run.limits.records = min(state.run.limits.records, <int64_t>(most // RECORD_SIZE))
     if first_record < 0:
         first_record = 0
     while row < last and found is None and not out.lines.full:
@@ -668,7 +687,10 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
             row, first_record = stopped, 0
         if not reason:
             continue
-        if reason == KFS_CONTROL_ROW:
+        if reason == KFS_LARGE_ROW:
+            out.lines.full = out.lines.large = 1
+            out.lines.next_record = <size_t>first_record
+        elif reason == KFS_CONTROL_ROW:
             found = out.control_row(buffer, table, row, first_record, budgets)
         else:
             found = out.odd_row(reason, row, first_record, &payload, &problem)
@@ -678,7 +700,75 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     text = None if measure else PyBytes_FromStringAndSize(
         <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
     return LinesResult(text, out.lines.size, row - first_row, found, out.lines.records,
-                       out.lines.next_record if out.lines.full else 0)
+                       out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
+
+
+def column_lines(table, Py_ssize_t row, columns, *, options, int fate=0, Py_ssize_t first_record=0,
+                 bint measure=False, Py_ssize_t enough=NO_BOUND, Py_ssize_t most=0):
+    """The record lines of a row's records that are decoded already, from `first_record` on."""
+    cdef _Bytes rows = _hold(table), records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Lines out = _Lines.__new__(_Lines)
+    cdef _Run state = _Run.__new__(_Run)
+    cdef size_t count = records.size // RECORD_SIZE, first
+    cdef const kfs_row *batch
+    cdef int reason
+    if options.decoder is not None or table["attributes"][row] & CONTROL_MASK:
+        return column_lines_in_python(table, row, columns, options=options, fate=fate, first_record=first_record,
+                                      measure=measure, enough=enough, most=most)
+    if rows.size % ROW_SIZE or not 0 <= row < <Py_ssize_t>(rows.size // ROW_SIZE):
+        raise ValueError(f"row {row} is not in the batch table")
+    batch = <const kfs_row *>rows.data + row
+    first = <size_t>max(first_record, 0)
+    state.open(b"", table[:0], 0, 0, 0, DEFAULT_BUDGETS)
+    out.open(state, options, None, measure, enough, most)
+    with nogil:
+        reason = kfs_put_columns(arena.data, arena.size, <const kfs_record *>records.data, count, batch, fate, first,
+                                 &out.options, &out.lines)
+    if reason == KFS_NO_MEMORY:
+        raise MemoryError
+    if reason:
+        raise ValueError("a field does not lie in the arena")
+    text = None if measure else PyBytes_FromStringAndSize(
+        <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
+    return LinesResult(text, out.lines.size, not out.lines.full, None, out.lines.records,
+                       out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
+
+
+def how_shown(data, int mode):
+    """How a field's bytes are shown: a `Shown`."""
+    cdef _Bytes source = _hold(data)
+    cdef int found
+    with nogil:
+        found = kfs_how_shown(source.data, source.size, mode)
+    return found
+
+
+def text_piece(data, Py_ssize_t start, Py_ssize_t most, int shown, bint in_string=False, bint measure=False):
+    """The JSON of about `most` bytes of a field from `start` on: (text, its size, the next start, in a string)."""
+    cdef _Bytes source = _hold(data)
+    cdef _Worker worker
+    cdef size_t at = <size_t>start, size
+    cdef int inside = in_string
+    if not 0 <= start <= <Py_ssize_t>source.size or most < 16 or not 0 <= shown < KFS_AS_NONE:
+        raise ValueError("no such piece")
+    if measure:
+        with nogil:
+            size = kfs_put_piece(NULL, source.data, source.size, shown, <size_t>most, &at, &inside)
+        text = None
+    else:
+        worker = _take_worker()
+        try:
+            if not kfs_reserve(&worker.text, 6 * (<size_t>most + 16) + 2):
+                raise MemoryError
+            with nogil:
+                size = kfs_put_piece(worker.text.data, source.data, source.size, shown, <size_t>most, &at, &inside)
+            text = b"" if size == <size_t>-1 else PyBytes_FromStringAndSize(
+                <const char *>worker.text.data, <Py_ssize_t>size)
+        finally:
+            _give_worker(worker)
+    if size == <size_t>-1:
+        raise ValueError("the bytes are not of this encoding")
+    return text, size, at, bool(inside)
 
 
 # ---- dumps -------------------------------------------------------------------------------------

@@ -11,6 +11,12 @@ enum { KFS_FATE_NONE, KFS_FATE_COMMITTED, KFS_FATE_ABORTED, KFS_FATE_OPEN };
 /* A row that is left to Python: control records are rare, and say many things. */
 enum { KFS_CONTROL_ROW = 110 };
 
+/* A row whose records take more memory at once than `most`: the caller decodes it once and asks for pieces. */
+enum { KFS_LARGE_ROW = 111 };
+
+/* Control records are written in Python, so a row with many of them is large too. */
+enum { KFS_MANY_CONTROL_RECORDS = 1000 };
+
 /* A topic has up to 249 characters, each of which may be shown as an escape. */
 #define KFS_LONGEST_PREFIX 2048
 
@@ -20,6 +26,7 @@ typedef struct {
     int64_t log_start, from, to;
     int mode, committed, measure;
     size_t enough; /* stop when the text has this many bytes */
+    size_t most;   /* stop before a row, or a record, that takes more bytes than this; 0 for no bound */
 } kfs_line_options;
 
 /* What all lines of a batch share. */
@@ -33,7 +40,7 @@ typedef struct {
     kfs_bytes *text;
     size_t size, records; /* bytes of all lines, lines */
     size_t next_record;   /* where to go on in a row that was left in the middle */
-    int full;
+    int full, large;      /* the text has enough; what comes next takes more than `most` */
 } kfs_lines;
 
 #define KFS_LITERAL(text)                                          \
@@ -158,20 +165,21 @@ KFS_INLINE size_t kfs_put_line(uint8_t *dst, const uint8_t *base, const kfs_reco
     return n;
 }
 
+static inline size_t kfs_fields_size(const kfs_record *record) {
+    return (size_t)(record->key_size > 0 ? record->key_size : 0) +
+           (size_t)(record->value_size > 0 ? record->value_size : 0) + (size_t)record->headers_size;
+}
+
 /* Bytes that a line may take while it is written. */
 static inline size_t kfs_line_bound(const kfs_record *record, const kfs_line_options *options) {
     enum { FIXED = 640, PER_HEADER = 72 };
-    size_t fields = (size_t)(record->key_size > 0 ? record->key_size : 0) +
-                    (size_t)(record->value_size > 0 ? record->value_size : 0) + (size_t)record->headers_size;
-    return FIXED + options->prefix_size + kfs_bound(fields) + PER_HEADER * (size_t)record->headers_count;
+    return FIXED + options->prefix_size + kfs_bound(kfs_fields_size(record)) +
+           PER_HEADER * (size_t)record->headers_count;
 }
 
-/* Writes the lines of the records that a row was decoded to, from `first` on. */
-static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
-                           const kfs_line_options *options, kfs_lines *lines) {
-    const uint8_t *base = kfs_codec_of(row) == KFS_CODEC_NONE ? run->buf : run->arena->data;
-    const kfs_record *records = (const kfs_record *)run->records->data;
-    size_t count = run->records->size / sizeof(kfs_record);
+/* Writes the lines of records of a row, from `first` on; their positions count from base. */
+static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t count, const kfs_row *row, int fate,
+                         size_t first, const kfs_line_options *options, kfs_lines *lines) {
     kfs_line_parts parts;
     kfs_fill_parts(row, fate, &parts);
     for (size_t i = first; i < count; i++) {
@@ -180,6 +188,11 @@ static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, siz
         if (record->offset < options->from || record->offset >= options->to) continue;
         if (lines->size >= options->enough) {
             lines->full = 1;
+            lines->next_record = i;
+            return KFS_OK;
+        }
+        if (KFS_UNLIKELY(options->most && kfs_fields_size(record) > options->most)) {
+            lines->full = lines->large = 1;
             lines->next_record = i;
             return KFS_OK;
         }
@@ -196,6 +209,14 @@ static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, siz
     return KFS_OK;
 }
 
+/* Writes the lines of the records that a row was decoded to, from `first` on. */
+static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
+                           const kfs_line_options *options, kfs_lines *lines) {
+    const uint8_t *base = kfs_codec_of(row) == KFS_CODEC_NONE ? run->buf : run->arena->data;
+    return kfs_put_lines(base, (const kfs_record *)run->records->data, run->records->size / sizeof(kfs_record), row,
+                         fate, first, options, lines);
+}
+
 static inline int kfs_is_control(const kfs_row *row) { return row->magic == 2 && row->attributes & KFS_CONTROL; }
 
 /* Whether no line of the row is wanted; a header that contradicts itself is looked at for its problem. */
@@ -203,6 +224,13 @@ static int kfs_row_is_left_out(const kfs_row *row, int fate, const kfs_line_opti
     if (options->committed && (kfs_is_control(row) || fate == KFS_FATE_ABORTED || fate == KFS_FATE_OPEN)) return 1;
     if (row->last_offset < row->base_offset) return 0;
     return row->last_offset < options->from || (row->magic == 2 && row->base_offset >= options->to);
+}
+
+/* Whether a row is large for its header's sake. */
+static int kfs_row_is_large(const kfs_row *row, const kfs_line_options *options) {
+    if (!options->most) return 0;
+    if ((size_t)row->size > options->most) return 1;
+    return kfs_is_control(row) && (kfs_codec_of(row) != KFS_CODEC_NONE || row->record_count > KFS_MANY_CONTROL_RECORDS);
 }
 
 /* Writes the lines of rows [first, last) until one needs the caller's attention, which *row_index then is,
@@ -222,17 +250,48 @@ static int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32
             lines->next_record = first_record;
             break;
         }
+        if (KFS_UNLIKELY(kfs_row_is_large(row, options))) {
+            reason = KFS_LARGE_ROW;
+            break;
+        }
         if (kfs_is_control(row)) {
             reason = KFS_CONTROL_ROW;
             break;
         }
         reason = kfs_decode_row(run, at, payload, problem);
+        /* With a bound the limits are lower than the budgets: what exceeds them may be within the budgets. */
+        if (KFS_UNLIKELY(options->most && (reason == KFS_NEEDS_PYTHON || reason == KFS_RECORD_LIMIT)))
+            reason = KFS_LARGE_ROW;
         if (reason) break;
         reason = kfs_put_records(run, row, fate, first_record, options, lines);
         if (reason || lines->full) break;
     }
     *row_index = at;
     return reason;
+}
+
+static inline int kfs_line_lies_in(size_t all, const kfs_record *record) {
+    const int64_t starts[3] = {record->key_start, record->value_start, record->headers_start};
+    const int32_t sizes[3] = {record->key_size, record->value_size, record->headers_size};
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] > 0 && (starts[i] < 0 || starts[i] > (int64_t)all || sizes[i] > (int64_t)all - starts[i])) return 0;
+    return record->headers_size >= 0;
+}
+
+/* The same from columns: records that were decoded before, whose positions count into an arena. */
+static int kfs_put_columns(const uint8_t *arena, size_t size, const kfs_record *records, size_t count,
+                           const kfs_row *row, int fate, size_t first, const kfs_line_options *options,
+                           kfs_lines *lines) {
+    enum { AT_ONCE = 256 };
+    for (size_t at = first; at < count && !lines->full;) {
+        size_t stop = count - at > AT_ONCE ? at + AT_ONCE : count;
+        for (size_t i = at; i < stop; i++)
+            if (!kfs_line_lies_in(size, records + i)) return KFS_BAD_TABLE;
+        int reason = kfs_put_lines(arena, records, stop, row, fate, at, options, lines);
+        if (reason) return reason;
+        at = stop;
+    }
+    return KFS_OK;
 }
 
 #undef KFS_LITERAL

@@ -724,6 +724,111 @@ KFS_INLINE size_t kfs_put_bytes(unsigned char *dst, const unsigned char *src, si
     return kfs_put_base64(dst, src, len);
 }
 
+/* ---- pieces of a long text ------------------------------------------------------------------------ */
+
+/* How bytes are shown by `mode`, without writing them. */
+KFS_PLAIN int kfs_how_shown(const unsigned char *src, size_t len, int mode)
+{
+    if (mode == KFS_HEX)
+        return KFS_AS_HEX;
+    if (mode == KFS_NONE)
+        return KFS_AS_NONE;
+    if (mode != KFS_AUTO && mode != KFS_JSON && mode != KFS_TEXT)
+        return KFS_AS_BASE64;
+    if (mode != KFS_TEXT && kfs_json_container(src, len))
+        return KFS_AS_JSON;
+    return kfs_utf8_valid(src, len) ? KFS_AS_TEXT : KFS_AS_BASE64;
+}
+
+/* The next bytes of JSON that is known to be sound, from src[*at] up to `stop` or a little beyond; what it
+ * gives takes no more than kfs_bound() of what it reads. `*in_string` says where it begins and ends. */
+KFS_PLAIN size_t kfs_json_piece_(unsigned char *dst, const unsigned char *src, size_t len, size_t stop, size_t *at,
+                                 int *in_string)
+{
+    const int write = dst != NULL;
+    size_t i = *at, n = 0;
+    while (i < stop) {
+        const unsigned char c = src[i];
+        if (!*in_string) {
+            *in_string = c == '"';
+            if (!kfs_is_space_(c)) {
+                if (write)
+                    dst[n] = c;
+                n++;
+            }
+            i++;
+        } else if (c == '\\') {
+            const size_t size = kfs_escape_size_(src + i, len - i);
+            if (size == 0)
+                return KFS_REFUSED;
+            if (write)
+                memcpy(dst + n, src + i, size);
+            n += size;
+            i += size;
+        } else if (c >= 0x80) {
+            uint32_t hidden;
+            const unsigned size = kfs_character_(src + i, len - i, &hidden);
+            if (size == 0)
+                return KFS_REFUSED;
+            if (hidden)
+                n += kfs_put_escape_(write ? dst + n : NULL, hidden);
+            else {
+                if (write)
+                    memcpy(dst + n, src + i, size);
+                n += size;
+            }
+            i += size;
+        } else if (c == 0x7f) {
+            if (write)
+                kfs_put_unit_(dst + n, c);
+            n += 6;
+            i++;
+        } else {
+            *in_string = c != '"';
+            if (write)
+                dst[n] = c;
+            n++;
+            i++;
+        }
+    }
+    *at = i;
+    return n;
+}
+
+/* A piece of what kfs_put_bytes() gives of src when it is shown as `encoding`: that of about `most` bytes from
+ * *at on, which is moved. All pieces one after the other are the whole. There is room for
+ * kfs_bound(most + 16) bytes at dst; KFS_REFUSED when the bytes are not of that encoding. */
+KFS_PLAIN size_t kfs_put_piece(unsigned char *dst, const unsigned char *src, size_t len, int encoding, size_t most,
+                               size_t *at, int *in_string)
+{
+    const size_t start = *at;
+    size_t stop = len - start <= most ? len : start + most, n;
+    if (encoding == KFS_AS_JSON)
+        return kfs_json_piece_(dst, src, len, stop, at, in_string);
+    if (stop < len && encoding == KFS_AS_BASE64)
+        stop -= (stop - start) % 3;
+    if (stop < len && encoding == KFS_AS_TEXT)
+        while (stop > start && kfs_is_tail_(src[stop]))
+            stop--;
+    if (encoding == KFS_AS_TEXT)
+        n = kfs_put_text(dst, src + start, stop - start);
+    else if (encoding == KFS_AS_BASE64)
+        n = kfs_put_base64(dst, src + start, stop - start);
+    else
+        n = kfs_put_hex(dst, src + start, stop - start);
+    if (n == KFS_REFUSED)
+        return n;
+    *at = stop;
+    if (stop < len)
+        n--; /* the closing quote */
+    if (start > 0) {
+        n--; /* the opening one */
+        if (dst != NULL)
+            memmove(dst, dst + 1, n);
+    }
+    return n;
+}
+
 /* ---- numbers and times --------------------------------------------------------------------------- */
 
 KFS_INLINE void kfs_put_pair_(unsigned char *dst, uint32_t two_digits)

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from engine import kernel_python, zipped_kernel
 from engine.kernel_python import (
+    column_lines,
     contains,
     decode,
     dump_rows,
@@ -18,6 +19,7 @@ from engine.kernel_python import (
     floor_slot,
     gather,
     gather_headers,
+    how_shown,
     lines,
     locate,
     offsets_of,
@@ -25,6 +27,7 @@ from engine.kernel_python import (
     read_batch,
     read_record,
     summarize,
+    text_piece,
     walk,
 )
 from engine.record.columns import Columns
@@ -42,6 +45,7 @@ __all__ = [
     "Columns",
     "LineOptions",
     "LinesResult",
+    "column_lines",
     "contains",
     "decode",
     "dump_rows",
@@ -50,6 +54,7 @@ __all__ = [
     "floor_slot",
     "gather",
     "gather_headers",
+    "how_shown",
     "is_compiled",
     "lines",
     "locate",
@@ -59,14 +64,15 @@ __all__ = [
     "read_batch",
     "read_record",
     "summarize",
+    "text_piece",
     "use",
     "walk",
 ]
 
 _FUNCTIONS = (
-    "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather", "gather_headers",
-    "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record",
-    "summarize", "walk",
+    "column_lines", "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather",
+    "gather_headers", "how_shown", "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record",
+    "summarize", "text_piece", "walk",
 )  # fmt: skip
 
 name = "python"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -41,7 +42,8 @@ from engine.record.framing import (
     UP_TO_MAGIC,
     frame_error,
 )
-from engine.record.line_writer import LineWriter
+from engine.record.json_text import how_shown as how_shown, text_piece as text_piece
+from engine.record.line_writer import LineWriter, column_lines as column_lines
 from engine.record.lines_result import NO_BOUND, LinesResult
 from engine.record.record_line import LineOptions
 from engine.units import Offset, Position, Slot
@@ -414,6 +416,7 @@ def lines(
     budgets: Budgets = DEFAULT_BUDGETS,
     enough: int = NO_BOUND,
     first_record: int = 0,
+    most: int = 0,
 ) -> LinesResult:
     """The record lines of rows [first_row, last_row), up to the first row with a problem.
 
@@ -425,10 +428,18 @@ def lines(
         enough: begin no line when the text has this many bytes; `rows_done` and `next_record` of the
             result say where to go on.
         first_record: the first record of the first row to show, by its place in the batch.
+        most: end before a row whose bytes, inflated bytes or records take more bytes than this, and before
+            a record whose fields do; 0 for no bound.
     """
     _check_rows(table, first_row, last_row)
+    if most:
+        budgets = replace(
+            budgets,
+            inflated_bytes=min(budgets.inflated_bytes, most),
+            records_per_batch=min(budgets.records_per_batch, most // RECORD_DTYPE.itemsize),
+        )
     decoder = Decoder(buffer, table, start_position, budgets, copy=False)
-    return LineWriter(decoder, options, enough).lines(
+    return LineWriter(decoder, options, enough, most).lines(
         first_row, last_row, fates, measure=measure, first_record=first_record
     )
 

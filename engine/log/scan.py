@@ -19,6 +19,7 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.errors import UnreadableError
 from engine.log.resync import HEAD, LARGEST_HEADER, UNREADABLE, Frame, ReadableFile, Resync
 from engine.log.unproven import unproven_offsets
+from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_table import BATCH_DTYPE, Stop
 from engine.record.columns import Columns
@@ -152,6 +153,7 @@ def scan(
         yield item
         if not resync and isinstance(item, Damage) and item.skipped:
             return
+        del item  # before the next one is read
 
 
 class _Scan:
@@ -182,17 +184,20 @@ class _Scan:
         size = self.chunk
         while position < self.end:
             wanted = min(size, self.end - position)
-            buffer, is_cut = self._read(position, wanted)
-            if len(buffer) < wanted and not is_cut:
-                self.end = position + len(buffer)
-                if not buffer:
-                    return
-            stopped, stop = yield from self._runs_of(buffer, position)
-            if stop == Stop.NEED_MORE and not is_cut:
-                needed = _stated_size(buffer, stopped - position)
-                if stopped + needed <= self.end:
-                    position, size = stopped, max(needed, min(4 * size, self.chunk))
-                    continue
+            with batches_read.room(wanted):
+                buffer, is_cut = self._read(position, wanted)
+                if len(buffer) < wanted and not is_cut:
+                    self.end = position + len(buffer)
+                    if not buffer:
+                        return
+                stopped, stop = yield from self._runs_of(buffer, position)
+                needed = 0
+                if stop == Stop.NEED_MORE and not is_cut:
+                    needed = _stated_size(buffer, stopped - position)
+                del buffer  # before the next one is read: a batch may be as large as the budget
+            if needed and stopped + needed <= self.end:
+                position, size = stopped, max(needed, min(4 * size, self.chunk))
+                continue
             position, size = stopped, min(self.chunk, _AFTER_DAMAGE)
             if stop != Stop.TABLE_FULL and position < self.end:
                 position = yield from self._pass_damage(position)

@@ -7,6 +7,7 @@ The kernel takes many batches apart at once and Python says what their records m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -22,8 +23,8 @@ from engine.record.attributes import (
     TimestampType,
     timestamp_type_of,
 )
-from engine.record.batch_table import BatchProblem
-from engine.record.columns import Columns, read_headers
+from engine.record.batch_table import BatchProblem, Problem
+from engine.record.columns import RECORD_DTYPE, Columns, read_headers
 from engine.record.decoding import Row, Table
 from engine.record.internal_fields import internal_fields
 from engine.record.json_text import LAST_TIME_MS, time_json
@@ -63,7 +64,13 @@ class DecodedLines:
     """
 
     def __init__(
-        self, decode: Decode, table: Table, options: LineOptions, fates: Fates, enough: int
+        self,
+        decode: Decode,
+        table: Table,
+        options: LineOptions,
+        fates: Fates,
+        enough: int,
+        most: int = 0,
     ) -> None:
         assert options.decoder is not None
         self._decode = decode
@@ -72,6 +79,8 @@ class DecodedLines:
         self._decoder: TopicDecoder = options.decoder
         self._fates = fates
         self._enough = enough
+        self._most = most
+        self._is_large = False
         self._parts: list[bytes] = []
         self._size = 0
         self._problem: BatchProblem | None = None
@@ -83,6 +92,9 @@ class DecodedLines:
         """The lines of rows [first_row, last_row); arguments and result as those of `kernel.lines`."""
         row, first_record, is_full = first_row, max(first_record, 0), False
         while row < last_row and not is_full and self._problem is None:
+            if self._most and int(self._table["size"][row]) > self._most:
+                self._is_large, self._next_record = True, first_record
+                break
             left = (self._enough - self._size) // _TEXT_RATIO
             ahead = self._decode(row, last_row, min(max(left, _LEAST_AHEAD), _MOST_AHEAD))
             row, is_full = self._write(ahead, row, first_record)
@@ -90,7 +102,7 @@ class DecodedLines:
         text = b"".join(self._parts)
         return LinesResult(
             *(None if measure else text, len(text), row - first_row),
-            *(self._problem, len(self._parts), self._next_record),
+            *(self._problem, len(self._parts), self._next_record, self._is_large),
         )
 
     def _write(self, columns: Columns, first_row: int, first_record: int) -> tuple[int, bool]:
@@ -107,6 +119,9 @@ class DecodedLines:
                 if self._size >= self._enough:
                     self._next_record = first_record
                     return row, True
+                if self._most and self._exceeds_limit(problems.get(row)):
+                    self._is_large, self._next_record = True, first_record
+                    return row, True
                 full_at = self._write_batch(
                     batch, records[start:end], columns.arena, fate, first_record
                 )
@@ -118,6 +133,11 @@ class DecodedLines:
                     return row + 1, False
             start, first_record = end, 0
         return columns.next_row, False
+
+    @staticmethod
+    def _exceeds_limit(problem: BatchProblem | None) -> bool:
+        """Whether a row has exceeded a limit, which may be lower than the budget."""
+        return problem is not None and problem.code is Problem.LIMIT
 
     def _is_left_out(self, batch: _Batch, fate: int) -> bool:
         """As LineWriter has it."""
@@ -208,6 +228,7 @@ def decoded_lines(
     budgets: Budgets,
     enough: int,
     first_record: int,
+    most: int = 0,
 ) -> LinesResult:
     """What `kernel.lines` gives for options with a decoder.
 
@@ -215,12 +236,19 @@ def decoded_lines(
         decode: the kernel's function of that name; the other arguments are those of `kernel.lines`.
     """
 
-    def rows(first: int, last: int, most: int) -> Columns:
-        return decode(
-            buffer, table, first, last, start_position=start_position, budgets=budgets, enough=most
+    if most:
+        budgets = replace(
+            budgets,
+            inflated_bytes=min(budgets.inflated_bytes, most),
+            records_per_batch=min(budgets.records_per_batch, most // RECORD_DTYPE.itemsize),
         )
 
-    writing = DecodedLines(rows, table, options, fates, enough)
+    def rows(first: int, last: int, ahead: int) -> Columns:
+        return decode(
+            buffer, table, first, last, start_position=start_position, budgets=budgets, enough=ahead
+        )
+
+    writing = DecodedLines(rows, table, options, fates, enough, most)
     return writing.lines(first_row, last_row, measure=measure, first_record=first_record)
 
 

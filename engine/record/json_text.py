@@ -13,6 +13,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
+from engine.coding.layout import Buffer
+
 JSON_DEPTH = 128
 """Arrays and objects inside each other; deeper JSON is shown as text."""
 JSON_NUMBER = 4300
@@ -82,6 +84,98 @@ def bytes_json(data: bytes, values: Values = Values.AUTO) -> tuple[bytes, str | 
                 return hide(embedded).encode(), "json"
             return string_json(text).encode(), None
     return b'"%s"' % base64.b64encode(data), "base64"
+
+
+class Shown(IntEnum):
+    """How bytes are shown: what their Encoding field says."""
+
+    TEXT = 0
+    JSON = 1
+    BASE64 = 2
+    HEX = 3
+    NONE = 4
+
+
+def how_shown(data: Buffer, mode: int) -> int:
+    """How a field's bytes are shown when they are asked for as `mode`, one of Values: one of Shown."""
+    if mode in (Values.HEX, Values.BASE64, Values.NONE):
+        return Shown[Values(mode).name]
+    _, encoding = bytes_json(bytes(data), Values(mode))
+    return Shown.TEXT if encoding is None else Shown[encoding.upper()]
+
+
+def text_piece(
+    data: Buffer,
+    start: int,
+    most: int,
+    shown: int,
+    in_string: bool = False,
+    measure: bool = False,
+) -> tuple[bytes | None, int, int, bool]:
+    """A piece of the JSON of bytes; all pieces one after the other are what `bytes_json` gives.
+
+    Args:
+        data: the bytes of the whole field.
+        start: where in them the piece begins; the end of the one before it.
+        most: about how many bytes of them it takes, 16 or more.
+        shown: one of Shown, as `how_shown` says.
+        in_string: of JSON, whether the piece begins in a string.
+        measure: only say how large the text is.
+
+    Returns:
+        the text (None when measured), its size, where the next piece begins, and whether in a string.
+    """
+    view = memoryview(data)
+    if not 0 <= start <= len(view) or most < 16 or not Shown.TEXT <= shown < Shown.NONE:
+        raise ValueError("no such piece")
+    stop = min(start + most, len(view))
+    if shown == Shown.JSON:
+        text, stop, in_string = _json_piece(view, start, stop, in_string)
+    else:
+        if stop < len(view) and shown == Shown.BASE64:
+            stop -= (stop - start) % 3
+        while start < stop < len(view) and shown == Shown.TEXT and view[stop] & 0xC0 == 0x80:
+            stop -= 1
+        mode = {Shown.TEXT: Values.TEXT, Shown.HEX: Values.HEX}.get(Shown(shown), Values.BASE64)
+        text, encoding = bytes_json(bytes(view[start:stop]), mode)
+        if shown == Shown.TEXT and encoding is not None:
+            raise ValueError("the bytes are not of this encoding")
+        text = text[1 if start else 0 : len(text) if stop == len(view) else -1]
+    return None if measure else text, len(text), stop, in_string
+
+
+_JSON_STRING = re.compile(rb'[^"\\\x7f-\xff]+')
+_NO_STRING = re.compile(rb'[^" \n\r\t]+')
+
+
+def _json_piece(
+    view: memoryview, start: int, stop: int, in_string: bool
+) -> tuple[bytes, int, bool]:
+    """A piece of a container that is known to be sound, without space and hidden characters."""
+    parts: list[bytes] = []
+    at = start
+    while at < stop:
+        plain = (_JSON_STRING if in_string else _NO_STRING).match(view, at, stop)
+        byte = view[at]
+        if plain is not None:
+            parts.append(plain[0])
+            at = plain.end()
+        elif byte == 0x22:
+            in_string = not in_string
+            parts.append(b'"')
+            at += 1
+        elif not in_string:
+            at += 1
+        elif byte == 0x5C:
+            # A pair of surrogates is two escapes, each of which can be copied alone.
+            size = 6 if view[at + 1] == 0x75 else 2
+            parts.append(bytes(view[at : at + size]))
+            at += size
+        else:
+            size = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            parts.append(hide(bytes(view[at : at + size]).decode()).encode())
+            at += size
+    return b"".join(parts), at, in_string
 
 
 def time_json(ms: int) -> bytes:

@@ -22,6 +22,7 @@ class LinesResult(NamedTuple):
         records: how many lines there are.
         next_record: when the text was full in the middle of a row, the record of the row after those done
             to go on with (as `first_record`); 0 else.
+        is_large: the text ends before a row, or a record, that takes more memory than was allowed (`most`).
     """
 
     text: bytes | None
@@ -30,3 +31,4 @@ class LinesResult(NamedTuple):
     problem: BatchProblem | None
     records: int
     next_record: int = 0
+    is_large: bool = False

@@ -116,18 +116,41 @@ def record_line(
     at: the caller picks the records. A transactional batch whose fate is NONE has a transaction without a
     state.
     """
-    parts = [
-        b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s"'
-        % (
-            options.prefix,
-            record.offset,
-            record.timestamp,
-            time_json(record.timestamp),
-            record.timestamp_type.label.encode(),
-        ),
-        *_fields(record, options.mode, None if is_control else options.decoder),
-        b',"leaderEpoch":%d' % record.leader_epoch,
-    ]
+    return b"".join(
+        [
+            line_start(record, options),
+            *_fields(record, options.mode, None if is_control else options.decoder),
+            line_end(
+                record, options, producer_id=producer_id, producer_epoch=producer_epoch,
+                is_transactional=is_transactional, is_control=is_control, fate=fate,
+            ),
+        ]
+    )  # fmt: skip
+
+
+def line_start(record: Record, options: LineOptions) -> bytes:
+    """A record's line up to its key."""
+    return b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s"' % (
+        options.prefix,
+        record.offset,
+        record.timestamp,
+        time_json(record.timestamp),
+        record.timestamp_type.label.encode(),
+    )
+
+
+def line_end(
+    record: Record,
+    options: LineOptions,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    is_transactional: bool,
+    is_control: bool,
+    fate: int,
+) -> bytes:
+    """A record's line from behind its headers on."""
+    parts = [b',"leaderEpoch":%d' % record.leader_epoch]
     if is_control:
         parts.append(b',"control":' + control_json(record, producer_id, producer_epoch))
     else:
@@ -164,21 +187,21 @@ def _fields(record: Record, mode: Values, decoder: TopicDecoder | None) -> Itera
         for name, data in ((b"key", record.key), (b"value", record.value)):
             yield b',"%sSize":%d' % (name, -1 if data is None else len(data))
     else:
-        yield b"," + _named(b"key", record.key, mode)
-        yield b"," + _named(b"value", record.value, mode)
+        yield b"," + named_field(b"key", record.key, mode)
+        yield b"," + named_field(b"value", record.value, mode)
     yield b',"headers":['
     yield b",".join(_header(header, mode) for header in record.headers)
     yield b"]"
 
 
 def _header(header: Header, mode: Values) -> bytes:
-    key = _named(b"key", header.key, Values.TEXT)
+    key = named_field(b"key", header.key, Values.TEXT)
     if mode is Values.NONE:
         return b"{%s}" % key
-    return b"{%s,%s}" % (key, _named(b"value", header.value, mode))
+    return b"{%s,%s}" % (key, named_field(b"value", header.value, mode))
 
 
-def _named(name: bytes, data: bytes | None, mode: Values) -> bytes:
+def named_field(name: bytes, data: bytes | None, mode: Values) -> bytes:
     """A field and, when its text is not plain, its Encoding field."""
     if data is None:
         return b'"%s":null' % name

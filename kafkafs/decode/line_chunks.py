@@ -1,4 +1,4 @@
-"""The chunks of a decoded stream: where each piece of the text comes from, in 80 bytes a piece."""
+"""The chunks of a decoded stream: where each piece of the text comes from, in 88 bytes a piece."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class Chunk(NamedTuple):
         part: which of the stream's parts.
         start, end: positions in its file, between batches.
         next_offset, scan_end: what the scan that measured it knew, so that it words damage the same again.
-        first_record, piece_text: of a batch with very much text, the record that this piece of it begins
-            with and the bytes of text that were enough; for whole batches both 0.
+        first_record, skip: of a batch with very much text, the record that this piece of it begins with, and
+            the bytes of that record's line that come before; for whole batches both 0.
+        is_piece: 1 for such a piece, else 0.
         rows: good batches in it.
         fates: a byte for each of them, if some are transactional.
     """
@@ -34,14 +35,15 @@ class Chunk(NamedTuple):
     next_offset: Offset
     scan_end: Position
     first_record: int
-    piece_text: int
+    skip: int
+    is_piece: int
     rows: int
     fates: bytes | None
 
     @property
     def is_whole(self) -> bool:
         """Whether it has all records of its batches."""
-        return not self.piece_text
+        return not self.is_piece
 
     @property
     def text_size(self) -> int:

@@ -13,6 +13,7 @@ from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
+from kafkafs.decode.batch_lines import Piece
 from kafkafs.decode.error_line import (
     QUIET_KINDS,
     damage_facts,
@@ -30,9 +31,8 @@ GROUP_TEXT = 256 * 1024
 """Bytes of text that one call of the kernel should give."""
 LARGE_TEXT = 4 * 1024 * 1024
 """A batch with more text than this is cut into chunks."""
-PIECE_TEXT = 1 * MiB
-MOST_PIECES = 16
-LARGEST_PIECE = 16 * MiB
+PIECE_TEXT = 12 * MiB
+"""Bytes of text of a chunk of such a batch: each of them decodes all of the batch, and is in memory whole."""
 JOINED_TEXT = 64 * 1024
 """A last chunk below this size is continued when the stream grows."""
 MOST_FACTS = 16
@@ -87,6 +87,7 @@ class PartMeasuring:
         self._chunks = chunks
         self._findings = findings
         self._part = part
+        self._cancel: Callable[[], bool] | None = None
         self._scan_end = end
         self.position = start
         self.next_offset = next_offset
@@ -102,6 +103,7 @@ class PartMeasuring:
         cancel: Callable[[], bool] | None,
     ) -> None:
         """Do it. Raises Cancelled, OSError."""
+        self._cancel = cancel
         rendering, findings = self._rendering, self._findings
         findings.is_clean_end = True
         for item in rendering.scan(file, self.position, self._scan_end, self.next_offset):
@@ -132,7 +134,8 @@ class PartMeasuring:
             last = min(max(int(disk.searchsorted(wanted, "right")), row + 1), count)
             result = self._rendering.lines(run, row, last, fates, measure=True)
             done = row + result.rows_done
-            findings.ratio = max(result.size / max(int(disk[done - 1]) - before, 1), 0.01)
+            if done > row:
+                findings.ratio = max(result.size / max(int(disk[done - 1]) - before, 1), 0.01)
             if result.size > LARGE_TEXT and last - row > 1:
                 continue  # the ratio has grown, so the next try takes fewer batches
             extra = 0
@@ -143,33 +146,49 @@ class PartMeasuring:
             own = None if fates is None else fates[row:done]
             findings.has_open |= own is not None and bool((own == _OPEN).any())
             if result.size > LARGE_TEXT:
-                self._measure_large(run, row, fates, result.size, extra)
-            else:
+                self._measure_large(run, row, fates, path)
+            elif done > row:
                 self._add(result.size + extra, own, done - row)
                 self._seen_offset = int(table["last_offset"][done - 1]) + 1
                 if self._size >= CHUNK_TEXT:
                     self._close(_end_of(run, done - 1), self._seen_offset)
             row = done
+            if result.is_large:
+                self._measure_large(run, row, fates, path)
+                row += 1
 
-    def _measure_large(self, run: BatchRun, row: int, fates: Fates, size: int, extra: int) -> None:
+    def _measure_large(self, run: BatchRun, row: int, fates: Fates, path: str) -> None:
         """Cut the text of one batch into chunks: not too many, since each decodes all of the batch."""
-        piece = min(max(PIECE_TEXT, size // MOST_PIECES), LARGEST_PIECE)
         start, end = int(run.table["position"][row]), _end_of(run, row)
         expected = self._seen_offset
         self._close(start, expected)
         own = None if fates is None else fates[row : row + 1]
-        record, is_last = 0, False
-        while not is_last:
-            result = self._rendering.lines(
-                run, row, row + 1, fates, first_record=record, enough=piece, measure=True
-            )
-            is_last = result.rows_done > 0
-            self._add(result.size + (extra if is_last else 0), own, 1)
-            self._commit(end, record, piece)
-            self._begin(start, expected)
-            record = result.next_record
+        with self._rendering.large(run, row, fates, path) as batch:
+            first = None
+            for piece in batch.pieces(measure=True):
+                if self._cancel is not None and self._cancel():
+                    raise Cancelled
+                if first is None:
+                    first = piece
+                self._add(piece.size, None, 0)
+                if self._size >= PIECE_TEXT:
+                    self._end_piece(first, start, end, expected, own)
+                    first = None
+            if first is not None:
+                self._end_piece(first, start, end, expected, own)
+            self._findings.has_open |= own is not None and bool((own == _OPEN).any())
+            for problem in batch.problems:
+                self._findings.note(problem_facts(problem, run.table[row], path))
         self._seen_offset = int(run.table["last_offset"][row]) + 1
         self._close(end, self._seen_offset)
+
+    def _end_piece(
+        self, first: Piece, start: Position, end: Position, expected: Offset, fates: Fates
+    ) -> None:
+        """Commit what was measured as a piece of one batch."""
+        self._add(0, fates, 1)
+        self._commit(end, first)
+        self._begin(start, expected)
 
     # -- the chunk that is being filled -----------------------------------------------------------
 
@@ -204,11 +223,12 @@ class PartMeasuring:
         self._has_fates |= fates is not None
         self._fates.append(bytes(rows) if fates is None else fates.tobytes())
 
-    def _commit(self, end: Position, first_record: int = 0, piece_text: int = 0) -> None:
+    def _commit(self, end: Position, first: Piece | None = None) -> None:
         if self._size:
+            record, skip, is_piece = (0, 0, 0) if first is None else (first.record, first.skip, 1)
             chunk = Chunk(
                 self._text_start, self._text_start + self._size, self._part, self._start, end,
-                self._next_offset, self._scan_end, first_record, piece_text, self._rows,
+                self._next_offset, self._scan_end, record, skip, is_piece, self._rows,
                 b"".join(self._fates) if self._has_fates else None,
             )  # fmt: skip
             self._chunks.commit(chunk)

@@ -15,6 +15,7 @@ from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.record.lines_result import NO_BOUND
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
+from kafkafs.decode.batch_lines import LARGE, BatchLines
 from kafkafs.decode.error_line import QUIET_KINDS, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import Chunk
@@ -58,15 +59,21 @@ class Rendering(NamedTuple):
         last_row: int,
         fates: Fates,
         *,
-        first_record: int = 0,
         enough: int = 0,
         measure: bool = False,
     ) -> kernel.LinesResult:
-        """The lines of some of a run's batches, or a piece of one: from a record on, until it is enough."""
+        """The lines of some of a run's batches up to one that is large, or until it is enough."""
         return kernel.lines(
             run.buffer, run.table, first_row, last_row, start_position=run.start_position,
             options=self.options, fates=fates, measure=measure, budgets=self.budgets,
-            enough=enough or NO_BOUND, first_record=first_record,
+            enough=enough or NO_BOUND, most=LARGE,
+        )  # fmt: skip
+
+    def large(self, run: BatchRun, row: int, fates: Fates, path: str) -> BatchLines:
+        """A batch of a run that is large, to be had in pieces."""
+        return BatchLines(
+            run, row, options=self.options, fate=0 if fates is None else int(fates[row]),
+            budgets=self.budgets, path=path,
         )  # fmt: skip
 
     def text(
@@ -85,17 +92,19 @@ class Rendering(NamedTuple):
                 yield from self._pieces(item, view.fates(segment, item), file.path)
 
     def _pieces(self, run: BatchRun, fates: Fates, path: str) -> Iterator[bytes]:
-        row, first_record, count = 0, 0, len(run.table)
+        row, count = 0, len(run.table)
         while row < count:
-            result = self.lines(
-                run, row, count, fates, first_record=first_record, enough=_PIECE_TEXT
-            )
+            result = self.lines(run, row, count, fates, enough=_PIECE_TEXT)
             if result.text:
                 yield result.text
             if result.problem is not None:
                 yield problem_line(result.problem, run.table[result.problem.row], path)
             row += result.rows_done
-            first_record = result.next_record
+            if result.is_large or result.next_record:
+                with self.large(run, row, fates, path) as batch:
+                    for piece in batch.pieces(result.next_record):
+                        yield piece.text or b""
+                row += 1
 
     def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
         """A chunk's text, decoded again.
@@ -121,26 +130,23 @@ class Rendering(NamedTuple):
             fates = None
             if chunk.fates is not None:
                 fates = np.frombuffer(chunk.fates, np.uint8)[seen - len(run.table) : seen]
-            self._render(run, fates, file.path, chunk, out)
+            if chunk.is_whole:
+                out += self._pieces(run, fates, file.path)
+            else:
+                out += self._piece(run, fates, file.path, chunk)
             if item.end_position >= chunk.end:
                 break
         return _as_measured(b"".join(out), chunk, file)
 
-    def _render(
-        self, run: BatchRun, fates: Fates, path: str, chunk: Chunk, out: list[bytes]
-    ) -> None:
-        """Append a run's text; what keeps a batch from being decoded whole follows its records."""
-        row, count = 0, len(run.table)
-        while row < count:
-            result = self.lines(
-                run, row, count, fates, first_record=chunk.first_record, enough=chunk.piece_text
-            )
-            out.append(result.text or b"")
-            if result.problem is not None:
-                out.append(problem_line(result.problem, run.table[result.problem.row], path))
-            if not chunk.is_whole:
-                return
-            row += result.rows_done
+    def _piece(self, run: BatchRun, fates: Fates, path: str, chunk: Chunk) -> Iterator[bytes]:
+        """A piece of the text of the one batch of a chunk."""
+        size = 0
+        with self.large(run, 0, fates, path) as batch:
+            for piece in batch.pieces(chunk.first_record, chunk.skip):
+                yield piece.text or b""
+                size += piece.size
+                if size >= chunk.text_size:
+                    return
 
 
 def _as_measured(text: bytes, chunk: Chunk, file: SourceFile) -> bytes:

@@ -14,7 +14,7 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
-from kafkafs.decode import line_measuring, line_stream
+from kafkafs.decode import batch_lines, line_measuring, line_stream
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.failures import Cancelled, ChangedFileError
 from kafkafs.decode.line_rendering import Rendering
@@ -38,6 +38,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_measuring, "GROUP_TEXT", 1500)
     monkeypatch.setattr(line_measuring, "LARGE_TEXT", 6000)
     monkeypatch.setattr(line_measuring, "PIECE_TEXT", 2500)
+    monkeypatch.setattr(batch_lines, "PIECE_TEXT", 500)
     monkeypatch.setattr(line_measuring, "JOINED_TEXT", 500)
     monkeypatch.setattr(line_stream, "KEPT_TEXT", 0)
 

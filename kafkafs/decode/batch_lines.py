@@ -1,0 +1,237 @@
+"""The record lines of one large batch, in pieces: it is decoded once, and no long line is ever whole in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from engine import kernel
+from engine.budgets import Budgets
+from engine.coding.layout import Buffer
+from engine.coding.varint import read_varint
+from engine.log.scan import BatchRun
+from engine.memory_gate import LARGE, batches_decoded
+from engine.record.batch_table import BatchProblem
+from engine.record.decoding import Row
+from engine.record.internal_fields import internal_fields
+from engine.record.json_text import Shown, Values
+from engine.record.line_writer import bare_record, batch_facts, is_left_out
+from engine.record.record_line import LineOptions, line_end, line_start, named_field
+from kafkafs.decode.error_line import problem_line
+
+PIECE_TEXT = 512 * 1024
+"""Bytes of text of small records that are made at a time."""
+PIECE_BYTES = 1024 * 1024
+"""Bytes of a large field whose text, up to six times as many bytes, is made at a time."""
+_MOST_IN_CONTROL = 64 * 1024
+MOST_DECODED = 16 * 1024 * 1024
+"""Bytes of a key and value of an internal topic that are decoded; more are shown as in other topics."""
+_Part = bytes | int
+"""Text, or how many bytes of it there are when it is only measured."""
+Measure = Callable[[], bool]
+"""Whether the part that is made next is only to be measured."""
+
+
+class Piece(NamedTuple):
+    """A piece of a batch's text.
+
+    Attributes:
+        text: None when it was only measured.
+        size: bytes of it.
+        record, skip: where it begins: at a record's line, or so many bytes behind that line's start.
+    """
+
+    text: bytes | None
+    size: int
+    record: int
+    skip: int
+
+
+class BatchLines:
+    """A batch whose lines are made in pieces.
+
+    Between `__enter__` and `__exit__` the records are in memory; other threads wait with theirs.
+
+    Args:
+        run, row: where the batch is.
+        options: what lines hold, and of which offsets.
+        fate: of the batch's transaction.
+        budgets: for decoding it.
+        path: of its file, for what is wrong with it.
+    """
+
+    def __init__(
+        self,
+        run: BatchRun,
+        row: int,
+        *,
+        options: LineOptions,
+        fate: int,
+        budgets: Budgets,
+        path: str,
+    ) -> None:
+        self._run = run
+        self._row = row
+        self._options = options
+        self._fate = fate
+        self._budgets = budgets
+        self._path = path
+        self._columns: kernel.Columns | None = None
+        self._room = batches_decoded.room(LARGE + 1)
+
+    def __enter__(self) -> BatchLines:
+        self._room.__enter__()
+        try:
+            if not is_left_out(self._run.table[self._row], self._fate, self._options):
+                run, row = self._run, self._row
+                self._columns = kernel.decode(
+                    run.buffer, run.table, row, row + 1,
+                    start_position=run.start_position, budgets=self._budgets,
+                )  # fmt: skip
+        except BaseException:
+            self._room.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._columns = None
+        self._room.__exit__(None, None, None)
+
+    @property
+    def problems(self) -> list[BatchProblem]:
+        """What keeps the batch from being decoded whole, if something does."""
+        return [] if self._columns is None else self._columns.problems[:1]
+
+    def pieces(self, record: int = 0, skip: int = 0, *, measure: bool = False) -> Iterator[Piece]:
+        """The text from a record's line on, but for its first `skip` bytes, which end where a piece does."""
+        columns = self._columns
+        if columns is None:
+            return
+        while record < len(columns):
+            if not skip:
+                found = kernel.column_lines(
+                    self._run.table, self._row, columns, options=self._options, fate=self._fate,
+                    first_record=record, measure=measure, enough=PIECE_TEXT, most=LARGE,
+                )  # fmt: skip
+                if found.size:
+                    yield Piece(found.text, found.size, record, 0)
+                if found.rows_done:
+                    break
+                record = found.next_record
+                if not found.is_large:
+                    continue
+            yield from self._large_line(columns, record, skip, measure)
+            record, skip = record + 1, 0
+        for problem in self.problems:
+            text = problem_line(problem, self._run.table[self._row], self._path)
+            if not skip:
+                yield Piece(None if measure else text, len(text), len(columns), 0)
+
+    def _large_line(
+        self, columns: kernel.Columns, record: int, skip: int, measure: bool
+    ) -> Iterator[Piece]:
+        at = made = 0
+
+        def counted() -> Iterator[_Part]:
+            nonlocal made
+            for part in self._parts(columns, record, lambda: measure or made < skip):
+                yield part
+                made += part if isinstance(part, int) else len(part)
+
+        for part in _joined(counted()):
+            size = part if isinstance(part, int) else len(part)
+            if at >= skip:
+                yield Piece(None if isinstance(part, int) else part, size, record, at)
+            at += size
+
+    def _parts(self, columns: kernel.Columns, index: int, measure: Measure) -> Iterator[_Part]:
+        """A record's line, byte for byte as `record_line` has it."""
+        fields: Row = columns.table[index].item()
+        _, _, key_at, value_at, headers_at, key_size, value_size, _, count, _, _ = fields
+        arena, mode = columns.arena, self._options.mode
+        key = None if key_size < 0 else arena[key_at : key_at + key_size]
+        value = None if value_size < 0 else arena[value_at : value_at + value_size]
+        batch = self._run.table[self._row]
+        record = bare_record(batch, fields)
+        facts = batch_facts(batch)
+        if facts["is_control"]:
+            record.key = None if key is None else bytes(key[:_MOST_IN_CONTROL])
+            record.value = None if value is None else bytes(value[:_MOST_IN_CONTROL])
+        yield line_start(record, self._options)
+        if mode is Values.NONE:
+            yield b',"keySize":%d,"valueSize":%d' % (key_size, value_size)
+        else:
+            yield from self._key_and_value(key, value, measure)
+        yield b',"headers":['
+        for number in range(count):
+            size, headers_at = read_varint(arena, headers_at)
+            yield b",{" if number else b"{"
+            yield from _field(b"key", arena[headers_at : headers_at + size], Values.TEXT, measure)
+            headers_at += size
+            size, headers_at = read_varint(arena, headers_at)
+            if mode is not Values.NONE:
+                content = None if size < 0 else arena[headers_at : headers_at + size]
+                yield b","
+                yield from _field(b"value", content, mode, measure)
+            headers_at += max(size, 0)
+            yield b"}"
+        yield b"]" + line_end(record, self._options, fate=self._fate, **facts)
+
+    def _key_and_value(
+        self, key: memoryview | None, value: memoryview | None, measure: Measure
+    ) -> Iterator[_Part]:
+        """Both fields, each after a comma; those of an internal topic are decoded up to a size."""
+        decoder, mode = self._options.decoder, self._options.mode
+        is_control = batch_facts(self._run.table[self._row])["is_control"]
+        if decoder is not None and not is_control:
+            size = len(key or b"") + len(value or b"")
+            if size <= MOST_DECODED:
+                fields = (None if field is None else bytes(field) for field in (key, value))
+                yield b"," + internal_fields(decoder, *fields, mode)
+                return
+        for name, data in ((b"key", key), (b"value", value)):
+            yield b","
+            yield from _field(name, data, mode, measure)
+            if decoder is not None and not is_control and len(data or b"") > MOST_DECODED:
+                yield b',"%sNote":"%d bytes are not decoded"' % (name, len(data or b""))
+
+
+def _field(name: bytes, data: Buffer | None, mode: Values, measure: Measure) -> Iterator[_Part]:
+    """A field as `named_field` has it, in pieces when it is large."""
+    if data is None or len(data) <= PIECE_BYTES:
+        yield named_field(name, None if data is None else bytes(data), mode)
+        return
+    shown = Shown(kernel.how_shown(data, mode))
+    yield b'"%s":' % name
+    at, in_string = 0, False
+    while at < len(data):
+        text, size, at, in_string = kernel.text_piece(
+            data, at, PIECE_BYTES, shown, in_string, measure()
+        )
+        if text is None:
+            yield size
+        else:
+            yield text
+    if shown is not Shown.TEXT:
+        yield b',"%sEncoding":"%s"' % (name, shown.name.lower().encode())
+
+
+def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
+    """The parts, small ones in one."""
+    small: list[bytes] = []
+    size = 0
+    for part in parts:
+        if isinstance(part, bytes) and len(part) < PIECE_TEXT:
+            small.append(part)
+            size += len(part)
+            if size < PIECE_TEXT:
+                continue
+            part = None  # type: ignore[assignment]
+        if small:
+            yield b"".join(small)
+            small.clear()
+            size = 0
+        if part is not None:
+            yield part
+    if small:
+        yield b"".join(small)
