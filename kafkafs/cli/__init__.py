@@ -111,8 +111,14 @@ def cli(ctx: click.Context) -> None:
     kafkafs cat   /var/lib/kafka/data orders-0/offset/35
     kafkafs grep  refund /var/lib/kafka/data orders-0/time/2024-01-01
     """
-    if ctx.invoked_subcommand not in LASTING:
-        keep_freed_memory()
+    if ctx.invoked_subcommand in LASTING:
+        return
+    keep_freed_memory()
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        from kafkafs.cli.progress import Progress
+
+        # For what a command does besides what it counts itself; on the terminal its output is the progress.
+        ctx.with_resource(Progress(f"{ctx.invoked_subcommand}: working"))
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

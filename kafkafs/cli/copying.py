@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,11 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
     """
-    with open_tree(source, values) as tree, Failures() as failures:
+    with (
+        open_tree(source, values) as tree,
+        Failures() as failures,
+        Progress("written", quiet=sys.stdout.isatty()) as progress,
+    ):
         for path in paths:
             node = failures.tried(resolved, tree, path)
             if isinstance(node, Directory):
@@ -45,6 +50,7 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
             if isinstance(node, File):
                 for data in failures.passed_on(node.chunks()):
                     write_output(data)
+                    progress.advance(len(data))
             write_output(b"", flush=True)
 
 

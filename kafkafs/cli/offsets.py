@@ -12,6 +12,7 @@ from engine.log.partition_log import PartitionLog
 from kafkafs.cli import EXIT_FINDINGS
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.path_names import parse_instant
@@ -99,7 +100,7 @@ def offsets(
     time = parse_time(time_text)
     choice = partition_choice(topic, topic_partitions)
     shown = 0
-    with open_log_source(sources) as source:
+    with open_log_source(sources) as source, Progress("looked up") as progress:
         logs = require_partitions(source)
         choice.require(source)
         for log in sorted(
@@ -114,6 +115,7 @@ def offsets(
                 continue
             offset = offset_for(view, time, committed=committed)
             if offset is not None:
+                progress.clear()
                 print_offset(log, offset, as_json=as_json)
                 shown += 1
         if not shown and not source.unread():

@@ -94,6 +94,7 @@ def _print_text(start: StartPlan, *, files: bool) -> bool:
             harmless = harmless and log.is_harmless
             progress.advance(log.bytes_read)
             if files or log.notes or not log.is_harmless:
+                progress.clear()
                 for line in report.log_lines(log, files=files):
                     click.echo(line)
     click.echo(report.verdict_line(start, harmless=harmless))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar, TaskID
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
 class Progress:
     """A line on standard error with a count of bytes and a rate; nothing when it is no terminal.
 
-    rich is loaded when the line is first shown, so that quick commands start quickly.
+    rich is loaded when the line is first shown, so that quick commands start quickly. The line also appears when
+    nothing is counted for a while, and then turns a wheel until there is more to say.
 
     Attributes:
         total: bytes that there will be, for a bar; None when that is not known.
     """
 
     PATIENCE = 1.0
+    SILENCE = 4.0
+    """Seconds without a count after which the line appears."""
+    _alive: ClassVar[list[Progress]] = []
 
     def __init__(self, verb: str, *, quiet: bool = False) -> None:
         self.verb = verb
@@ -30,8 +35,13 @@ class Progress:
         self.started = time.monotonic()
         self.bar: Bar | None = None
         self.task: TaskID | None = None
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
+        if self.active:
+            Progress._alive.append(self)
+            threading.Thread(target=self._watch, name="progress", daemon=True).start()
         return self
 
     def advance(self, count: int) -> None:
@@ -39,20 +49,36 @@ class Progress:
         self.bytes += count
         if not self.active:
             return
-        if self.bar is None:
-            if time.monotonic() - self.started < self.PATIENCE:
-                return
-            self.bar = self._make_bar()
-            self.bar.start()
-            self.task = self.bar.add_task(self.verb, total=self.total, completed=self.bytes)
-        elif self.task is not None:
-            self.bar.update(self.task, completed=self.bytes)
+        with self._lock:
+            if self.bar is not None and self.task is not None:
+                self.bar.update(self.task, completed=self.bytes)
+            elif time.monotonic() - self.started >= self.PATIENCE:
+                self._show()
 
     def clear(self) -> None:
         """Take the line away for a moment: something is about to be printed on standard output."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = self.task = None
+        with self._lock:
+            if self.bar is not None:
+                self.bar.stop()
+                self.bar = self.task = None
+                self.started = time.monotonic()
+
+    def _watch(self) -> None:
+        """Show the line when nothing is counted; of several alive only the newest has one."""
+        while not self._ended.wait(self.SILENCE / 4):
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                is_newest = Progress._alive[-1:] == [self]
+                if not is_newest:
+                    self.started = time.monotonic()
+                elif self.bar is None and time.monotonic() - self.started >= self.SILENCE:
+                    self._show()
+
+    def _show(self) -> None:
+        self.bar = self._make_bar()
+        self.bar.start()
+        self.task = self.bar.add_task(self.verb, total=self.total, completed=self.bytes)
 
     def _make_bar(self) -> Bar:
         from rich.console import Console
@@ -70,11 +96,12 @@ class Progress:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             *([] if self.total is None else [BarColumn()]),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
+            *([DownloadColumn(binary_units=True), TransferSpeedColumn()] if self.bytes else []),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def __exit__(
@@ -83,5 +110,10 @@ class Progress:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        self._ended.set()
+        with self._lock:
+            if self in Progress._alive:
+                Progress._alive.remove(self)
+            if self.bar is not None:
+                self.bar.stop()
+                self.bar = self.task = None

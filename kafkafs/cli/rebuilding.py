@@ -214,7 +214,7 @@ class _Shown:
 
         if what != self._what:
             self.__exit__()
-            self._what, self._line = what, Progress(what, quiet=self._quiet)
+            self._what, self._line = what, Progress(what, quiet=self._quiet).__enter__()
         self._line.advance(count)
 
     def __exit__(self, *_: object) -> None:
