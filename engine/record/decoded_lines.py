@@ -102,7 +102,10 @@ class DecodedLines:
         text = b"".join(self._parts)
         return LinesResult(
             *(None if measure else text, len(text), row - first_row),
-            *(self._problem, len(self._parts), self._next_record, self._is_large),
+            self._problem,
+            len(self._parts),
+            self._next_record,
+            self._is_large,
         )
 
     def _write(self, columns: Columns, first_row: int, first_record: int) -> tuple[int, bool]:

@@ -54,7 +54,10 @@ class LineWriter:
         text = b"".join(self.parts)
         return LinesResult(
             *(None if measure else text, len(text), row - first_row),
-            *(problem, len(self.parts), self.next_record, self.is_large),
+            problem,
+            len(self.parts),
+            self.next_record,
+            self.is_large,
         )
 
     def write(self, row: int, fate: int, first_record: int) -> bool:
@@ -123,7 +126,8 @@ def column_lines(
         first_record: the first record to show, by its place in the batch.
         most: end before a record whose key, value and headers have more bytes; 0 for no bound.
     """
-    batch, parts, size = table[row], [], 0
+    batch, size = table[row], 0
+    parts: list[bytes] = []
     facts = batch_facts(batch)
     first = max(first_record, 0)
     for index in range(first, len(columns)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from engine import kernel
 from engine.budgets import Budgets
@@ -79,7 +79,7 @@ class BatchLines:
         self._columns: kernel.Columns | None = None
         self._room = batches_decoded.room(LARGE + 1)
 
-    def __enter__(self) -> BatchLines:
+    def __enter__(self) -> Self:
         self._room.__enter__()
         try:
             if not is_left_out(self._run.table[self._row], self._fate, self._options):
@@ -130,16 +130,11 @@ class BatchLines:
     def _large_line(
         self, columns: kernel.Columns, record: int, skip: int, measure: bool
     ) -> Iterator[Piece]:
-        at = made = 0
-
-        def counted() -> Iterator[_Part]:
-            nonlocal made
-            for part in self._parts(columns, record, lambda: measure or made < skip):
-                yield part
-                made += part if isinstance(part, int) else len(part)
-
-        for part in _joined(counted()):
-            size = part if isinstance(part, int) else len(part)
+        made = [0]
+        at = 0
+        parts = self._parts(columns, record, lambda: measure or made[0] < skip)
+        for part in _joined(_counted(parts, made)):
+            size = _size(part)
             if at >= skip:
                 yield Piece(None if isinstance(part, int) else part, size, record, at)
             at += size
@@ -186,8 +181,9 @@ class BatchLines:
         if decoder is not None and not is_control:
             size = len(key or b"") + len(value or b"")
             if size <= MOST_DECODED:
-                fields = (None if field is None else bytes(field) for field in (key, value))
-                yield b"," + internal_fields(decoder, *fields, mode)
+                plain_key = None if key is None else bytes(key)
+                plain_value = None if value is None else bytes(value)
+                yield b"," + internal_fields(decoder, plain_key, plain_value, mode)
                 return
         for name, data in ((b"key", key), (b"value", value)):
             yield b","
@@ -216,22 +212,37 @@ def _field(name: bytes, data: Buffer | None, mode: Values, measure: Measure) -> 
         yield b',"%sEncoding":"%s"' % (name, shown.name.lower().encode())
 
 
+def _counted(parts: Iterable[_Part], made: list[int]) -> Iterator[_Part]:
+    """The parts; `made` has the size of those before the next one."""
+    for part in parts:
+        yield part
+        made[0] += _size(part)
+
+
 def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
-    """The parts, small ones in one."""
-    small: list[bytes] = []
+    """The parts, small ones in one; those that are measured are joined as those that are made."""
+    small: list[_Part] = []
     size = 0
     for part in parts:
-        if isinstance(part, bytes) and len(part) < PIECE_TEXT:
+        own = _size(part)
+        if own < PIECE_TEXT:
             small.append(part)
-            size += len(part)
+            size += own
             if size < PIECE_TEXT:
                 continue
-            part = None  # type: ignore[assignment]
         if small:
-            yield b"".join(small)
-            small.clear()
-            size = 0
-        if part is not None:
+            yield _sum(small)
+            small, size = [], 0
+        if own >= PIECE_TEXT:
             yield part
     if small:
-        yield b"".join(small)
+        yield _sum(small)
+
+
+def _sum(parts: list[_Part]) -> _Part:
+    texts = [part for part in parts if isinstance(part, bytes)]
+    return b"".join(texts) if len(texts) == len(parts) else sum(map(_size, parts))
+
+
+def _size(part: _Part) -> int:
+    return part if isinstance(part, int) else len(part)

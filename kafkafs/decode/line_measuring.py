@@ -118,6 +118,7 @@ class PartMeasuring:
             findings.is_clean_end = True
             findings.last_head = _head_of_last(item)
             self._measure_run(item, view.fates(segment, item), file.path)
+            del item  # before the next one is read: a batch may be as large as the budget
         self._close(self._scan_end, self._seen_offset)
 
     # -- batches ----------------------------------------------------------------------------------

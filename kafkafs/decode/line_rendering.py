@@ -12,10 +12,11 @@ from engine.budgets import Budgets, MiB
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.memory_gate import LARGE
 from engine.record.lines_result import NO_BOUND
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
-from kafkafs.decode.batch_lines import LARGE, BatchLines
+from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import QUIET_KINDS, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import Chunk
@@ -90,6 +91,7 @@ class Rendering(NamedTuple):
                     yield error_line(item)
             else:
                 yield from self._pieces(item, view.fates(segment, item), file.path)
+            del item  # before the next one is read: a batch may be as large as the budget
 
     def _pieces(self, run: BatchRun, fates: Fates, path: str) -> Iterator[bytes]:
         row, count = 0, len(run.table)

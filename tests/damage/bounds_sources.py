@@ -72,9 +72,15 @@ def _write(path: Path, batches: Iterable[bytes]) -> None:
 def _one_value(offset: int, value: bytes, codec: CompressionType = NONE) -> bytes:
     section = compress(codec, sized(record_body(0, 0, None, value)))
     return batch(
-        [], offset, codec, section=section,
-        record_count=1, last_offset_delta=0, base_timestamp=START, max_timestamp=START,
-    )  # fmt: skip
+        [],
+        offset,
+        codec,
+        section=section,
+        record_count=1,
+        last_offset_delta=0,
+        base_timestamp=START,
+        max_timestamp=START,
+    )
 
 
 def _size(scale: float, of: int = LARGE_VALUE) -> int:
@@ -130,7 +136,7 @@ def huge_batches(folder: Path, scale: float) -> None:
                     last_offset_delta=249,
                     base_timestamp=START,
                     max_timestamp=START,
-                )  # fmt: skip
+                )
             )
 
 
@@ -201,9 +207,15 @@ def huge_headers(folder: Path, scale: float) -> None:
 def _tiny(count: int, offset: int, codec: CompressionType = ZSTD) -> bytes:
     bodies = (sized(record_body(number, 0, None, None)) for number in range(count))
     return batch(
-        [], offset, codec, section=compress(codec, b"".join(bodies)), record_count=count,
-        last_offset_delta=count - 1, base_timestamp=START, max_timestamp=START,
-    )  # fmt: skip
+        [],
+        offset,
+        codec,
+        section=compress(codec, b"".join(bodies)),
+        record_count=count,
+        last_offset_delta=count - 1,
+        base_timestamp=START,
+        max_timestamp=START,
+    )
 
 
 @source
