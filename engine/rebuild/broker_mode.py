@@ -11,6 +11,7 @@ from engine.disk import Disk
 from engine.file_names import FileState
 from engine.log.log_segments import LogSegments
 from engine.log.partition_log import PartitionLog
+from engine.log.proven_end import proven_end
 from engine.plan.broker_epochs import BrokerEpochCheckpoint
 from engine.plan.broker_failure import EXPECTED, failure_of
 from engine.plan.broker_loader import BrokerLoader
@@ -33,7 +34,7 @@ class BrokerLoaded(NamedTuple):
 
     Attributes:
         log_start_offset, log_end_offset: after the loading.
-        batches_end: where the last batch ended before it, as far as the source's batches tell.
+        end_before: where the log ended before it, by its batches and all that proves more.
         removed: names of files that are gone.
         changed: names of records files that have another size, with the sizes before and after.
         unread: files that could not be copied and were made anew.
@@ -41,7 +42,7 @@ class BrokerLoaded(NamedTuple):
 
     log_start_offset: Offset
     log_end_offset: Offset
-    batches_end: Offset
+    end_before: Offset
     removed: list[str]
     changed: list[tuple[str, int, int]]
     unread: list[CopyUnreadableError]
@@ -66,7 +67,8 @@ def load_as_broker(
     """
     log = chosen.copies[0]
     try:
-        end = log.view().log_end_offset
+        view = log.view()
+        end = proven_end(view, view.log_end_offset).offset
     except OSError as error:
         path = error.filename or log.root.display(log.folder)
         raise CopyUnreadableError(path, error) from error

@@ -32,12 +32,24 @@ from engine.file_names import (
 from engine.log.log_directory import LogSource, Unread, open_source
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.read_failures import failure_text
+from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.broker_mode import load_as_broker
-from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError, RebuildRefusedError
+from engine.rebuild.errors import (
+    CopyUnreadableError,
+    EmptyResultError,
+    RebuildFailedError,
+    RebuildRefusedError,
+)
 from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash, files_below, hash_file
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.planning import PlannedLog, plan_log
-from engine.rebuild.report import Json, broker_report, describe_options, log_report
+from engine.rebuild.report import (
+    Json,
+    broker_report,
+    describe_options,
+    holds_records,
+    log_report,
+)
 from engine.rebuild.selection import Chosen, LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
 from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
@@ -95,7 +107,7 @@ def rebuild(
         advance: told of progress.
 
     Raises:
-        RebuildRefusedError: it is not done, and why.
+        RebuildRefusedError: it is not done, and why; EmptyResultError: it would have no records.
         RebuildFailedError: what was made is not what it should be, or a broker would not start.
         SourceError: a source cannot be read.
         OSError: a source cannot be read or the disk fails. The target is not there then.
@@ -181,6 +193,7 @@ class _Rebuild:
                 "a broker has the source open, and a copy of its files would be torn",
                 "stop it, take a snapshot of the volume, or use --mode salvage",
             )
+        refuse_bounds(self.options, self.selection.chosen)
         if self.target is None:
             for chosen in self.selection.chosen:
                 planned = self._plan(chosen)
@@ -189,10 +202,13 @@ class _Rebuild:
                         planned.log, has_transactions=planned.has_transactions
                     )
                     self._note(planned, would)
-            return self._rebuilt(None, self._manifest([]), [])
+            result = self._rebuilt(None, self._manifest([]), [])
+            self._refuse_empty(result)
+            return result
         staging = Staging(self.target, self.disk)
         try:
             self._write(staging)
+            self._refuse_empty(self._rebuilt(None, self._manifest([]), []))
             manifest = self._manifest(self._verified(staging.path))
             staging.write_manifest(manifest)
             sync_tree(staging.path, self.disk, self.options.owner)
@@ -201,6 +217,18 @@ class _Rebuild:
             staging.discard()
             raise
         return self._rebuilt(staging.target, manifest, staging.removed)
+
+    def _refuse_empty(self, result: Rebuilt) -> None:
+        """Raises EmptyResultError when no record is left and nobody said that this is fine."""
+        if self.options.allow_empty or any(map(holds_records, self.reports)):
+            return
+        start, stop = self.options.start, self.options.stop
+        reason = "the result would have no records"
+        if start is not None and stop is not None:
+            reason = "no record lies between --from and --to"
+        elif start is not None or stop is not None:
+            reason = "no record lies " + ("before --to" if start is None else "at --from or behind")
+        raise EmptyResultError(reason, "to write it nevertheless, pass --allow-empty", result)
 
     def _rebuilt(self, target: str | None, manifest: Json, removed: list[str]) -> Rebuilt:
         return Rebuilt(
@@ -227,7 +255,7 @@ class _Rebuild:
     def _leave_out(self, chosen: Chosen, reason: str) -> None:
         """Go on without a partition that was asked for."""
         log = chosen.copies[0]
-        self.selection.left_out.append(LeftOut(log.root.display(log.folder), reason))
+        self.selection.left_out.append(LeftOut(log.root.display(log.folder), reason, is_loss=True))
         self.lost_something = True
 
     def _leave_out_unread(self, chosen: Chosen, error: Exception) -> None:
@@ -301,7 +329,7 @@ class _Rebuild:
             data = render_partition_metadata(PartitionMetadata(0, topic_id))
             self.disk.replace_atomically(path, data)
         self.reports.append(broker_report(chosen, loaded, clean))
-        self.lost_something |= loaded.log_end_offset < loaded.batches_end
+        self.lost_something |= loaded.log_end_offset < loaded.end_before
         names = self.disk.list(os.path.join(staging.path, str(chosen.partition)))
         first = min((int(name[:20]) for name in names if name.endswith(".log")), default=0)
         high = log.checkpoints.high_watermark(log.topic_partition)

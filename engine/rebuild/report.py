@@ -36,6 +36,7 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
         "droppedCount": len(planned.dropped),
         "missing": [each._asdict() for each in planned.missing[:MOST_LISTED]],
         "missingCount": len(planned.missing),
+        "missingOffsets": sum(each.next_offset - each.first_offset for each in planned.missing),
         "notes": planned.notes,
     }
     report["lastStableOffset"] = loaded.last_stable_offset
@@ -56,6 +57,13 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
     return report
 
 
+def holds_records(report: Json) -> bool:
+    """Whether a partition of the result has records; as a broker loads it, whether it has offsets."""
+    if "records" in report:
+        return bool(report["records"])
+    return bool(report["logStartOffset"] < report["logEndOffset"])
+
+
 def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
     """A partition that was loaded as a broker does it."""
     log = chosen.copies[0]
@@ -65,8 +73,8 @@ def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
         "clean": clean,
         "logStartOffset": loaded.log_start_offset,
         "logEndOffset": loaded.log_end_offset,
-        "logEndOffsetBefore": loaded.batches_end,
-        "lostSomething": loaded.log_end_offset < loaded.batches_end,
+        "logEndOffsetBefore": loaded.end_before,
+        "lostSomething": loaded.log_end_offset < loaded.end_before,
         "removed": loaded.removed,
         "changed": [
             {"file": name, "size": before, "sizeAfter": after}

@@ -19,10 +19,11 @@ NOT_ASKED_FOR = "its topic was not asked for"
 
 
 class LeftOut(NamedTuple):
-    """Something of a source that is not in the result, and why."""
+    """Something of a source that is not in the result, and why; `is_loss` if it was asked for."""
 
     path: str
     reason: str
+    is_loss: bool = False
 
 
 class Chosen(NamedTuple):

@@ -12,7 +12,7 @@ from engine.check.finding import Finding
 from engine.check.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.rules import Severity
-from kafkafs.cli.table import print_json
+from kafkafs.cli.table import counted, print_json
 from kafkafs.decode.shown_text import printable
 
 _SHOWN_HOLES = 10
@@ -189,7 +189,7 @@ class TextReport(Report):
     def _closing(self, sums: dict[str, int]) -> str:
         """What was read, and how much was found in it."""
         counts = ", ".join(
-            _count(sums[_plural(each.value)], each.value) for each in self._asked.severities
+            counted(sums[_plural(each.value)], each.value) for each in self._asked.severities
         )
         counts += f" ({self._asked.words})" if self._asked.rules else ""
         if not sums["partitions"]:
@@ -197,7 +197,7 @@ class TextReport(Report):
                 f"Nothing was checked: no partition was read. In the log dir's own files: {counts}"
             )
         read = ", ".join(
-            _count(sums[_plural(noun)], noun)
+            counted(sums[_plural(noun)], noun)
             for noun in ("partition", "segment", "batch", "record")
         )
         nothing = "" if sums["batches"] or sums["holes"] else " (there was no record to check)"
@@ -242,10 +242,6 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in (head, *rows)
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else _plural(noun)}"
 
 
 def _plural(noun: str) -> str:

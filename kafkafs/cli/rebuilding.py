@@ -14,15 +14,14 @@ import click
 
 from kafkafs.cli import EXIT_CANNOT_READ
 from kafkafs.cli.arguments import source_paths, tell_unread
+from kafkafs.cli.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:
     from engine.rebuild.options import Bound, RebuildOptions
-    from engine.rebuild.rebuilding import Rebuilt
 
 EXIT_FINDINGS = 1
-_MOST_SHOWN = 5
 
 
 @click.command()
@@ -32,10 +31,12 @@ _MOST_SHOWN = 5
               show_default=True,
               help="salvage: every good batch. broker: what a broker does when it starts.")  # fmt: skip
 @click.option("--from", "start", metavar="WHEN",
-              help="Only records from here on: an offset, an instant, or @MILLISECONDS.")  # fmt: skip
+              help="Only records from here on: an offset (digits), an instant, a day, or @MILLISECONDS.")  # fmt: skip
 @click.option("--to", "stop", metavar="WHEN", help="Only records before this: likewise.")
 @click.option("--whole-batches", is_flag=True,
               help="With --from and --to: keep batches at the edges whole.")  # fmt: skip
+@click.option("--allow-empty", is_flag=True,
+              help="Also write a log dir without records, or cut past the end of every log.")  # fmt: skip
 @click.option("--topic", "topics", multiple=True, metavar="PATTERN",
               help="Only these topics, or folders; * and ? as in a shell. Repeatable.")  # fmt: skip
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
@@ -65,11 +66,14 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     kafkafs rebuild /var/lib/kafka/data cut --topic orders --from 2024-01-01T00:00:00Z --to 120000
     kafkafs rebuild --verify /var/lib/kafka/rebuilt
 
+    --from is the first offset or time that is wanted, --to the first that is not. Digits are an offset; a time is
+    2024-01-01T10:30:00Z, 2024-01-01, or @1704105000000 in milliseconds since 1970.
+
     SOURCE is never changed. TARGET is whole or not there: it is made beside its place, synced, read again,
     then renamed. It must not exist, or be empty. kafkafs-rebuild.json in it says what it was made of.
 
-    Exit status: 0 all is there, 1 something is missing or was cut off (the table says what), 2 not done,
-    3 something could not be read, and the rest is there; or nothing could be read or written.
+    Exit status: 0 all is there, 1 something is missing or was cut off (the table says what), 2 not done
+    (also when no record would be left, without --allow-empty), 3 something could not be read, and the rest is there; or nothing could be read or written.
     """
     if given["verify"] is not None:
         if source is not None:
@@ -82,7 +86,7 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
 
 
 def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
-    from engine.rebuild.errors import RebuildRefusedError
+    from engine.rebuild.errors import EmptyResultError, RebuildRefusedError
     from engine.rebuild.rebuilding import rebuild as run
 
     options = _options(source, given)
@@ -96,12 +100,20 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
                 merge=given["merge"],
                 advance=shown.advance,
             )
+    except EmptyResultError as error:
+        if not given["as_json"]:
+            print_partitions(error.result)
+        if tell_unread(error.result.unread):
+            click.echo(f"kafkafs: {printable(f'{error.reason}: {error.hint}')}", err=True)
+            raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
+        raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
     except RebuildRefusedError as error:
         raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
     if given["as_json"]:
         click.echo(json_text(result.manifest, indent=1))
     else:
-        _print(result)
+        print_partitions(result)
+        click.echo(closing_line(result))
     if tell_unread(result.unread):
         raise click.exceptions.Exit(EXIT_CANNOT_READ)
     if result.lost_something:
@@ -130,6 +142,7 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
         below_log_start=given["below_log_start"],
         meta_properties=not given["no_meta_properties"],
         clean=given["clean"],
+        allow_empty=given["allow_empty"],
         owner=_owner(given["owner"], source),
     )
 
@@ -146,22 +159,17 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 def _bound(option: str, text: str | None) -> Bound | None:
     from engine.rebuild.options import Bound
-    from kafkafs.tree.path_names import parse_instant, parse_offset
+    from kafkafs.dump.extent import parse_bound
 
     if text is None:
         return None
-    offset = parse_offset(text)
-    if offset is not None:
-        return Bound(offset=offset)
-    digits = text.removeprefix("@")
-    is_number = digits != text and digits.isascii() and digits.isdigit() and len(digits) < 19
-    instant = int(digits) if is_number else parse_instant(text)
-    if instant is None:
+    found = parse_bound(text)
+    if found is None:
         raise click.UsageError(
-            f"{option} {text!r}: write an offset, an instant like 2024-01-01T10:30:00Z,"
-            " or @MILLISECONDS"
+            f"{option} {text!r}: write an offset (digits), an instant like 2024-01-01T10:30:00Z,"
+            " a day like 2024-01-01, or @MILLISECONDS"
         )
-    return Bound(timestamp=instant)
+    return Bound(found.offset, found.instant)
 
 
 def _owner(name: str | None, source: str) -> tuple[int, int] | None:
@@ -221,73 +229,6 @@ class _Shown:
         line, self._line = self._line, None
         if line is not None:
             line.__exit__(None, None, None)
-
-
-def _print(result: Rebuilt) -> None:
-    """A line for each partition, what it lacks, and what is left out."""
-    from engine.rebuild.selection import NOT_ASKED_FOR
-
-    for report in result.partitions:
-        start, end = report["logStartOffset"], report["logEndOffset"]
-        line = f"{report['partition']}: offsets {start} to {end}"
-        if "records" in report:
-            line += (
-                f", {report['records']} records in {report['batches']} batches,"
-                f" {report['bytes']} bytes"
-            )
-        else:
-            line += f", before {report['logEndOffsetBefore']}"
-        click.echo(printable(line))
-        for sentence in _losses(report):
-            click.echo(printable(f"  {sentence}"))
-    left_out = [each for each in result.left_out if each.reason != NOT_ASKED_FOR]
-    for each in left_out[:_MOST_SHOWN]:
-        click.echo(printable(f"left out: {each.path}: {each.reason}"))
-    if len(left_out) > _MOST_SHOWN:
-        click.echo(f"left out: {len(left_out) - _MOST_SHOWN} more, see --json")
-    if result.target is not None:
-        click.echo(_closing(result.target, result.unread_partitions))
-
-
-def _closing(target: str, unread: list[str]) -> str:
-    """What was made, in one sentence."""
-    if not unread:
-        return f"{printable(target)} is whole, synced and verified"
-    names = ", ".join(map(printable, unread[:_MOST_SHOWN]))
-    more = f" and {len(unread) - _MOST_SHOWN} more" if len(unread) > _MOST_SHOWN else ""
-    return (
-        f"{printable(target)} is synced and verified, but not whole:"
-        f" without {names}{more}, which cannot be read at all"
-    )
-
-
-def _losses(report: dict[str, Any]) -> Iterator[str]:
-    missing = report.get("missing", [])
-    for gap in missing[:_MOST_SHOWN]:
-        yield f"missing: offsets {gap['first_offset']} to {gap['next_offset'] - 1}"
-    if report.get("missingCount", 0) > _MOST_SHOWN:
-        yield f"missing: {report['missingCount'] - _MOST_SHOWN} more ranges, see --json"
-    dropped = [each for each in report.get("dropped", []) if each["isLoss"]]
-    for each in dropped[:_MOST_SHOWN]:
-        yield (
-            f"dropped: {each['file']} at byte {each['position']}, {each['size']} bytes:"
-            f" {each['kind']}, {each['reason']}"
-        )
-    if len(dropped) > _MOST_SHOWN:
-        yield f"dropped: {len(dropped) - _MOST_SHOWN} more places, see --json"
-    diverged = [each for each in report.get("dropped", []) if each["kind"] == "diverged"]
-    for each in diverged[:_MOST_SHOWN]:
-        yield (
-            f"not taken: offsets {each['firstOffset']} to {each['lastOffset']} of {each['file']}:"
-            f" {each['reason']}"
-        )
-    if len(diverged) > _MOST_SHOWN:
-        yield f"not taken: {len(diverged) - _MOST_SHOWN} more ranges, see --json"
-    for name in report.get("removed", [])[:_MOST_SHOWN]:
-        yield f"removed: {name}"
-    for each in report.get("changed", [])[:_MOST_SHOWN]:
-        yield f"cut: {each['file']} from {each['size']} to {each['sizeAfter']} bytes"
-    yield from report["notes"]
 
 
 def _verify(log_dir: str, *, as_json: bool) -> None:

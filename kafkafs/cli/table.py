@@ -41,6 +41,12 @@ def print_json(facts: dict[str, Any]) -> None:
     click.echo(json_text(facts))
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 batch", "2,000 batches"."""
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
 def moment(timestamp: int | None) -> str | None:
     """A timestamp in milliseconds as RFC 3339; None for none."""
     if timestamp is None or not 0 <= timestamp < _END_OF_CALENDAR:

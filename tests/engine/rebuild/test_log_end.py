@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from engine.log.log_directory import open_source
-from engine.rebuild.options import Bound, RebuildOptions
+from engine.rebuild.options import Bound, Mode, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.units import EpochEntry, Offset
 from tests.engine.rebuild.made_logs import MadeLog, facts_of, make_log, offsets_of
@@ -145,3 +145,15 @@ def test_the_end_of_a_new_topic_says_nothing_of_a_deleted_ones_folder(tmp_path: 
     result = made_of(tmp_path, topics=(folder.name,))
     assert result.partitions[0]["logEndOffset"] == made.next_offset
     assert not result.lost_something
+
+
+def test_as_a_broker_an_end_before_what_the_checkpoints_prove_is_a_loss(tmp_path: Path) -> None:
+    made = log_that_came_to_its_end(tmp_path)
+    for base in made.bases:  # a broker recovers a segment without them before all others
+        made.path(base).with_suffix(".index").touch()
+        made.path(base).with_suffix(".timeindex").touch()
+    first = last_batch_torn(made)
+    result = made_of(tmp_path, mode=Mode.BROKER, clean=False)
+    [report] = result.partitions
+    assert result.lost_something
+    assert (report["logEndOffsetBefore"], report["logEndOffset"]) == (made.next_offset, first)

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from kafkafs.cli import cli, main
 from tests import builders
 from tests.builders import Rec
-from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log
+from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log, offsets_of
 
 
 def run(*arguments: object) -> Result:
@@ -35,7 +35,10 @@ def test_a_whole_log_dir_is_status_0_and_a_table(tmp_path):
     assert done.exit_code == 0, done.output
     line, last = done.output.splitlines()
     assert line.startswith(f"orders-0: offsets 0 to {made.next_offset}, {made.next_offset} records")
-    assert last == f"{tmp_path / 'target'} is whole, synced and verified"
+    assert last == (
+        f"{tmp_path / 'target'}: {made.next_offset} records in 1 partition;"
+        " nothing is missing that was asked for; synced and verified"
+    )
 
 
 def test_a_loss_is_status_1_and_named(tmp_path):
@@ -47,6 +50,13 @@ def test_a_loss_is_status_1_and_named(tmp_path):
     assert f"  missing: offsets {first} to " in done.output
     assert f"at byte {position}, {len(batch)} bytes: crc_mismatch" in done.output
     assert (tmp_path / "target").exists()
+    missing = len(offsets_of(batch))
+    kept = made.next_offset - missing
+    assert done.output.splitlines()[-1] == (
+        f"{tmp_path / 'target'}: {kept} records in 1 partition;"
+        f" missing: {missing} offsets in 1 partition; synced and verified"
+    )
+    assert "whole" not in done.output
 
 
 def test_a_dry_run_prints_the_same_and_makes_nothing(tmp_path):
@@ -54,7 +64,12 @@ def test_a_dry_run_prints_the_same_and_makes_nothing(tmp_path):
     dry = run(tmp_path / "source", "--dry-run")
     real = run(tmp_path / "source", tmp_path / "target")
     assert dry.exit_code == real.exit_code == 1
-    assert dry.output.splitlines() == real.output.splitlines()[:-1]
+    assert dry.output.splitlines()[:-1] == real.output.splitlines()[:-1]
+    sums = real.output.splitlines()[-1].removeprefix(f"{tmp_path / 'target'}: ")
+    told = dry.output.splitlines()[-1].removeprefix(
+        "nothing is written (--dry-run); there would be "
+    )
+    assert told == sums.removesuffix("; synced and verified")
 
 
 def test_json_is_the_manifest(tmp_path):
@@ -90,6 +105,52 @@ def test_bounds_are_offsets_instants_or_milliseconds(tmp_path, bound, first):
     done = run(tmp_path / "source", tmp_path / "target", "--from", bound)
     assert done.exit_code == 0, done.output
     assert min(facts_of(tmp_path / "target")) == first
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        (
+            ["--from", "1700000000000"],
+            (
+                "--from 1700000000000 is past the end of every log (the highest ends at END): for a time"
+                " write 2023-11-14T22:13:20Z or @1700000000000, or pass --allow-empty"
+            ),
+        ),
+        (["--from", "1700000000123"], "write 2023-11-14T22:13:20.123Z or @1700000000123"),
+        (["--from", "700"], "write an offset up to END, or pass --allow-empty"),
+        (["--to", "1700000000000"], "--to 1700000000000 is past the end of every log"),
+        (["--from", "END"], "no record lies at --from or behind: to write it nevertheless"),
+        (["--from", "2030-01-01"], "no record lies at --from or behind"),
+        (["--to", "2001-01-01"], "no record lies before --to"),
+        (["--from", "20", "--to", "10"], "--from (offset 20) is not before --to (offset 10)"),
+        (["--from", "2024-01-01", "--to", "2023-01-01"], "is not before --to"),
+    ],
+)
+def test_bounds_that_leave_no_record_are_status_2_and_make_nothing(tmp_path, bounds, why):
+    made = make_log(tmp_path / "source", Random(4), transactions=False)
+    bounds = [each.replace("END", str(made.next_offset)) for each in bounds]
+    for target in ([tmp_path / "target"], ["--dry-run"]):
+        done = run(tmp_path / "source", *target, *bounds)
+        assert done.exit_code == 2, done.output
+        assert why.replace("END", str(made.next_offset)) in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+    done = run(tmp_path / "source", tmp_path / "target", *bounds, "--allow-empty")
+    assert done.exit_code == 0, done.output
+    records = made.next_offset if bounds == ["--to", "1700000000000"] else 0
+    assert f": {records} records in 1 partition; nothing is missing" in done.output
+
+
+def test_a_source_without_records_is_status_2_unless_that_is_wanted(tmp_path):
+    (tmp_path / "source/orders-0").mkdir(parents=True)
+    (tmp_path / f"source/orders-0/{0:020}.log").touch()
+    done = run(tmp_path / "source", tmp_path / "target")
+    assert done.exit_code == 2
+    assert "the result would have no records: to write it nevertheless, pass --allow-empty" in (
+        done.stderr
+    )
+    assert not (tmp_path / "target").exists()
+    assert run(tmp_path / "source", tmp_path / "target", "--allow-empty").exit_code == 0
 
 
 @pytest.mark.parametrize(
