@@ -81,6 +81,11 @@ class Partition:
         return found
 
     @property
+    def has_metadata(self) -> bool:
+        """Whether the cluster's metadata lies in the log dir too."""
+        return (self.log_dir / METADATA).is_dir()
+
+    @property
     def is_compacted(self) -> bool:
         """Whether offsets are missing in it, or may be by its topic."""
         rows = self.all_rows
@@ -123,7 +128,7 @@ def _begin_epochs_with_the_log(folder: Path) -> None:
     """Where first segments were left out of the test data, do what retention does to the leader epochs."""
     first = min((int(path.stem) for path in folder.glob("*.log")), default=0)
     path = folder / "leader-epoch-checkpoint"
-    if path.read_text().splitlines()[2:] == ["0 0"] and first:
+    if first and path.read_text().splitlines()[2:] == ["0 0"]:
         path.write_text(f"0\n1\n0 {first}\n")
 
 

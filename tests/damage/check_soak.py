@@ -32,6 +32,7 @@ from tests.damage.hits import LOG_HITS, Batch, Hit, side_hit
 
 SLOW = 10.0
 INDEXES = (".index", ".timeindex", ".txnindex")
+META_PROPERTIES = "meta.properties"
 ENTRY_SIZES = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
@@ -67,20 +68,32 @@ class Tally:
 
 @dataclass
 class Try:
-    """One hit: which file, what was done, and its new bytes."""
+    """One hit: which file, what was done, its new bytes, and which other files are gone with it."""
 
     path: str
     what: str
     data: bytes | None
     touched: set[int] = field(default_factory=set)
+    gone: frozenset[str] = frozenset()
+
+    def now(self, path: str, before: bytes) -> bytes | None:
+        """What a file holds after the hit."""
+        if path == self.path:
+            return self.data
+        return None if path in self.gone else before
 
 
 def choose(partition: Partition, random: Random) -> Try:
     """A hit on any file of a partition or its log dir; on the records more often than not."""
     logs = [path for path in partition.logs if partition.rows[path]]
     others = sorted(path for path in partition.files if path not in partition.rows)
-    if logs and random.random() < 0.6:
-        path = random.choice(logs)
+    kind = random.random()
+    if META_PROPERTIES in others and kind < 0.08:
+        others = [META_PROPERTIES]
+    elif logs and kind < 0.14:
+        return segment_hit(partition, logs, random)
+    elif logs and kind < 0.65:
+        path = random.choice([*logs, logs[0], logs[-1]])
         rows = partition.rows[path]
         batches = [Batch(row.position, row.end, row.magic, False, ()) for row in rows]
         hit: Hit = random.choice(LOG_HITS)(partition.files[path], batches, random)
@@ -93,6 +106,23 @@ def choose(partition: Partition, random: Random) -> Try:
     like = [each for each in others if each[-9:] == path[-9:]]
     hit = side_hit(data, partition.files[random.choice(like)], random)
     return Try(path, hit.what, hit.data)
+
+
+def segment_hit(partition: Partition, logs: list[str], random: Random) -> Try:
+    """A segment is gone, with the files beside its records or without; or all of them."""
+    which = random.choice(["first", "first", "last", "last", "all", "some"])
+    chosen = {"first": logs[:1], "last": logs[-1:], "all": logs}.get(which, [random.choice(logs)])
+    with_indexes = random.random() < 0.5
+    stems = {path[:-4] for path in chosen}
+    gone = frozenset(
+        path
+        for path in partition.files
+        if path in chosen or (with_indexes and path.rpartition(".")[0] in stems)
+    )
+    path = chosen[0]
+    beside = "with" if with_indexes else "without"
+    touched = set(range(len(partition.rows[path])))
+    return Try(path, f"{which} segment gone, {beside} its other files", None, touched, gone)
 
 
 def entry_hit(data: bytes, size: int, random: Random) -> tuple[str, bytes]:
@@ -127,9 +157,12 @@ def struck(partition: Partition, hit: Try) -> Iterator[None]:
             path.unlink()
         else:
             path.write_bytes(hit.data)
+        for other in hit.gone - {hit.path}:
+            (partition.log_dir / other).unlink()
         yield
     finally:
-        path.write_bytes(partition.files[hit.path])
+        for changed in {hit.path, *hit.gone}:
+            (partition.log_dir / changed).write_bytes(partition.files[changed])
 
 
 # -- what a hit changes
@@ -202,7 +235,9 @@ def unprovable(partition: Partition, hit: Try) -> str:
             return f"{name} gone or without the partition"
         if isinstance(stated, list) and 0 <= stated[-1] <= end:
             return f"another offset in {name} that the log has"
-    if name in ("meta.properties", "partition.metadata"):
+    if name == META_PROPERTIES:
+        return unprovable_property(partition, hit)
+    if name == "partition.metadata" and not partition.has_metadata:
         return f"an id in {name} of which there is no copy"
     if name in (".kafka_cleanshutdown", "quorum-state"):
         return f"another number in {name}, or it is gone"
@@ -211,6 +246,21 @@ def unprovable(partition: Partition, hit: Try) -> str:
         return "the last batches of a log that a broker had open"
     if name == "leader-epoch-checkpoint" and hit.data is None and not partition.all_rows:
         return "epochs of an empty log"
+    return ""
+
+
+def unprovable_property(partition: Partition, hit: Try) -> str:
+    """Which id changed of which there is no other copy; nothing else is taken for unprovable."""
+    old = meaning.stated_properties(partition.files[hit.path])
+    new = meaning.stated_properties(hit.data or b"")
+    changed = {key for key in old | new if old.get(key) != new.get(key)}
+    ids = {"cluster.id"}
+    if not partition.has_metadata:
+        ids |= {"node.id", "broker.id", "directory.id"}
+    if new.keys() == old.keys() and changed <= ids:
+        return f"another {' and '.join(sorted(changed))} in {META_PROPERTIES} of which there is no copy"
+    if changed == {"directory.id"} and not partition.has_metadata:
+        return f"no directory.id in {META_PROPERTIES}, and no copy of it"
     return ""
 
 
@@ -290,7 +340,10 @@ def is_near(partition: Partition, hit: Try, finding: Finding) -> bool:
         return finding.position <= end and finding.position + (finding.length or 1) >= start
     if finding.rule in (
         "log-start-epochs",
+        "log-start-short",
         "epochs-start",
+    ) and not hit.path.endswith(
+        ".log"
     ):  # two files contradict each other: nothing tells which is wrong
         return hit.path.endswith(("leader-epoch-checkpoint", "log-start-offset-checkpoint"))
     if not hit.path.endswith(".log"):
@@ -307,7 +360,7 @@ def readable(partition: Partition, hit: Try) -> tuple[int, int]:
     wanted: dict[bytes, int] = {}
     for path in partition.logs:
         data = partition.files[path]
-        for number, row in enumerate(partition.rows[path]):
+        for number, row in enumerate(partition.rows[path] if path not in hit.gone else ()):
             if path != hit.path or number not in hit.touched:
                 wanted[data[row.position : row.end]] = max(row.count, 0)
     source = open_source(str(partition.log_dir))

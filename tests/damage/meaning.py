@@ -6,6 +6,7 @@ the answer counts, not the entry. Text files are split into words.
 
 from __future__ import annotations
 
+import base64
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -225,12 +226,25 @@ def aborts_of(data: bytes, rows: list[Row]) -> dict[int, int]:
     }
 
 
-def properties(data: bytes | None) -> set[str] | None:
-    """What a properties file says, without its comments; None: it is not there."""
+def properties(data: bytes | None) -> dict[str, str] | None:
+    """What a properties file says, without its comments; None: it is not there.
+
+    Of an id, the bits that no byte of the UUID has are left out.
+    """
     if data is None:
         return None
-    lines = data.decode("latin-1").splitlines()
-    return {line.strip() for line in lines if line.strip() and line.strip()[0] not in "#!"}
+    stated = stated_properties(data)
+    text = stated.get("directory.id", "")
+    if len(text) == 22 and text.replace("-", "a").replace("_", "a").isalnum() and text.isascii():
+        stated["directory.id"] = base64.urlsafe_b64decode(text + "==").hex()
+    return stated
+
+
+def stated_properties(data: bytes) -> dict[str, str]:
+    """The lines with a property; of two with the same key the last counts."""
+    lines = (line.strip() for line in data.decode("latin-1").splitlines())
+    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+    return {key: value for key, _, value in pairs}
 
 
 def words(data: bytes | None) -> list[list[str]] | None:
