@@ -6,14 +6,20 @@ import errno
 import os
 
 from engine.errors import SourceRefusedError, UnreadableError
+from engine.unreadable import MEDIA_ERRORS
 
 REFUSED = "refused"
 """The name of an error that is our own doing: a link, a device, another file system."""
+IMAGE_FIRST = (
+    "The disk fails: image it first (ddrescue -d DEVICE IMAGE MAPFILE), then work on the image;"
+    " each further read may cost more of it."
+)
+"""What to do before anything else where a device cannot read some of its bytes."""
 _RUN_AS_OWNER = "run as the owner of the files, or as root"
+_OF_DEVICES = frozenset(map(errno.errorcode.get, MEDIA_ERRORS))
 _WAYS_OUT = {
     "EACCES": _RUN_AS_OWNER,
     "EPERM": _RUN_AS_OWNER,
-    "EIO": "the disk may be failing: image it first, with ddrescue, then work on the image",
     "ENOENT": "something deletes or moves files there; run the command again",
     "ESTALE": "the file system went away; mount it again",
     "EMFILE": "raise the limit of open files: ulimit -n",
@@ -44,9 +50,17 @@ def error_name(error: Exception) -> str:
     """The errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
     if isinstance(error, SourceRefusedError):
         return REFUSED
-    if isinstance(error, OSError):
-        return errno.errorcode.get(error.errno or 0, "")
-    return ""
+    return errno_name(error.errno) if isinstance(error, OSError) else ""
+
+
+def errno_name(number: int | None) -> str:
+    """The name of an errno; "" for none."""
+    return errno.errorcode.get(number or 0, "")
+
+
+def is_of_device(name: str) -> bool:
+    """Whether an error of this name says that the device fails."""
+    return name in _OF_DEVICES
 
 
 def way_out(name: str) -> str:

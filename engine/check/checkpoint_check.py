@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.check.finding import Finding, found
+from engine.check.finding import Finding, failed_read, found
 from engine.check.index_entries import has_clean_shutdown, is_served
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules import Severity
@@ -21,10 +21,10 @@ from engine.file_names import (
     REPLICATION_OFFSET_CHECKPOINT,
 )
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
-from engine.read_failures import reason_of
+from engine.log.resync import UNREADABLE
 from engine.units import Offset
 
-_NO_DAMAGE = frozenset({"zero_tail"})
+_NO_DAMAGE = frozenset({"zero_tail", UNREADABLE})
 
 
 def check_partition_checkpoints(partition: PartitionUnderCheck) -> Iterator[Finding]:
@@ -47,9 +47,7 @@ def check_quorum_state(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield partition.found("quorum-state", QUORUM_STATE, error.reason, position=error.position)
         return
     except OSError as error:
-        yield partition.found(
-            "file-unreadable", QUORUM_STATE, f"it cannot be read: {reason_of(error)}"
-        )
+        yield partition.found("file-unreadable", QUORUM_STATE, **failed_read(error))
         return
     newest = -1
     for segment in partition.segments:

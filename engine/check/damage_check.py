@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.check.breach import Breach
 from engine.check.rules import Severity
 from engine.coding.checksums import crc32c
-from engine.log.resync import HEAD
+from engine.log.resync import HEAD, UNREADABLE
 from engine.log.scan import Damage
 from engine.record.framing import LOG_OVERHEAD
 from engine.source_files import SourceFile
@@ -36,6 +36,8 @@ def damage_breach(
         following: where the next good batch starts, or the file ends.
         next_base: the next segment's base offset, None for the log's last segment.
     """
+    if damage.kind == UNREADABLE:
+        return _unreadable(damage, next_base)
     rule = _RULES.get(damage.kind)
     if rule is None or not damage.skipped:
         return None
@@ -66,6 +68,32 @@ def damage_breach(
         damage.first_offset,
         end,
         severity,
+        facts,
+    )
+
+
+def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
+    """The breach that bytes are which the device cannot read."""
+    facts: dict[str, object] = {
+        "unreadable": [
+            {"position": each.position, "length": each.length} for each in damage.stretches
+        ]
+    }
+    if damage.unproven:
+        facts["unproven"] = [list(each) for each in damage.unproven]
+    end = next_base if damage.last_offset is None else damage.last_offset + 1
+    sentence = (
+        f"{damage.reason}: the batches there, {damage.length} bytes from byte {damage.position} on,"
+        " are missing"
+    )
+    return Breach(
+        "unreadable",
+        sentence,
+        damage.position,
+        damage.length,
+        damage.first_offset,
+        end,
+        None,
         facts,
     )
 

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.check.finding import Finding
+from engine.check.finding import Finding, failed_read
 from engine.check.index_entries import has_clean_shutdown
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules import Severity
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import DamagedFileError, SourceRefusedError
 from engine.file_names import LEADER_EPOCH_CHECKPOINT
-from engine.read_failures import reason_of
 from engine.units import EpochEntry, Offset
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -42,7 +41,7 @@ def check_leader_epochs(partition: PartitionUnderCheck) -> Iterator[Finding]:
         return
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
-            yield partition.found("file-unreadable", name, f"it cannot be read: {reason_of(error)}")
+            yield partition.found("file-unreadable", name, **failed_read(error))
         return
     if not entries:
         yield from _nothing(partition, is_there=data is not None)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.check.rules import RULES, Severity
+from engine.errors import UnreadableError
+from engine.read_failures import error_name, is_of_device, reason_of
 from engine.units import Offset, Position
 
 
@@ -43,6 +45,11 @@ class Finding:
         """What stays the same when the same thing is found by a second look."""
         return self.rule, self.partition, self.file, self.position, self.first_offset
 
+    @property
+    def is_of_device(self) -> bool:
+        """Whether it says that a device cannot read some of its bytes."""
+        return self.rule == "unreadable" or is_of_device(str(self.facts.get("errno", "")))
+
     def to_json(self) -> dict[str, Any]:
         """All of it as a JSON object; what is not known is left out."""
         known: dict[str, Any] = {
@@ -59,6 +66,17 @@ class Finding:
             "facts": dict(self.facts) or None,
         }
         return {name: value for name, value in known.items() if value is not None}
+
+
+def failed_read(error: Exception) -> dict[str, Any]:
+    """The sentence and the facts of a finding about a file that the system does not let us read."""
+    facts: dict[str, Any] = {
+        "sentence": f"it cannot be read: {reason_of(error)}",
+        "errno": error_name(error) or None,
+    }
+    if isinstance(error, UnreadableError):
+        facts |= {"position": error.position, "length": error.length}
+    return facts
 
 
 def found(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.budgets import MiB
-from engine.check.finding import Finding
+from engine.check.finding import Finding, failed_read
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules import RULES, Severity
 from engine.errors import InvalidNameError, SourceRefusedError
@@ -66,9 +66,7 @@ def read_entries(
 def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:
     """What to say of an index that cannot be read; of what is no file others say it."""
     if not isinstance(error, SourceRefusedError):
-        yield segment.partition.found(
-            "file-unreadable", name, f"the file cannot be read: {error.strerror or error}"
-        )
+        yield segment.partition.found("file-unreadable", name, **failed_read(error))
 
 
 def damaged_spans(segment: SegmentUnderCheck) -> tuple[Table, Table]:

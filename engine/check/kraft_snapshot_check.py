@@ -9,13 +9,12 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets
-from engine.check.finding import Finding, found
+from engine.check.finding import Finding, failed_read, found
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.errors import InvalidRecordError, SourceRefusedError
 from engine.file_names import BOOTSTRAP_CHECKPOINT, kraft_checkpoint_name
 from engine.log.log_directory import LogSource
 from engine.log.scan import BatchRun, Damage, scan
-from engine.read_failures import reason_of
 from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.source_files import SourceFile, SourceRoot
@@ -73,7 +72,7 @@ def _check(
     except (FileNotFoundError, SourceRefusedError):
         return
     except OSError as error:
-        yield found("file-unreadable", root.display(path), f"it cannot be read: {reason_of(error)}")
+        yield found("file-unreadable", root.display(path), **failed_read(error))
 
 
 def _contents(

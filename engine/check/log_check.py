@@ -35,12 +35,24 @@ from engine.check.start_effect import with_start
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
+from engine.log.resync import UNREADABLE
 from engine.log.scan import BatchRun, Damage
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
 
 DAY_MS = 86_400_000
 MOST_HOLES = 100_000
+_OF_THE_END = frozenset(
+    {
+        "log-end-short",
+        "recovery-point-past-end",
+        "high-watermark-past-end",
+        "epochs-past-end",
+        "log-start-past-end",
+        "snapshot-stray",
+    }
+)
+"""What only repeats that bytes at the log's end cannot be read: where it ends is not known then."""
 
 
 @dataclass(slots=True)
@@ -261,8 +273,9 @@ class LogCheck:
             except (OSError, KafkaStorageError) as error:
                 return [unreadable(self.under, name, error)]
 
+        is_known = not self.under.has_unreadable_end
         for _, findings in self.workers.map(look, work):
-            yield from findings
+            yield from (each for each in findings if is_known or each.rule not in _OF_THE_END)
 
 
 class _Damaged:
@@ -276,7 +289,11 @@ class _Damaged:
         known = self._open
         if not damage.skipped:
             return
-        if known is not None and damage.kind != "crc_mismatch":
+        if known is not None and UNREADABLE in (known.kind, damage.kind):
+            if known.kind == damage.kind:
+                self._open = _joined(known, damage)
+                return
+        elif known is not None and damage.kind != "crc_mismatch":
             length = damage.position + damage.length - known.position
             self._open = known._replace(length=length)
             return
@@ -292,6 +309,21 @@ class _Damaged:
         )
         if breach is not None:
             yield with_start(breach, damage, self._segment)
+
+
+def _joined(one: Damage, other: Damage) -> Damage:
+    """Two unreadable places side by side as one."""
+    stretches = tuple(sorted({*one.stretches, *other.stretches}))
+    reason = stretches[0].reason if stretches else one.reason
+    if len(stretches) > 1:
+        reason += f", and {len(stretches) - 1} more places"
+    return one._replace(
+        length=other.position + other.length - one.position,
+        reason=reason,
+        last_offset=other.last_offset,
+        stretches=stretches,
+        unproven=one.unproven + other.unproven,
+    )
 
 
 class _Future:

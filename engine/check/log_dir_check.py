@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from engine.check.cleanup_policies import PolicyOf, cleanup_policies
-from engine.check.finding import Finding, found
+from engine.check.finding import Finding, failed_read, found
 from engine.check.finding_limit import FindingLimit
 from engine.check.folder_check import check_folder
 from engine.check.log_check import LogCheck, PartitionSummary
@@ -29,7 +29,6 @@ from engine.folder_entries import EntryKind
 from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.read_failures import reason_of
 from engine.source_files import SourceRoot
 from engine.units import Offset
 
@@ -121,9 +120,7 @@ class SourceCheck:
                 time.sleep(self.options.second_look_after)
                 findings = _confirmed(findings, list(check(self.source, log_dir)))
         except (OSError, KafkaStorageError) as error:
-            findings = [
-                found("file-unreadable", log_dir.path, f"it cannot be read: {reason_of(error)}")
-            ]
+            findings = [found("file-unreadable", log_dir.path, **failed_read(error))]
         yield from findings
 
     # Partitions
@@ -158,9 +155,9 @@ class SourceCheck:
             yield summary
         except FileNotFoundError:
             if not log.is_live():
-                yield _unreadable(log, "its folder is not there any more")
+                yield _unreadable(log, {"sentence": "its folder is not there any more"})
         except (OSError, KafkaStorageError) as error:
-            yield _unreadable(log, f"it cannot be read: {reason_of(error)}")
+            yield _unreadable(log, failed_read(error))
 
     def _collected(
         self, log: PartitionLog, workers: Workers, earlier: EarlierLooks | None = None
@@ -260,8 +257,8 @@ def _size_of(log: PartitionLog) -> int:
         return 0
 
 
-def _unreadable(log: PartitionLog, sentence: str) -> Finding:
-    return found("file-unreadable", log.root.display(log.folder), sentence, partition=log.name)
+def _unreadable(log: PartitionLog, facts: dict[str, Any]) -> Finding:
+    return found("file-unreadable", log.root.display(log.folder), partition=log.name, **facts)
 
 
 def _other(entry: OtherEntry) -> Iterator[Finding]:

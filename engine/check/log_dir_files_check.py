@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.check.finding import Finding, found
+from engine.check.finding import Finding, failed_read, found
 from engine.check.meta_properties_check import check_meta_properties
 from engine.check.rules import Severity
 from engine.check.unreadable_file import contents, unreadable_file
@@ -21,7 +21,6 @@ from engine.file_names import (
     folder_name,
 )
 from engine.log.log_directory import LogSource
-from engine.read_failures import reason_of
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
 
@@ -69,9 +68,7 @@ def _checkpoint(
         return
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
-            yield found(
-                "file-unreadable", log_dir.display(name), f"it cannot be read: {reason_of(error)}"
-            )
+            yield found("file-unreadable", log_dir.display(name), **failed_read(error))
         return
     path = log_dir.display(name)
     for partition in twice:
@@ -105,4 +102,4 @@ def _clean_shutdown(log_dir: SourceRoot) -> Iterator[Finding]:
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
             path = log_dir.display(CLEAN_SHUTDOWN)
-            yield found("file-unreadable", path, f"it cannot be read: {reason_of(error)}")
+            yield found("file-unreadable", path, **failed_read(error))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.partition_under_check import SegmentUnderCheck
-from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.control_records import ControlRecordType, end_marker_of
 from engine.record.record_batch import make_batch
@@ -47,7 +47,10 @@ class MarkerReader:
         position, size = int(row["position"]), int(row["size"])
         at = position - self._start
         if at < 0 or at + size > len(self._buffer):
-            self._buffer = self._file.read_at(position, max(size, _READ))
+            try:
+                self._buffer = self._file.read_at(position, max(size, _READ))
+            except UnreadableError:  # behind the batch, which is good
+                self._buffer = self._file.read_at(position, size)
             self._start, at = position, 0
         batch = self._buffer[at : at + size]
         if size == _HEADER + _PLAIN.size and not row["attributes"] & _CODEC_MASK:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.check.finding import Finding, found
+from engine.check.finding import Finding, failed_read, found
 from engine.check.rules import Severity
 from engine.check.unreadable_file import contents, unreadable_file
 from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS
@@ -18,7 +18,6 @@ from engine.checkpoint.properties_file import parse_properties
 from engine.errors import DamagedFileError, SourceRefusedError
 from engine.file_names import CLEAN_SHUTDOWN, META_PROPERTIES, RECOVERY_POINT_CHECKPOINT
 from engine.log.log_directory import LogSource
-from engine.read_failures import reason_of
 from engine.source_files import SourceRoot
 
 _POWER_CUT = "a power cut leaves this behind a file that was written shortly before"
@@ -62,7 +61,7 @@ def check_meta_properties(
         return
     except OSError as error:
         if not isinstance(error, SourceRefusedError):
-            yield found("file-unreadable", path, f"it cannot be read: {reason_of(error)}")
+            yield found("file-unreadable", path, **failed_read(error))
         return
     yield from _stated(path, mine)
     yield from _directory_id(source, path, mine)

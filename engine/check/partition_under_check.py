@@ -17,6 +17,7 @@ from engine.check.finding import Finding, found
 from engine.check.rules import Severity
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.resync import UNREADABLE
 from engine.log.scan import BatchRun, Damage
 from engine.record.batch_table import BATCH_DTYPE
 from engine.source_files import SourceRoot
@@ -164,6 +165,15 @@ class PartitionUnderCheck:
     def log_end_offset(self) -> Offset:
         """One past the last record."""
         return self.view.log_end_offset
+
+    @property
+    def has_unreadable_end(self) -> bool:
+        """Whether bytes that the device cannot read may hold the log's last batches: its end is not known then."""
+        if not self.segments:
+            return False
+        last = self.segments[-1]
+        good = last.extents[-1][1] if last.extents else 0
+        return any(each.kind == UNREADABLE and each.position >= good for each in last.damages)
 
     def relative(self, name: str) -> str:
         """The path of one of the partition's files below `root`."""

@@ -36,6 +36,8 @@ def producer_findings(
     if evidence.is_compacted:
         return
     for place, markers in producers.lone_markers.items():
+        if any(first < markers.first_offset for first, _ in accounted):
+            continue  # the transactions may have begun in what is lost
         number = markers.number
         what = (
             "1 marker ends a transaction" if number == 1 else f"{number} markers end transactions"

@@ -22,6 +22,10 @@ declare(
     "batches",
     Severity.ERROR,
     {
+        "unreadable": (
+            "the device cannot read bytes of a records file",
+            "Image the disk first. `kafkafs rebuild` keeps all other batches; --merge has these from a replica.",
+        ),
         "batch-checksum": ("a batch's bytes do not have its checksum", _SALVAGE),
         "batch-length": ("a batch's length leads to no other batch", _SALVAGE),
         "batch-magic": ("a batch of a format that does not exist", _SALVAGE),
@@ -175,7 +179,10 @@ declare(
     "files",
     Severity.ERROR,
     {
-        "file-unreadable": ("a file or folder cannot be read", "See the system's reason."),
+        "file-unreadable": (
+            "a file or folder cannot be read",
+            "Run as the owner of the files if the permission is missing; image the disk first if it fails.",
+        ),
         "file-link": (
             "a symbolic link, which is not followed",
             "A broker follows it and changes what it leads to. Name the real path as a source.",

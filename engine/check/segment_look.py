@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from engine.budgets import MiB
-from engine.check.finding import Finding
+from engine.check.finding import Finding, failed_read
 from engine.check.kept_rows import KeptRows
 from engine.check.partition_under_check import (
     PartitionUnderCheck,
@@ -123,8 +123,7 @@ def _findings(check: SegmentCheck, segment: SegmentUnderCheck) -> list[Finding]:
 
 def unreadable(under: PartitionUnderCheck, name: str, error: Exception) -> Finding:
     """A file that the system, or what it is, keeps us from reading."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return under.found("file-unreadable", name, f"it cannot be read: {reason}")
+    return under.found("file-unreadable", name, **failed_read(error))
 
 
 class EarlierLooks:

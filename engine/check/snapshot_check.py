@@ -13,13 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.check.finding import Finding
+from engine.check.finding import Finding, failed_read
 from engine.check.index_entries import has_clean_shutdown, is_served
 from engine.check.markers import MarkerReader, is_marker, steps
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.errors import DamagedFileError, SourceRefusedError
 from engine.file_names import producer_snapshot_name
-from engine.read_failures import reason_of
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.state.producer_snapshot import ENTRY, HEADER, ProducerSnapshot
 from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
@@ -53,9 +52,7 @@ def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding
             )
         except OSError as error:
             if not isinstance(error, SourceRefusedError):
-                yield partition.found(
-                    "file-unreadable", name, f"it cannot be read: {reason_of(error)}"
-                )
+                yield partition.found("file-unreadable", name, **failed_read(error))
     yield from _strays(partition)
     replay = _Replay(partition)
     for offset, now in replay.states(sorted(known)):

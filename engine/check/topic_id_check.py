@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from engine.check.finding import Finding, found
+from engine.check.finding import Finding, failed_read, found
 from engine.check.rules import Severity
 from engine.checkpoint.meta_properties import MetaProperties
 from engine.checkpoint.partition_metadata import parse_partition_metadata
@@ -28,7 +28,6 @@ from engine.file_names import (
 )
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC, PartitionLog
-from engine.read_failures import reason_of
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.source_files import SourceRoot
 
@@ -98,8 +97,7 @@ def _read(log: PartitionLog) -> tuple[_Folder | None, Finding | None]:
     except SourceRefusedError:
         return None, None
     except OSError as error:
-        reason = f"it cannot be read: {reason_of(error)}"
-        return None, found("file-unreadable", path, reason, partition=log.name)
+        return None, found("file-unreadable", path, partition=log.name, **failed_read(error))
 
 
 def _cluster(source: LogSource) -> ClusterImage | None:

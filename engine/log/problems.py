@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.errors import DamagedFileError, UnreadableError
-from engine.read_failures import error_name, reason_of
+from engine.read_failures import errno_name, error_name, reason_of
 from engine.units import Position
 
 if TYPE_CHECKING:
@@ -69,7 +69,14 @@ class Problems:
                 found=error.found,
             )
         elif isinstance(error, UnreadableError):
-            self.add(kind, file, error.reason, position=error.position, length=error.length)
+            self.add(
+                kind,
+                file,
+                error.reason,
+                position=error.position,
+                length=error.length,
+                errno=error_name(error),
+            )
         else:
             self.add(kind, file, reason_of(error), errno=error_name(error) or None)
 
@@ -77,7 +84,14 @@ class Problems:
         """Note what a scan found damaged; of what cannot be read, which bytes that are."""
         for stretch in damage.stretches:
             at, length = stretch.position, stretch.length
-            self.add(damage.kind, damage.path, stretch.reason, position=at, length=length)
+            self.add(
+                damage.kind,
+                damage.path,
+                stretch.reason,
+                position=at,
+                length=length,
+                errno=errno_name(stretch.errno),
+            )
         if damage.stretches:
             return
         self.add(

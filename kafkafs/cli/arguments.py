@@ -11,6 +11,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource, Unread, open_source
+from engine.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli import EXIT_CANNOT_READ, EXIT_FINDINGS, fail, sentence_of
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
@@ -52,12 +53,12 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
 def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Iterator[LogSource]:
     """The sources, opened to read; closed at the end.
 
-    A command goes on without the folders and files that it cannot read. They are told here when it ends,
-    and the exit status is 3, unless the command left with 0 or an error of its own.
+    A command goes on without what it cannot read. That is told here when it ends, and the exit status is 3,
+    unless the command left with 0 or an error of its own.
 
     Args:
         sources: as the operator named them.
-        is_whole: whether the command looks at all partitions, so that one behind a link is missed.
+        is_whole: whether the command reads all of the source: then what cannot be read is missing in its result.
     """
     source = open_source(source_paths(sources))
     try:
@@ -65,17 +66,24 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
             yield source
         except (click.exceptions.Exit, SystemExit) as end:
             code = end.exit_code if isinstance(end, click.exceptions.Exit) else end.code
-            if code == EXIT_FINDINGS and _tell_unread(source, is_whole=is_whole):
+            if code not in (EXIT_FINDINGS, EXIT_CANNOT_READ):
+                raise
+            if isinstance(end, AlreadyTold):
+                _advise(source.unread())
+            elif is_whole and tell_unread(source.unread() + source.unread_folders()):
                 raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
             raise
-        if _tell_unread(source, is_whole=is_whole):
+        if not is_whole:
+            _tell_places(source.unread())
+            _advise(source.unread())
+        elif tell_unread(source.unread() + source.unread_folders()):
             raise click.exceptions.Exit(EXIT_CANNOT_READ)
     finally:
         source.close()
 
 
-def _tell_unread(source: LogSource, *, is_whole: bool) -> bool:
-    return tell_unread(source.unread() + (source.unread_folders() if is_whole else []))
+class AlreadyTold(click.exceptions.Exit):
+    """The end of a command that has told what it could not read."""
 
 
 class Failures:
@@ -89,11 +97,16 @@ class Failures:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.count and kind is None:
-            raise click.exceptions.Exit(EXIT_CANNOT_READ)
+            raise AlreadyTold(EXIT_CANNOT_READ)
 
     def tell(self, error: Exception) -> None:
         """Say what failed, and count it."""
         fail(sentence_of(error))
+        self.count += 1
+
+    def tell_hole(self, path: str) -> None:
+        """Say that a stream of records has lines that stand for bytes the device cannot read, and count it."""
+        fail(f'{path}: not all of it could be read, see its lines {{"error": ...}}. {IMAGE_FIRST}')
         self.count += 1
 
     def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
@@ -116,17 +129,26 @@ class Failures:
 
 def tell_unread(unread: Sequence[Unread]) -> bool:
     """Say on standard error what could not be read; whether there was anything."""
+    _tell_places(unread)
+    if len(unread) > 1:
+        places = f"{len(unread)} places"
+        click.echo(f"kafkafs: {places} could not be read; the result goes without them", err=True)
+    elif unread:
+        click.echo("kafkafs: 1 place could not be read; the result goes without it", err=True)
+    _advise(unread)
+    return bool(unread)
+
+
+def _tell_places(unread: Sequence[Unread]) -> None:
     for each in unread[:MOST_UNREAD]:
         click.echo(f"kafkafs: {printable(str(each))}", err=True)
     if len(unread) > MOST_UNREAD:
         click.echo(f"kafkafs: and {len(unread) - MOST_UNREAD} more", err=True)
-    if len(unread) > 1:
-        count = f"{len(unread)} files or folders"
-        click.echo(f"kafkafs: {count} could not be read; the result goes without them", err=True)
-    elif unread:
-        sentence = "1 file or folder could not be read; the result goes without it"
-        click.echo(f"kafkafs: {sentence}", err=True)
-    return bool(unread)
+
+
+def _advise(unread: Sequence[Unread]) -> None:
+    if any(is_of_device(each.errno) for each in unread):
+        click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from engine.check.finding import Finding
 from engine.check.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.rules import Severity
+from engine.read_failures import IMAGE_FIRST
 from kafkafs.cli.table import counted, print_json
 from kafkafs.decode.shown_text import printable
 
@@ -61,12 +62,14 @@ class Report(ABC):
     Attributes:
         counts: findings by severity.
         unread: findings that name something that was not looked at.
+        is_failing_disk: whether a device could not read some of its bytes.
     """
 
     def __init__(self, asked: Asked) -> None:
         self.counts: Counter[Severity] = Counter()
         self.unread = 0
         self._asked = asked
+        self.is_failing_disk = False
         self.summaries: list[PartitionSummary] = []
 
     @property
@@ -78,10 +81,17 @@ class Report(ABC):
     def finding(self, finding: Finding) -> None:
         """One more finding."""
         self.unread += finding.rule in UNREAD
+        if not self.is_failing_disk and finding.is_of_device:
+            self.is_failing_disk = True
+            self.advise(IMAGE_FIRST)
         if not self._asked.takes(finding):
             return
         self.counts[finding.severity] += 1
         self.show(finding)
+
+    @abstractmethod
+    def advise(self, sentence: str) -> None:
+        """Print what to do before anything else, as soon as that is known."""
 
     @abstractmethod
     def show(self, finding: Finding) -> None:
@@ -112,6 +122,10 @@ class Report(ABC):
 
 class JsonReport(Report):
     """One JSON object a line."""
+
+    def advise(self, sentence: str) -> None:
+        """Print the advice."""
+        print_json({"type": "advice", "advice": sentence})
 
     def show(self, finding: Finding) -> None:
         """Print a finding."""
@@ -148,6 +162,10 @@ class TextReport(Report):
         super().__init__(asked)
         self._partition: str | None = None
         self._advised: set[str] = set()
+
+    def advise(self, sentence: str) -> None:
+        """Print the advice in lines of its own."""
+        click.secho(f"\n{sentence}\n", fg="red")
 
     def show(self, finding: Finding) -> None:
         """Print a finding: what and where, and what to do when the rule is new."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ from kafkafs.tree.node import Directory, File, Link, Node
 if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
 
+ERROR_LINE = re.compile(rb'^\{"error":\{.*"kind":"unreadable"', re.MULTILINE)
+"""The line that stands in a stream of records for bytes that the device cannot read."""
+
 
 @click.command()
 @one_source_argument
@@ -37,6 +41,9 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/35.value > value.bin
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
+
+    What cannot be read is told, and the rest is written. Exit status: 0 all is there, 3 something could not
+    be read.
     """
     with (
         open_tree(source, values) as tree,
@@ -48,9 +55,13 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
             if isinstance(node, File):
+                is_whole = True
                 for data in failures.passed_on(node.chunks()):
+                    is_whole = is_whole and ERROR_LINE.search(data) is None
                     write_output(data)
                     progress.advance(len(data))
+                if not is_whole:
+                    failures.tell_hole(path)
             write_output(b"", flush=True)
 
 

@@ -221,9 +221,9 @@ CASES = (
 )  # fmt: skip
 ELSEWHERE = {
     "gap-retention", "below-log-start", "file-unreadable", "folder-twice", "folder-apart", "topic-name",
-    "tiered-copy", "log-start-short", "log-end-short",
+    "tiered-copy", "log-start-short", "log-end-short", "unreadable",
 }  # fmt: skip
-"""Found by tests of whole log dirs, and of tiered copies."""
+"""Found by tests of whole log dirs, of tiered copies, and of failing disks."""
 
 
 def _too_large(folder: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_folder_of_another_owner_is_told_and_the_rest_goes_on(
     assert result.exit_code == 3
     assert f"kafkafs: {source}/orders-0: {DENIED}\n" in result.stderr
     assert result.stderr.endswith(
-        "kafkafs: 1 file or folder could not be read; the result goes without it\n"
+        "kafkafs: 1 place could not be read; the result goes without it\n"
     )
 
 
