@@ -173,6 +173,14 @@ class UnreadableError(OSError):
         return type(self), (self.errno, self.path, self.position, self.length)
 
 
+class SourceGoneError(OSError):
+    """The folder of a source is no longer there: deleted, emptied, unmounted, replaced, or its disk is gone."""
+
+    def __init__(self, number: int, reason: str, path: str) -> None:
+        super().__init__(number, reason, path)
+        self.reason = reason
+
+
 class SourceError(KafkaStorageError):
     """A source that cannot be opened at all: one sentence, and a hint on what to do."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat as st
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
+
+from engine.errors import SourceRefusedError
 
 
 class EntryKind(Enum):
@@ -50,3 +53,29 @@ def _kind_of(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
         return EntryKind.SYMLINK
     return EntryKind.DIRECTORY if entry.is_dir(follow_symlinks=False) else EntryKind.OTHER
+
+
+def check_components(relative: str, path: str) -> None:
+    """No absolute path, no "..", no "." or empty component; "" is the root."""
+    if "\0" in relative:
+        raise ValueError("embedded null character in a name")
+    for name in relative.split("/") if relative else ():
+        if name in ("", ".", ".."):
+            raise SourceRefusedError("a name that leads out of the source", path)
+
+
+_KINDS = {
+    st.S_IFDIR: "a directory, not a file",
+    st.S_IFLNK: "a symbolic link, not followed",
+    st.S_IFIFO: "a FIFO, not read",
+    st.S_IFSOCK: "a socket, not read",
+    st.S_IFBLK: "a block device, not read",
+    st.S_IFCHR: "a character device, not read",
+}
+
+
+def refuse_unless_regular(status: os.stat_result, path: str) -> None:
+    """Raise SourceRefusedError for what is no regular file."""
+    kind = st.S_IFMT(status.st_mode)
+    if kind != st.S_IFREG:
+        raise SourceRefusedError(_KINDS.get(kind, "not a regular file"), path)

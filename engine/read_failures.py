@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from engine.errors import SourceRefusedError, UnreadableError
+from engine.errors import SourceGoneError, SourceRefusedError, UnreadableError
 from engine.unreadable import MEDIA_ERRORS
 
 REFUSED = "refused"
@@ -30,7 +30,7 @@ _WAYS_OUT = {
 
 def reason_of(error: Exception) -> str:
     """Why something could not be read, without its path."""
-    if isinstance(error, SourceRefusedError | UnreadableError):
+    if isinstance(error, SourceRefusedError | SourceGoneError | UnreadableError):
         return error.reason
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno)

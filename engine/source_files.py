@@ -17,12 +17,21 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
 from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
-from engine.folder_entries import EntryKind, SourceEntry, entries_apart, file_names
+from engine.folder_entries import (
+    EntryKind,
+    SourceEntry,
+    check_components,
+    entries_apart,
+    file_names,
+    refuse_unless_regular,
+)
 from engine.openat2 import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, openat2, openat2_works
+from engine.source_presence import check_there
 from engine.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, UnreadableFile
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -31,6 +40,7 @@ _LOOK = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
 _NOATIME = os.O_NOATIME
 
 _LARGE_READ = 1 << 20
+_MAX_AGE = 0.2
 _MOST_ATTEMPTS = 3
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _FLOCK = struct.Struct("@hhqqi4x")
@@ -208,6 +218,8 @@ class SourceRoot:
         self.fd = -1
         self._cross_device = cross_device
         self._resolve = BENEATH | NO_SYMLINKS | NO_MAGICLINKS | (0 if cross_device else NO_XDEV)
+        self._whole_path = path if path.startswith("/") else os.path.join(os.getcwd(), path)
+        self._checked = monotonic()
         self._open_files = max(open_files, 1)
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
@@ -288,7 +300,7 @@ class SourceRoot:
         if not relative:
             return os.fstat(self._root_fd())
         if "/" not in relative:
-            _check_components(relative, self.display(relative))
+            check_components(relative, self.display(relative))
             return os.stat(relative, dir_fd=self._root_fd(), follow_symlinks=False)
         fd = self._open_fd(relative, _LOOK)
         try:
@@ -326,11 +338,11 @@ class SourceRoot:
         """A regular file, opened anew; not kept in the cache. Raises as `open`."""
         path = self.display(relative)
         # Asked before opening, since opening a device can do something; asked again after, for a swap.
-        _refuse_unless_regular(self.stat(relative), path)
+        refuse_unless_regular(self.stat(relative), path)
         fd = self._open_fd(relative, _READ | _NOATIME)
         try:
             status = os.fstat(fd)
-            _refuse_unless_regular(status, path)
+            refuse_unless_regular(status, path)
         except BaseException:
             os.close(fd)
             raise
@@ -383,9 +395,16 @@ class SourceRoot:
         kind, _, _, _, pid = _FLOCK.unpack(answer)
         return None if kind == fcntl.F_UNLCK else max(pid, 0)
 
+    def check_there(self) -> None:
+        """Look that the operator's path still leads to this folder. Raises SourceGoneError."""
+        check_there(self.fd, self._whole_path)
+        self._checked = monotonic()
+
     def _root_fd(self) -> int:
         if self.fd < 0:
             raise ValueError(f"{self.path} is closed")
+        if monotonic() - self._checked > _MAX_AGE:
+            self.check_there()
         return self.fd
 
     def _free_descriptors(self) -> None:
@@ -401,7 +420,7 @@ class SourceRoot:
     def _open_fd(self, relative: str, flags: int) -> int:
         """A descriptor beneath the root; where they run out, some are freed once."""
         relative = self.real(relative)
-        _check_components(relative, self.display(relative))
+        check_components(relative, self.display(relative))
         try:
             return self._open_or_refuse(relative, flags)
         except OSError as error:
@@ -470,27 +489,3 @@ _REFUSALS = {
     errno.EXDEV: "on another file system, not entered",
     errno.ENXIO: "a socket or a device, not read",
 }
-
-_KINDS = {
-    st.S_IFDIR: "a directory, not a file",
-    st.S_IFLNK: "a symbolic link, not followed",
-    st.S_IFIFO: "a FIFO, not read",
-    st.S_IFSOCK: "a socket, not read",
-    st.S_IFBLK: "a block device, not read",
-    st.S_IFCHR: "a character device, not read",
-}
-
-
-def _refuse_unless_regular(status: os.stat_result, path: str) -> None:
-    kind = st.S_IFMT(status.st_mode)
-    if kind != st.S_IFREG:
-        raise SourceRefusedError(_KINDS.get(kind, "not a regular file"), path)
-
-
-def _check_components(relative: str, path: str) -> None:
-    """No absolute path, no "..", no "." or empty component; "" is the root."""
-    if "\0" in relative:
-        raise ValueError("embedded null character in a name")
-    for name in relative.split("/") if relative else ():
-        if name in ("", ".", ".."):
-            raise SourceRefusedError("a name that leads out of the source", path)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
-from engine.errors import DamagedFileError, InvalidNameError, SourceError
+from engine.errors import DamagedFileError, InvalidNameError, SourceError, SourceGoneError
 from engine.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
 from engine.folder_entries import EntryKind, SourceEntry
 from engine.log.folder_watch import FolderWatch
@@ -32,6 +32,7 @@ from engine.log.source_identity import (
 )
 from engine.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.source_files import SourceRoot
+from engine.source_presence import gone
 
 MAX_AGE = 0.2
 _LIVE_MAX_AGE = 1.0
@@ -83,14 +84,27 @@ class _Directory:
         self._budgets = budgets
         self._watch = FolderWatch(self.root, "")
         self._live: tuple[float, int | None] | None = None
+        self._is_emptied = False
         self.entries: Sequence[SourceEntry] = ()
 
     def look(self, now: float) -> bool:
-        """List the log dir if it may have changed; whether it was listed."""
+        """List the log dir if it may have changed; whether it was listed.
+
+        Raises SourceGoneError; the entries stay those that were seen last.
+        """
         if self.fixed is not None or not self._watch.must_list(now):
             return False
-        self.entries = sorted(self.root.list())
+        entries = sorted(self.root.list())
+        self._is_emptied = not entries and bool(self.entries)
+        self.entries = entries or self.entries
+        self.check_there()
         return True
+
+    def check_there(self) -> None:
+        """Raise SourceGoneError when the folder is gone, or everything in it."""
+        self.root.check_there()
+        if self._is_emptied:
+            raise gone("everything in the source folder was deleted", self.root.path)
 
     def broker_pid(self) -> int | None:
         """Who holds the log dir's lock, asked once a second at most."""
@@ -247,6 +261,21 @@ class LogSource:
         """What each root's log dir says about itself."""
         return tuple(directory.meta_properties() for directory in self._directories)
 
+    def check_there(self) -> None:
+        """Look that every folder of the source is still there.
+
+        Raises SourceGoneError: a list of the partitions would lack those of the folder that is gone.
+        """
+        self._look(MAX_AGE)
+        if self.is_snapshot:
+            return
+        for directory in self._directories:
+            try:
+                directory.check_there()
+            except SourceGoneError as error:
+                self._problems.add_error("source_gone", directory.root.path, error)
+                raise
+
     def checkpoints(self, root: SourceRoot) -> SourceCheckpoints:
         """The offset checkpoints of a root's log dir."""
         return next(each.checkpoints for each in self._directories if each.root is root)
@@ -266,10 +295,22 @@ class LogSource:
             if self._checked is not None and self.is_snapshot:
                 return
             now = monotonic()
-            looks = [directory.look(now) for directory in self._directories]
+            looks = [self._look_at(directory, now) for directory in self._directories]
             if any(looks) or self._checked is None:
                 self._sort()
             self._checked = now
+
+    def _look_at(self, directory: _Directory, now: float) -> bool:
+        """Whether a folder was listed; of one that is gone the partitions stay known, and give errors."""
+        try:
+            return directory.look(now)
+        except OSError as error:
+            try:
+                directory.check_there()
+            except SourceGoneError as gone_error:
+                self._problems.add_error("source_gone", directory.root.path, gone_error)
+                return False
+            raise error from None
 
     def _sort(self) -> None:
         """Name what there is; partitions that are still there stay the same objects."""

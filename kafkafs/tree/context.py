@@ -68,6 +68,7 @@ class Context:
         self.memo = Memo(_MADE_SHARE)
         self.state = SourceState(source)
         self.slots = Slots()
+        self._root_owner: Owner | None = None
 
     @property
     def budgets(self) -> Budgets:
@@ -91,5 +92,10 @@ class Context:
         return TTL_LIVE if is_live else TTL_AT_REST
 
     def root_owner(self) -> Owner:
-        """Whose the mount's own folders are: the first log dir's owner."""
-        return Owner.of(self.source.roots[0].stat())
+        """Whose the mount's own folders are: the first log dir's owner, also when that is gone."""
+        try:
+            self._root_owner = Owner.of(self.source.roots[0].stat())
+        except OSError:
+            if self._root_owner is None:
+                raise
+        return self._root_owner

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
-from engine.errors import DamagedFileError, SourceRefusedError
+from engine.errors import DamagedFileError, SourceGoneError, SourceRefusedError
 from engine.kernel import LineOptions
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
@@ -108,9 +108,16 @@ class Partition:
         """Whose the folder is, without a look at the log. Raises NotFound when it is gone."""
         try:
             return Owner.of(self.root.stat(self.log.folder))
-        except (FileNotFoundError, NotADirectoryError, SourceRefusedError):
+        except (
+            FileNotFoundError,
+            NotADirectoryError,
+            SourceGoneError,
+            SourceRefusedError,
+        ) as error:
             if self.context.is_snapshot:
                 return self._owner[1] if self._owner is not None else self.context.root_owner()
+            if isinstance(error, SourceGoneError):
+                raise
             raise NotFound(self.name, "the partition's folder is gone") from None
 
     def ttl(self, view: LogView) -> float:

@@ -39,7 +39,11 @@ class Partitions:
         self._numbered: tuple[object, Numbered] = None, Numbered((), ())
 
     def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
-        """The partitions there are now with their cookies, by cookie, from behind one."""
+        """The partitions there are now with their cookies, by cookie, from behind one.
+
+        Raises SourceGoneError: a list without those of a folder that is gone would look like all of them.
+        """
+        self._context.source.check_there()
         logs = self._context.source.partitions()
         seen, numbered = self._numbered
         if seen is not logs:
@@ -125,10 +129,12 @@ class RootFolder(Directory):
         folder = state_folder(name, context, name)
         if folder is not None:
             return folder
+        context.source.check_there()
         raise NotFound(name)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
+        self._context.source.check_there()
         for index, (name, kind) in enumerate(_OWN):
             if name in NAMES and not has_state(self._context, name):
                 continue

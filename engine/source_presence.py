@@ -1,0 +1,55 @@
+"""Whether the folder of a source is still where the operator named it.
+
+A descriptor alone would show a deleted folder as an empty one, and an unmounted one as it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from engine.errors import SourceGoneError
+
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Answers for a path that leads to no folder."""
+_LOST = (errno.ESTALE, errno.EIO, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.ECONNABORTED)
+"""Answers of a file system that lost what is below it."""
+_OF_A_PROCESS = ("/proc/", "/dev/fd/")
+"""Paths that mean something else in another process."""
+_HINT = "it is served again when the same folder is back; mount another one anew"
+
+
+def check_there(fd: int, path: str) -> None:
+    """Look that a path leads to the folder that was opened there.
+
+    Args:
+        fd: the folder's descriptor.
+        path: as the operator named it, from the root of the file system.
+
+    Raises:
+        SourceGoneError: it does not, or the file system does not answer.
+    """
+    try:
+        own = os.fstat(fd)
+        if own.st_nlink == 0:
+            raise gone("the source folder was deleted", path)
+        if path.startswith(_OF_A_PROCESS):
+            return
+        there = os.stat(path)
+    except SourceGoneError:
+        raise
+    except OSError as error:
+        if error.errno in _LOST:
+            reason = f"the file system of the source does not answer: {os.strerror(error.errno)}"
+            number = errno.ESTALE if error.errno == errno.ESTALE else errno.EIO
+            raise gone(reason, path, number) from None
+        if error.errno in _NO_FOLDER:
+            raise gone("the source folder is not there any more", path) from None
+        return  # the way to it may be closed to this user, the folder is open all the same
+    if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
+        raise gone("another folder is in the place of the source folder", path)
+
+
+def gone(reason: str, path: str, number: int = errno.ESTALE) -> SourceGoneError:
+    """The error for a folder that is gone, with a way out."""
+    return SourceGoneError(number, f"{reason}; {_HINT}", path)
