@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
 from engine.disk import Disk
 from engine.file_names import LEADER_EPOCH_CHECKPOINT
-from engine.plan.java_text import parse_epochs
+from engine.plan.java_text import TEXT_LIMIT, parse_epochs
 from engine.units import EpochEntry
 
 
@@ -27,7 +27,7 @@ class BrokerEpochCheckpoint:
 
     def read(self) -> list[EpochEntry]:
         """The entries. Raises BrokerFailure."""
-        return parse_epochs(self._disk.read(self._path), self._path)
+        return read_epochs(self._disk, self._path)
 
     def write(self, entries: Sequence[EpochEntry]) -> None:
         """Make these the entries."""
@@ -36,3 +36,9 @@ class BrokerEpochCheckpoint:
     def write_if_dir_exists(self, entries: Sequence[EpochEntry]) -> None:
         """The same; nothing takes the folder away here."""
         self._file.write_if_dir_exists(entries)
+
+
+def read_epochs(disk: Disk, path: str) -> list[EpochEntry]:
+    """The entries of a leader-epoch-checkpoint. Raises BrokerFailure, OSError."""
+    with disk.open(path, writable=False) as file:
+        return parse_epochs(file.read_at(0, TEXT_LIMIT), path, file.size())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cached_property
 
 from engine.errors import (
     CorruptIndexError,
@@ -43,6 +44,11 @@ class BrokerLoader(LogLoader):
     segment_type: type[BrokerSegment] = BrokerSegment
     """How segments are read; older brokers read some otherwise."""
     _forgets_snapshots = False
+
+    @cached_property
+    def recovered(self) -> set[Offset]:
+        """The base offsets of the segments whose records were all read; grows while the log is loaded."""
+        return set()
 
     def _load(self) -> LoadedLogOffsets:
         self._clear_leftovers()
@@ -177,6 +183,7 @@ class BrokerLoader(LogLoader):
         except OffsetOverflowError as error:
             raise _SegmentOverflow(segment) from error
         producers.take_snapshot()
+        self.recovered.add(segment.base_offset)
         return truncated
 
     def _restore_epochs(self, entries: list[EpochEntry], file: bytes) -> None:

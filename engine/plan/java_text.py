@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import re
 from collections.abc import Iterator
 
-from engine.plan.broker_failure import offline, stops
+from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops
 from engine.units import MAX_INT32, MAX_INT64, EpochEntry, Offset, TopicPartition
 
 LARGEST_COUNT = 250_000_000
 """An array of that many references takes a GB: beyond, a broker runs out of memory."""
+TEXT_LIMIT = 4 << 20
+"""What is read of a text file: more than twice of what 10,000 partitions with the longest names need."""
+_LARGEST_LINE = 1 << 30
+"""A line of that many bytes does not fit into a broker's default heap of 1 GB."""
+_BUFFER = 8192
+"""Java decodes that many bytes at a time: what is wrong behind them is not found before they are used up."""
 
 _NUMBER = re.compile(r"[+-]?\d+")
 _SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
@@ -47,10 +54,19 @@ def offset_in_name(name: str) -> Offset | None:
         return None
 
 
-def parse_epochs(data: bytes, path: str) -> list[EpochEntry]:
-    """leader-epoch-checkpoint as a broker reads it. Raises BrokerFailure."""
+def parse_epochs(data: bytes, path: str, size: int | None = None) -> list[EpochEntry]:
+    """leader-epoch-checkpoint as a broker reads it.
+
+    Args:
+        data: the file, or its first bytes.
+        path: the file's.
+        size: the file's; None for that of the data.
+
+    Raises:
+        BrokerFailure: a broker does not read it, or there is more of it than is looked at here.
+    """
     entries = []
-    for words, line in _checkpoint_lines(data, path):
+    for words, line in _checkpoint_lines(data, path, size):
         if len(words) != 2:
             raise _malformed(path, line)
         try:
@@ -66,10 +82,10 @@ def parse_epochs(data: bytes, path: str) -> list[EpochEntry]:
     return entries
 
 
-def parse_offsets(data: bytes, path: str) -> dict[TopicPartition, Offset]:
-    """An offset checkpoint as a broker reads it. Raises BrokerFailure."""
+def parse_offsets(data: bytes, path: str, size: int | None = None) -> dict[TopicPartition, Offset]:
+    """An offset checkpoint as a broker reads it. See `parse_epochs`."""
     offsets = {}
-    for words, line in _checkpoint_lines(data, path):
+    for words, line in _checkpoint_lines(data, path, size):
         if len(words) != 3:
             raise _malformed(path, line)
         try:
@@ -81,17 +97,17 @@ def parse_offsets(data: bytes, path: str) -> dict[TopicPartition, Offset]:
     return offsets
 
 
-def parse_topic_id(data: bytes, path: str) -> str:
-    """The topic id of partition.metadata as a broker reads it. Raises BrokerFailure."""
-    lines = _lines(data, path)
-    version = _value(lines, 0, path)
+def parse_topic_id(data: bytes, path: str, size: int | None = None) -> str:
+    """The topic id of partition.metadata as a broker reads it. See `parse_epochs`."""
+    lines = _lines(data, path, size)
+    version = _value(lines, 1, path)
     try:
         known = parse_int(version) >= 0
     except ValueError:
         known = False
     if not known:
         raise offline("IOException", f"{path}: the version is {version!a}")
-    text = _value(lines, 1, path)
+    text = _value(lines, 2, path)
     if _UUID.fullmatch(text) is None:
         raise stops("IllegalArgumentException", f"{path}: {text!a} is no topic id")
     try:
@@ -103,36 +119,41 @@ def parse_topic_id(data: bytes, path: str) -> str:
     return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
-def _value(lines: list[str], at: int, path: str) -> str:
-    if at >= len(lines):
-        raise stops("NullPointerException", f"{path} ends before line {at + 1}")
-    words = _split(_COLON, lines[at])
+def _value(lines: Iterator[str], number: int, path: str) -> str:
+    line = next(lines, None)
+    if line is None:
+        raise stops("NullPointerException", f"{path} ends before line {number}")
+    words = _split(_COLON, line)
     if len(words) != 2:
-        raise _malformed(path, lines[at])
+        raise _malformed(path, line)
     return words[1]
 
 
-def _checkpoint_lines(data: bytes, path: str) -> Iterator[tuple[list[str], str]]:
+def _checkpoint_lines(data: bytes, path: str, size: int | None) -> Iterator[tuple[list[str], str]]:
     """The entries of a checkpoint file, each in words and whole.
 
     A malformed entry is found before a wrong count is.
     """
-    lines = _lines(data, path)
-    if not lines:
+    lines = _lines(data, path, size)
+    version = next(lines, None)
+    if version is None:
         return
-    if _count(lines[0], path):
-        raise offline("IOException", f"{path}: the version {lines[0]!a} is unknown")
-    if len(lines) == 1:
+    if _count(version, path):
+        raise offline("IOException", f"{path}: the version {version[:80]!a} is unknown")
+    stated = next(lines, None)
+    if stated is None:
         return
-    count = _count(lines[1], path)
+    count = _count(stated, path)
     if count < 0:
         raise stops("IllegalArgumentException", f"{path}: {count} entries")
     if count > LARGEST_COUNT:
         raise stops("OutOfMemoryError", f"{path} claims {count} entries")
-    for line in lines[2:]:
+    found = 0
+    for line in lines:
         yield _split(_SPACES, line), line
-    if len(lines) - 2 != count:
-        raise offline("IOException", f"{path}: {count} entries are stated, {len(lines) - 2} there")
+        found += 1
+    if found != count:
+        raise offline("IOException", f"{path}: {count} entries are stated, {found} there")
 
 
 def _count(text: str, path: str) -> int:
@@ -142,13 +163,41 @@ def _count(text: str, path: str) -> int:
         raise _malformed(path, text) from None
 
 
-def _lines(data: bytes, path: str) -> list[str]:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise offline("MalformedInputException", f"{path} is not UTF-8") from None
-    lines = _LINE_END.split(text)
-    return lines[:-1] if not lines[-1] else lines
+def _lines(data: bytes, path: str, size: int | None) -> Iterator[str]:
+    """The lines as a BufferedReader gives them, one after the other."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    rest, is_whole = "", size is None or size <= len(data)
+    for position in range(0, max(len(data), 1), _BUFFER):
+        chunk = data[position : position + _BUFFER]
+        is_last = is_whole and position + _BUFFER >= len(data)
+        try:
+            rest += decoder.decode(chunk, final=is_last)
+        except UnicodeDecodeError:
+            raise offline("MalformedInputException", f"{path} is not UTF-8") from None
+        if "\n" not in rest and "\r" not in rest:
+            continue
+        # The last character may be the first half of a line's end.
+        held = "" if is_last or not rest.endswith("\r") else "\r"
+        *lines, rest = _LINE_END.split(rest[: len(rest) - len(held)])
+        rest += held
+        yield from lines
+    if not is_whole:
+        raise _too_long(path, size or 0, len(data) - len(rest))
+    if rest:
+        yield rest
+
+
+def _too_long(path: str, size: int, line_start: int) -> Exception:
+    """What comes of a file of which the beginning was looked at; its last line began at `line_start`."""
+    if line_start < TEXT_LIMIT // 2 and size - line_start >= _LARGEST_LINE:
+        return stops(
+            "OutOfMemoryError", f"{path} has a line of more than {_LARGEST_LINE >> 30} GiB"
+        )
+    return BrokerFailure(
+        Outcome.UNKNOWN,
+        "",
+        f"{path} has {size} bytes: a broker reads all of them, here it is the first {TEXT_LIMIT}",
+    )
 
 
 def _split(pattern: re.Pattern[str], text: str) -> list[str]:

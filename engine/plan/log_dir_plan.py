@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
-from engine.errors import CorruptCheckpointError, KafkaStorageError
+from engine.errors import KafkaStorageError
 from engine.file_names import (
     CLEAN_SHUTDOWN,
     LOG_START_OFFSET_CHECKPOINT,
@@ -17,15 +14,15 @@ from engine.file_names import (
     FolderState,
 )
 from engine.folder_entries import EntryKind
-from engine.plan.broker_failure import BrokerFailure, Outcome, stops
-from engine.plan.java_text import parse_int, parse_offsets
+from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops
+from engine.plan.java_text import TEXT_LIMIT, parse_int, parse_offsets
 from engine.read_failures import failure_text
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
 
 METADATA_TOPIC = "__cluster_metadata"
+METADATA_LOG = f"{METADATA_TOPIC}-0"
 _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)(-delete|-future|-stray)", re.ASCII)
-_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,7 @@ class LogDirPlan:
         clean: whether the plan takes it so.
         outcome, java, reason: what comes of the log dir before any log is loaded.
         folders: the logs in it, by name; none when their names already end it all.
+        is_abandoned: whether the log dir goes offline before any log is loaded.
         recovery_points, log_starts: from its checkpoints.
         notes: what else to know, in sentences.
     """
@@ -58,9 +56,16 @@ class LogDirPlan:
     java: str = ""
     reason: str = ""
     folders: list[LogFolder] = field(default_factory=list)
+    is_abandoned: bool = False
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def abandon(self, failure: BrokerFailure) -> None:
+        """Note that the log dir is not used at all."""
+        self.fail(failure)
+        self.is_abandoned = True
+        self.folders.clear()
 
     def fail(self, failure: BrokerFailure) -> None:
         """Note what ends it, unless something worse was before."""
@@ -97,7 +102,11 @@ def _odd_folder(name: str) -> BrokerFailure:
 
 
 def plan_log_dir(
-    root: SourceRoot, *, clean: bool | None = None, only: str | None = None
+    root: SourceRoot,
+    *,
+    clean: bool | None = None,
+    only: str | None = None,
+    has_metadata: bool = True,
 ) -> LogDirPlan:
     """What a broker makes of a log dir before it loads logs.
 
@@ -105,20 +114,23 @@ def plan_log_dir(
         root: the log dir.
         clean: whether the broker before stopped properly; None for what its marker says.
         only: the one folder to look at; None for all.
+        has_metadata: whether it is the log dir that the metadata log is looked for in.
 
     Raises:
         OSError: the log dir cannot be listed.
     """
     plan = LogDirPlan(root.path)
     names = {entry.name: entry.kind for entry in root.list()}
-    plan.has_marker = names.get(CLEAN_SHUTDOWN) is EntryKind.FILE
+    plan.has_marker = _has_marker(plan, root, names.get(CLEAN_SHUTDOWN))
     plan.clean = plan.has_marker if clean is None else clean
+    if plan.is_abandoned:
+        return plan
     plan.recovery_points = _offsets(plan, root, names, RECOVERY_POINT_CHECKPOINT, "0")
     plan.log_starts = _offsets(
         plan, root, names, LOG_START_OFFSET_CHECKPOINT, "the first segment's base offset"
     )
     try:
-        plan.folders = _folders(plan, names, only)
+        plan.folders = _folders(plan, names, only, has_metadata=has_metadata)
     except BrokerFailure as failure:
         plan.fail(failure)
         if plan.has_marker:
@@ -133,10 +145,30 @@ def plan_log_dir(
     return plan
 
 
-def _folders(plan: LogDirPlan, names: dict[str, EntryKind], only: str | None) -> list[LogFolder]:
+def _has_marker(plan: LogDirPlan, root: SourceRoot, kind: EntryKind | None) -> bool:
+    """Whether the marker of a clean stop is there: anything of that name, that the broker can then remove."""
+    if kind is EntryKind.SYMLINK:
+        plan.notes.append(
+            f"{CLEAN_SHUTDOWN} is a symbolic link: taken for no marker here; a broker takes it for one if it"
+            " leads somewhere"
+        )
+        return False
+    if kind is EntryKind.DIRECTORY and root.list(CLEAN_SHUTDOWN):
+        plan.abandon(
+            offline(
+                "DirectoryNotEmptyException",
+                f"{root.display(CLEAN_SHUTDOWN)} is a folder with something in it: remove it",
+            )
+        )
+    return kind is not None
+
+
+def _folders(
+    plan: LogDirPlan, names: dict[str, EntryKind], only: str | None, *, has_metadata: bool
+) -> list[LogFolder]:
     found = []
     for name in sorted(names):
-        if name == REMOTE_INDEX_CACHE_FOLDER or (only is not None and name != only):
+        if name in (REMOTE_INDEX_CACHE_FOLDER, CLEAN_SHUTDOWN) or only not in (None, name):
             continue
         if names[name] is EntryKind.SYMLINK:
             plan.notes.append(
@@ -144,7 +176,11 @@ def _folders(plan: LogDirPlan, names: dict[str, EntryKind], only: str | None) ->
                 " to a folder"
             )
         elif names[name] is EntryKind.DIRECTORY:
-            found.append(parse_log_folder(name))
+            folder = parse_log_folder(name)
+            if folder.partition.topic != METADATA_TOPIC or (name == METADATA_LOG and has_metadata):
+                found.append(folder)
+            else:
+                plan.notes.append(f"{name} stays, and no broker looks at it")
     return found
 
 
@@ -155,33 +191,17 @@ def _offsets(
     if name not in names:
         return {}
     try:
-        return parse_offsets(root.read(name, limit=_LIMIT), root.display(name))
+        with root.open_fresh(name) as file:
+            return parse_offsets(file.read_at(0, TEXT_LIMIT), file.path, file.size())
     except BrokerFailure as failure:
-        if failure.outcome is Outcome.LOG_DIR_OFFLINE or failure.java == "OutOfMemoryError":
+        if failure.outcome is not Outcome.BROKER_STOPS or failure.java == "OutOfMemoryError":
             plan.fail(failure)
         plan.notes.append(f"{name} is not used: {failure.reason}; every log gets {instead}")
         return {}
     except (OSError, KafkaStorageError) as error:
-        plan.fail(
-            BrokerFailure(Outcome.UNKNOWN, "", f"it cannot be read here: {failure_text(error)}")
-        )
+        if names[name] is EntryKind.DIRECTORY:
+            plan.fail(offline("IOException", f"{root.display(name)} is a folder"))
+        else:
+            reason = f"it cannot be read here: {failure_text(error)}"
+            plan.fail(BrokerFailure(Outcome.UNKNOWN, "", reason))
         return {}
-
-
-def check_owners(
-    roots: Iterable[SourceRoot],
-) -> tuple[MetaPropertiesEnsemble, BrokerFailure | None]:
-    """Whose log dirs these are, and why no broker takes them, if so. Several must be of one broker."""
-    found = MetaPropertiesEnsemble.load({root.path: root for root in roots})
-    try:
-        found.verify()
-    except CorruptCheckpointError as error:
-        return found, stops("RuntimeException", f"meta.properties: {error}")
-    for path, reason in found.error_log_dirs.items():
-        return found, stops("RuntimeException", f"meta.properties of {path}: {reason}")
-    if found.empty_log_dirs and not found.properties:
-        path = min(found.empty_log_dirs)
-        return found, stops(
-            "RuntimeException", f"{os.path.join(path, 'meta.properties')} is not there: format it"
-        )
-    return found, None

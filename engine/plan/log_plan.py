@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from engine.clock import SYSTEM_CLOCK, Clock
-from engine.file_names import PARTITION_METADATA, FileKind, FolderState
+from engine.file_names import FileKind, FolderState
 from engine.log.log_segments import LogSegments
-from engine.plan.broker_epochs import BrokerEpochCheckpoint
+from engine.plan.broker_epochs import BrokerEpochCheckpoint, read_epochs
 from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_records import batch_in, frames
 from engine.plan.broker_versions import BrokerVersion
 from engine.plan.file_changes import Change, FileChange, file_changes
-from engine.plan.java_text import offset_in_name, parse_epochs, parse_topic_id
+from engine.plan.java_text import offset_in_name
+from engine.plan.kept_records import NOTHING_KEPT, Kept, verify_kept
 from engine.plan.later_tasks import LaterTasks
 from engine.plan.lost_records import NOTHING_LOST, Losses, OffsetRange, lost_records, written_ranges
 from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.topic_ids import read_topic_id
 from engine.read_failures import failure_text
 from engine.source_files import SourceRoot
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -73,7 +75,9 @@ class LogPlan:
         changes: to the folder's files, by name.
         epochs_before, epochs_after: leader epochs; None where they cannot be read.
         topic_id: as partition.metadata has it; None without one.
-        renamed_to: the new name of a folder that is set aside as stray.
+        kept: what is in the records files that stay.
+        renamed_to: the new name of a folder that is set aside as stray, or takes another one's place, or is deleted.
+        is_at_risk: whether records may go for reasons that the log dirs do not tell.
         notes: what else to know, in sentences.
     """
 
@@ -93,14 +97,18 @@ class LogPlan:
     epochs_before: tuple[EpochEntry, ...] | None = None
     epochs_after: tuple[EpochEntry, ...] | None = None
     topic_id: str | None = None
+    kept: Kept = NOTHING_KEPT
     renamed_to: str | None = None
+    is_at_risk: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def is_harmless(self) -> bool:
-        """Whether the log loads, loses nothing, and keeps its records files and its name."""
+        """Whether the log loads, loses nothing, keeps its records files and its name, and no damage was found."""
         return (
             self.outcome is Outcome.LOADS
+            and self.kept.is_good
+            and not self.is_at_risk
             and not self.losses.bytes
             and not self.losses.ranges
             and self.renamed_to is None
@@ -129,6 +137,7 @@ class _Loaded:
     segments: LogSegments[WritableSegment] = field(default_factory=LogSegments)
     epochs: LeaderEpochFileCache | None = None
     offsets: LoadedLogOffsets | None = None
+    recovered: Container[Offset] = ()
     topic_id: str | None = None
 
 
@@ -138,6 +147,9 @@ def plan_log(
     version: BrokerVersion,
     config: LogConfig | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    *,
+    verifies: bool = True,
+    on_read: Callable[[int], None] | None = None,
 ) -> LogPlan:
     """What a broker makes of a log; the overlay has the folder as it would be then.
 
@@ -147,6 +159,8 @@ def plan_log(
         version: of the broker.
         config: of its topic; the defaults without one.
         clock: tells the broker's time.
+        verifies: whether to read the records that the broker does not.
+        on_read: is told how many bytes of those were read.
     """
     loaded, tasks = _Loaded(), LaterTasks()
     plan = LogPlan(
@@ -166,7 +180,19 @@ def plan_log(
         ends = _ends_of_cut(log, loaded)
         for segment in loaded.segments:
             segment.close_handlers()
-    return _with_results(disk, log, plan, loaded, hidden, ends)
+    plan = _with_results(disk, log, plan, loaded, hidden, ends)
+    if not is_open or plan.outcome is not Outcome.LOADS:
+        return plan
+    try:
+        contents = [
+            (disk.content(each.log.path), each.base_offset in loaded.recovered)
+            for each in loaded.segments
+        ]
+        return replace(plan, kept=verify_kept(contents, reads=verifies, on_read=on_read))
+    except OSError as error:
+        return replace(
+            plan, outcome=Outcome.UNKNOWN, java="", reason=f"it cannot be read here: {error}"
+        )
 
 
 def _load(
@@ -190,8 +216,8 @@ def _load(
         clock,
         disk=disk,
     )
-    loader: type[BrokerLoader] = version.loader
-    loaded.offsets = loader(
+    loader_type: type[BrokerLoader] = version.loader
+    loader = loader_type(
         log.path,
         log.partition,
         config,
@@ -205,11 +231,11 @@ def _load(
         loaded.epochs,
         producers,
         disk=disk,
-    ).load()
+    )
+    loaded.recovered = loader.recovered
+    loaded.offsets = loader.load()
     _find_first_unstable(loaded.segments, loaded.offsets, producers)
-    path = os.path.join(log.path, PARTITION_METADATA)
-    if disk.exists(path):
-        loaded.topic_id = parse_topic_id(disk.read(path), path)
+    loaded.topic_id = read_topic_id(disk, log.path)
 
 
 def _find_first_unstable(
@@ -345,7 +371,7 @@ def _index_leads_to_end(segment: WritableSegment) -> bool:
 def _epochs_in(disk: OverlayDisk, folder: str) -> tuple[EpochEntry, ...] | None:
     path = os.path.join(folder, FileKind.LEADER_EPOCH_CHECKPOINT.value)
     try:
-        return tuple(parse_epochs(disk.read(path), path)) if disk.exists(path) else ()
+        return tuple(read_epochs(disk, path)) if disk.exists(path) else ()
     except (OSError, BrokerFailure):
         return None
 

@@ -17,6 +17,7 @@ from engine.file_names import FileKind, FileState
 from engine.log.scan import BatchRun, Damage, scan
 from engine.plan.file_changes import Change, FileChange
 from engine.plan.java_text import offset_in_name
+from engine.plan.kept_records import ReadableContent
 from engine.plan.overlay_content import OverlayContent
 from engine.record.attributes import CONTROL_MASK
 from engine.source_files import SourceRoot
@@ -126,7 +127,7 @@ class _Count:
 
     def scan_hidden(self, content: OverlayContent, first_offset: Offset) -> None:
         """Count the batches that a file has from an offset on; it stays as it is."""
-        for item in scan(_Readable(content), 0, content.size):
+        for item in scan(ReadableContent(content), 0, content.size):
             if isinstance(item, BatchRun):
                 self._take(item, first_offset, [])
 
@@ -183,14 +184,8 @@ def written_ranges(contents: Iterable[tuple[Offset, OverlayContent]]) -> Iterato
     """The offsets that new records files hold, from their base offsets on."""
     for base_offset, content in contents:
         end = base_offset
-        for item in scan(_Readable(content), 0, content.size):
+        for item in scan(ReadableContent(content), 0, content.size):
             if isinstance(item, BatchRun):
                 end = max(end, item.next_offset)
         if end > base_offset:
             yield OffsetRange(base_offset, end)
-
-
-class _Readable:
-    def __init__(self, content: OverlayContent) -> None:
-        self.path = content.path
-        self.read_at = content.read_at

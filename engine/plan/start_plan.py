@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -14,18 +14,21 @@ from engine.errors import KafkaStorageError, SourceError
 from engine.file_names import FolderState
 from engine.folder_entries import EntryKind
 from engine.log.log_directory import LogSource, open_source
-from engine.log.source_identity import refuse_tiered
+from engine.log.source_identity import identify, refuse_tiered
 from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.broker_versions import BrokerVersion, broker_version
+from engine.plan.future_logs import Found, FutureLogs, Place
+from engine.plan.log_dir_owners import Owners, check_owners
 from engine.plan.log_dir_plan import (
     METADATA_TOPIC,
     LogDirPlan,
     LogFolder,
-    check_owners,
     parse_log_folder,
     plan_log_dir,
 )
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
+from engine.plan.moved_logs import moved, replaced
+from engine.plan.topic_ids import read_topic_id
 from engine.plan.overlay_content import OverlayBudget
 from engine.plan.overlay_disk import OverlayDisk
 from engine.replay.cluster import ClusterImage, ClusterReplay
@@ -42,16 +45,19 @@ class StartPlan:
         paths: the log dirs of one broker, or one partition's folder.
         version: of the broker.
         clean: whether the broker before is to be taken to have stopped properly; None: as each marker says.
+        verifies: whether records that the broker does not read at its start are read here.
+        config: of topics of which the metadata log says nothing; the defaults without one.
+        on_loaded: is told of each log when it is loaded, with the disk that has its files, and its path there.
         clock: tells the broker's time.
 
     Attributes:
         log_dirs: what becomes of each before its logs are loaded.
         outcome, java, reason: why no broker starts on these log dirs at all, if so.
         cluster: what the metadata log in them says of the cluster; None when there is none.
-        log_count: how many logs there are.
+        on_read: is told how many bytes of records were read; None at first.
 
     Raises:
-        SourceError: a path cannot be opened, or is no folder.
+        SourceError: a path cannot be opened, or is neither a log dir nor a partition's folder.
     """
 
     def __init__(
@@ -60,28 +66,45 @@ class StartPlan:
         version: BrokerVersion | None = None,
         *,
         clean: bool | None = None,
+        verifies: bool = True,
+        config: LogConfig | None = None,
+        on_loaded: Callable[[LogPlan, OverlayDisk, str], None] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.version = version or broker_version()
         self._clock = clock
+        self._config = config
+        self._verifies = verifies
+        self._on_loaded = on_loaded
+        self.on_read: Callable[[int], None] | None = None
         self._roots: list[SourceRoot] = []
         self._only: str | None = None
         self._budget = OverlayBudget()
+        self.outcome, self.java, self.reason = Outcome.LOADS, "", ""
+        self._owners = Owners("")
+        self.cluster: ClusterImage | None = None
         try:
             self._open(paths)
-            self.log_dirs: list[LogDirPlan] = [
-                plan_log_dir(root, clean=clean, only=self._only) for root in self._roots
-            ]
+            self._disk = OverlayDisk(
+                {os.path.abspath(root.path): root for root in self._roots}, self._budget
+            )
+            if self._only is None:
+                self._owners = check_owners(
+                    self._roots, may_have_zookeeper=self.version.may_have_zookeeper
+                )
+            self.log_dirs: list[LogDirPlan] = [self._plan_dir(root, clean) for root in self._roots]
+            if self._only is None:
+                self._note_failure(self._owners.failure)
+                self._read_cluster()
+            self._futures = self._plan_futures()
         except OSError as error:
             self.close()
             raise SourceError(str(error), hint="name a log dir or a partition's folder") from error
-        self.outcome, self.java, self.reason = Outcome.LOADS, "", ""
-        self._node_id: int | None = None
-        self.cluster: ClusterImage | None = None
-        if self._only is None:
-            self._check_owners()
-            self._read_cluster()
+        except BaseException:
+            self.close()
+            raise
         self._seen: dict[tuple[TopicPartition, FolderState], str] = {}
+        self._done: dict[Place, LogPlan] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -120,15 +143,31 @@ class StartPlan:
         What a log does to its log dir, or to the broker, is noted in the log dir's plan.
         """
         for root, log_dir in zip(self._roots, self.log_dirs, strict=True):
-            here = os.path.abspath(root.path)
-            disk = OverlayDisk({here: root}, self._budget)
             for folder in log_dir.folders:
-                path = os.path.join(here, folder.name)
-                plan = self._plan(disk, root, log_dir, folder, path)
-                disk.forget(path)
+                plan = self._planned(root, log_dir, folder)
                 if plan.outcome is not Outcome.LOADS:
                     log_dir.fail(BrokerFailure(plan.outcome, plan.java, plan.reason))
                 yield log_dir, plan
+
+    def _planned(self, root: SourceRoot, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
+        place = Place(log_dir.path, folder.name)
+        done = self._done.pop(place, None)
+        if done is not None:
+            return done
+        replaced_by = self._futures.replaced_by.get(place)
+        if replaced_by is not None:
+            future = self._find(replaced_by.place)
+            self._done[replaced_by.place] = self._planned(*future)
+        plan = self._plan(root, log_dir, folder)
+        if replaced_by is not None and plan.outcome is Outcome.LOADS:
+            return replaced(plan, root, replaced_by.place, self._done[replaced_by.place])
+        return plan
+
+    def _find(self, place: Place) -> tuple[SourceRoot, LogDirPlan, LogFolder]:
+        at = next(at for at, each in enumerate(self.log_dirs) if each.path == place.log_dir)
+        log_dir = self.log_dirs[at]
+        folder = next(each for each in log_dir.folders if each.name == place.folder)
+        return self._roots[at], log_dir, folder
 
     def verdict(self) -> tuple[Outcome, str]:
         """What becomes of the broker, and why; final once `logs` has come to its end.
@@ -146,6 +185,10 @@ class StartPlan:
             return Outcome.BROKER_STOPS, f"all log dirs are offline: {failed[0].reason}"
         return (Outcome.LOG_DIR_OFFLINE, failed[0].reason) if failed else (Outcome.LOADS, "")
 
+    def _note_failure(self, failure: BrokerFailure | None) -> None:
+        if failure is not None:
+            self.outcome, self.java, self.reason = failure.outcome, failure.java, failure.reason
+
     def _open(self, paths: Sequence[str]) -> None:
         for path in paths:
             refuse_tiered(path)
@@ -154,7 +197,61 @@ class StartPlan:
             self._roots.append(SourceRoot(parent))
             return
         for path in paths:
-            self._roots.append(SourceRoot(path))
+            root = SourceRoot(path)
+            self._roots.append(root)
+            if len(paths) == 1 or root.list():
+                self._check_log_dir(path)
+
+    @staticmethod
+    def _check_log_dir(path: str) -> None:
+        """Raise SourceError where nothing looks like a log dir."""
+        found = identify(path, open_files=1, cross_device=False)
+        found.root.close()
+        if found.fixed is not None:
+            raise SourceError(
+                f"{path} is one log, and its folder is not named like a partition's",
+                hint="a broker looks at folders named like orders-0 in a log dir",
+            )
+
+    def _plan_dir(self, root: SourceRoot, clean: bool | None) -> LogDirPlan:
+        owners = self._owners
+        plan = plan_log_dir(
+            root,
+            clean=clean,
+            only=self._only,
+            has_metadata=self._only is not None or root.path == owners.metadata_dir,
+        )
+        failure = owners.offline.get(root.path)
+        if failure is not None:
+            plan.abandon(failure)
+        elif root.path in owners.new_directory_ids:
+            plan.notes.append("meta.properties gets a directory.id")
+        return plan
+
+    def _plan_futures(self) -> FutureLogs:
+        found = []
+        for root, log_dir in zip(self._roots, self.log_dirs, strict=True):
+            for folder in log_dir.folders:
+                topic_id = self._topic_id(root, folder)
+                is_stray = self._why_stray(folder, topic_id) is not None
+                found.append(Found(Place(root.path, folder.name), folder, topic_id, is_stray))
+        return FutureLogs(
+            found,
+            self.cluster,
+            self._owners.node_id,
+            self._owners.directory_ids,
+            promotes=self.version.sets_aside_strays,
+        )
+
+    def _topic_id(self, root: SourceRoot, folder: LogFolder) -> str | None:
+        """The topic id of a log that is not loaded yet; None where that cannot be told."""
+        path = _path_of(root, folder)
+        try:
+            return read_topic_id(self._disk, path)
+        except (BrokerFailure, OSError, KafkaStorageError):
+            return None
+        finally:
+            self._disk.forget(path)
 
     @staticmethod
     def _is_partition_folder(path: str) -> bool:
@@ -166,12 +263,6 @@ class StartPlan:
             entries = root.list()
         is_log_dir = any(entry.kind is EntryKind.DIRECTORY for entry in entries)
         return not is_log_dir or any(entry.name.endswith(".log") for entry in entries)
-
-    def _check_owners(self) -> None:
-        owners, failure = check_owners(self._roots)
-        self._node_id = owners.node_id
-        if failure is not None:
-            self.outcome, self.java, self.reason = failure.outcome, failure.java, failure.reason
 
     def _read_cluster(self) -> None:
         """The topics of the cluster, where the metadata log is in one of the log dirs."""
@@ -187,13 +278,11 @@ class StartPlan:
 
     def _plan(
         self,
-        disk: OverlayDisk,
         root: SourceRoot,
         log_dir: LogDirPlan,
         folder: LogFolder,
-        path: str,
     ) -> LogPlan:
-        partition = folder.partition
+        partition, path = folder.partition, _path_of(root, folder)
         is_metadata = partition.topic == METADATA_TOPIC
         log = LogToLoad(
             root,
@@ -206,13 +295,24 @@ class StartPlan:
             0 if is_metadata else log_dir.recovery_points.get(partition, 0),
             0 if is_metadata else log_dir.log_starts.get(partition, 0),
         )
-        plan = plan_log(disk, log, self.version, self._config_of(partition.topic), self._clock)
+        plan = plan_log(
+            self._disk,
+            log,
+            self.version,
+            self._config_of(partition.topic),
+            self._clock,
+            verifies=self._verifies,
+            on_read=self.on_read,
+        )
+        if self._on_loaded is not None:
+            self._on_loaded(plan, self._disk, path)
+        self._disk.forget(path)
         if is_metadata or plan.outcome is not Outcome.LOADS:
             return plan
-        return self._with_place(plan, log_dir)
+        return self._with_place(plan, log_dir, folder)
 
-    def _with_place(self, plan: LogPlan, log_dir: LogDirPlan) -> LogPlan:
-        """The same, with what a broker does to a log that is a stranger here, or is here twice."""
+    def _with_place(self, plan: LogPlan, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
+        """The same, with what a broker does to a log that is a stranger here, is here twice, or is moved."""
         if plan.state in (FolderState.DELETE, FolderState.STRAY):
             note = (
                 "its folder is deleted a minute after the start"
@@ -220,7 +320,7 @@ class StartPlan:
                 else "it is stray: it stays, and nobody sees it"
             )
             return replace(plan, notes=(*plan.notes, note))
-        why = self._why_stray(plan)
+        why = self._why_stray(folder, plan.topic_id)
         if why is not None:
             name = log_stray_dir_name(plan.partition)
             return replace(plan, renamed_to=name, notes=(*plan.notes, why))
@@ -229,17 +329,23 @@ class StartPlan:
         if other != os.path.join(log_dir.path, plan.folder):
             failure = stops("IllegalStateException", f"{plan.partition} is in {other} too")
             return replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
-        return plan
+        future = self._futures.by_place.get(Place(log_dir.path, plan.folder))
+        return plan if future is None else moved(plan, future)
 
-    def _why_stray(self, plan: LogPlan) -> str | None:
-        cluster, node_id = self.cluster, self._node_id
+    def _why_stray(self, folder: LogFolder, topic_id: str | None) -> str | None:
+        """Why the broker sets a log aside; None when it does not."""
+        cluster, node_id = self.cluster, self._owners.node_id
         if cluster is None or node_id is None or not self.version.sets_aside_strays:
             return None
-        if plan.topic_id is None:
+        if folder.state in (FolderState.DELETE, FolderState.STRAY):
+            return None
+        if folder.partition.topic == METADATA_TOPIC:
+            return None
+        if topic_id is None:
             return "it is stray: it has no topic id"
-        if cluster.topic_name(plan.topic_id) is None:
-            return f"it is stray: the cluster has no topic of the id {plan.topic_id}"
-        item = cluster.partitions_of(plan.topic_id).get(plan.partition.partition)
+        if cluster.topic_name(topic_id) is None:
+            return f"it is stray: the cluster has no topic of the id {topic_id}"
+        item = cluster.partitions_of(topic_id).get(folder.partition.partition)
         replicas = [] if item is None else item.facts.get("replicas", [])
         if node_id not in replicas:
             return f"it is stray: its replicas are {replicas}, and this is node {node_id}"
@@ -249,8 +355,12 @@ class StartPlan:
         """The configuration of a topic as far as the cluster's metadata has it."""
         facts = None if self.cluster is None else self.cluster.topic_facts(topic)
         if not facts or not facts["configs"]:
-            return None
+            return self._config
         try:
             return LogConfig.from_properties(facts["configs"])
         except ValueError:
-            return None
+            return self._config
+
+
+def _path_of(root: SourceRoot, folder: LogFolder) -> str:
+    return os.path.join(os.path.abspath(root.path), folder.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +36,39 @@ class LoadJudge(Judge):
             SHA-256 of each, as they are after the loading.
         """
         return self.ask("load", dir=str(log_dir), now_ms=now_ms, config=config, clean=clean)
+
+    def start(
+        self,
+        log_dirs: Sequence[Path],
+        now_ms: int,
+        *,
+        node_id: int,
+        metadata_dir: Path,
+        topics: Sequence[Answer],
+        broker: dict[str, str],
+    ) -> Answer:
+        """Start a broker on log dirs, which are changed, up to where replicas begin to fetch.
+
+        Args:
+            log_dirs: in the order of `log.dirs`.
+            now_ms: the broker's time.
+            node_id: of the broker.
+            metadata_dir: the one of the log dirs with the metadata log.
+            topics: of the cluster: `name`, `id` and `partitions`, of which each has its number as `partition`,
+                `replicas` and `directories`.
+            broker: properties of the broker.
+
+        Returns:
+            `failure`, `message` and `stage` where the broker does not start; else whether it `halts`, and the
+            log dirs that are `offline`. The `logs` by path, each with its start and end; and of each log dir
+            and folder the `files`.
+        """
+        return self.ask(
+            "start",
+            dirs=[str(each) for each in log_dirs],
+            now_ms=now_ms,
+            node_id=node_id,
+            metadata_dir=str(metadata_dir),
+            topics=list(topics),
+            broker=broker,
+        )

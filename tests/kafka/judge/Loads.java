@@ -1,7 +1,11 @@
 // What Kafka's own LogManager makes of log dirs as it loads them: one JSON object a line on standard input, one
-// JSON line back for each. Fields: "dir", "config", "now_ms", "clean" (null: as the marker in the dir says).
-// Answers "dir_failed" (the exceptions of its checkpoints), and for each folder its state or "error", and "files".
-// The dirs are changed in place. tests/kafka/load_judge.py is the other side.
+// JSON line back for each. The dirs are changed in place. tests/kafka/load_judge.py is the other side.
+// Command "load": fields "dir", "config", "now_ms", "clean" (null: as the marker in the dir says). Each folder is loaded
+// by a manager of its own. Answers the exceptions of the dir's "checkpoints", and for each of the "folders" its state or
+// "error", and "files".
+// Command "start": fields "dirs", "metadata_dir", "node_id", "broker" (properties), "topics", "now_ms". A start as in
+// KafkaRaftServer and BrokerMetadataPublisher, up to where replicas begin to fetch. Answers "error" with its "stage", or
+// the dirs that are "offline" and whether the broker "halts"; the "logs" by role; and the "files" of each dir.
 
 import java.io.BufferedReader;
 import java.io.File;
@@ -29,11 +33,22 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
 import kafka.log.LogManager;
+import kafka.server.KafkaConfig;
+import kafka.server.KafkaRaftServer;
 
 import scala.jdk.javaapi.CollectionConverters;
 
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.TopicsImage;
+import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
@@ -44,6 +59,7 @@ import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import org.slf4j.LoggerFactory;
 
 public class Loads {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -54,7 +70,8 @@ public class Loads {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Object answer;
             try {
-                answer = load(JSON.readTree(line));
+                JsonNode command = JSON.readTree(line);
+                answer = command.get("command").asText().equals("start") ? Start.run(command) : load(command);
             } catch (Throwable error) {
                 answer = failure(error);
             }
@@ -158,6 +175,127 @@ public class Loads {
         }
         return files;
     }
+}
+
+/** A whole start. */
+class Start {
+    static Object run(JsonNode command) throws Exception {
+        List<File> dirs = new ArrayList<>();
+        command.get("dirs").forEach(each -> dirs.add(new File(each.asText())));
+        Map<String, Object> answer = new LinkedHashMap<>();
+        LogManager manager = null;
+        String stage = "log dirs";
+        try {
+            KafkaConfig config = config(command, dirs);
+            MetaPropertiesEnsemble ensemble =
+                KafkaRaftServer.initializeLogDirs(config, LoggerFactory.getLogger(Start.class), "")._1();
+            stage = "log manager";
+            LogDirFailureChannel channel = new LogDirFailureChannel(dirs.size());
+            manager = LogManager.apply(
+                config, CollectionConverters.asScala(ensemble.errorLogDirs()).toSeq(), resource -> new Properties(),
+                new Now(), new Still(command.get("now_ms").asLong()), new BrokerTopicStats(false), channel);
+            stage = "loading";
+            start(manager, image(command.get("topics")).topics(), command);
+            stage = "offline dirs";
+            answer.put("offline", handleFailures(manager, channel, dirs));
+            answer.put("halts", false);
+        } catch (Halted halted) {
+            answer.put("halts", true);
+        } catch (Throwable error) {
+            answer.putAll(Loads.failure(error));
+            answer.put("stage", stage);
+        }
+        answer.put("failure", answer.remove("error"));
+        answer.put("logs", manager == null ? Map.of() : logs(manager));
+        Map<String, Object> files = new TreeMap<>();
+        for (File dir : dirs) {
+            Map<String, Object> folders = new TreeMap<>();
+            for (File folder : dir.listFiles(File::isDirectory)) {
+                folders.put(folder.getName(), Loads.files(folder));
+            }
+            files.put(dir.getPath(), folders);
+        }
+        answer.put("files", files);
+        if (manager != null) {
+            manager.allLogs().foreach(log -> {
+                log.closeHandlers();
+                return null;
+            });
+            for (FileLock lock : CollectionConverters.asJava(manager.dirLocks())) {
+                lock.destroy();
+            }
+        }
+        return answer;
+    }
+
+    static KafkaConfig config(JsonNode command, List<File> dirs) {
+        Properties props = new Properties();
+        props.put("process.roles", "broker");
+        props.put("node.id", command.get("node_id").asText());
+        props.put("controller.quorum.voters", "4711@localhost:9");
+        props.put("controller.listener.names", "CONTROLLER");
+        props.put("listeners", "PLAINTEXT://localhost:0");
+        props.put("log.dirs", String.join(",", dirs.stream().map(File::getPath).toList()));
+        props.put("metadata.log.dir", command.get("metadata_dir").asText());
+        props.put("log.cleaner.enable", "false");
+        command.get("broker").properties().forEach(each -> props.put(each.getKey(), each.getValue().asText()));
+        return new KafkaConfig(props, false);
+    }
+
+    /** What BrokerMetadataPublisher does with its log manager at first. */
+    static void start(LogManager manager, TopicsImage topics, JsonNode command) {
+        int node = command.get("node_id").asInt();
+        manager.startup(
+            CollectionConverters.asScala(topics.topicsByName().keySet()).toSet(),
+            log -> log.topicId().isEmpty() || org.apache.kafka.storage.internals.log.LogManager.isStrayReplica(
+                topics.partitionReplicas(log.topicId().get(), log.topicPartition().partition()), node, log));
+        manager.recoverAbandonedFutureLogs(node, topics);
+    }
+
+    static MetadataImage image(JsonNode topics) {
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        for (JsonNode topic : topics) {
+            Uuid id = Uuid.fromString(topic.get("id").asText());
+            delta.replay(new TopicRecord().setName(topic.get("name").asText()).setTopicId(id));
+            for (JsonNode partition : topic.get("partitions")) {
+                List<Integer> replicas = new ArrayList<>();
+                partition.get("replicas").forEach(each -> replicas.add(each.asInt()));
+                List<Uuid> directories = new ArrayList<>();
+                partition.get("directories").forEach(each -> directories.add(Uuid.fromString(each.asText())));
+                delta.replay(new PartitionRecord().setTopicId(id).setPartitionId(partition.get("partition").asInt())
+                    .setReplicas(replicas).setIsr(replicas).setLeader(replicas.get(0)).setDirectories(directories));
+            }
+        }
+        return delta.apply(MetadataProvenance.EMPTY);
+    }
+
+    /** What ReplicaManager's thread does with log dirs that failed. */
+    static List<String> handleFailures(LogManager manager, LogDirFailureChannel channel, List<File> dirs) {
+        Exit.setHaltProcedure((status, message) -> {
+            throw new Halted();
+        });
+        List<String> offline = new ArrayList<>();
+        for (File dir : dirs) {
+            if (channel.hasOfflineLogDir(dir.getAbsolutePath())) {
+                offline.add(dir.getPath());
+                manager.handleLogDirFailure(dir.getAbsolutePath());
+            }
+        }
+        return offline;
+    }
+
+    static Map<String, Object> logs(LogManager manager) {
+        Map<String, Object> logs = new TreeMap<>();
+        manager.allLogs().foreach(log -> {
+            logs.put(log.dir().getPath(), List.of(log.logStartOffset(), log.logEndOffset()));
+            return null;
+        });
+        return logs;
+    }
+}
+
+/** The broker's process ends. */
+class Halted extends RuntimeException {
 }
 
 /** A clock that stands still. */

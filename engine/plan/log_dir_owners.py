@@ -1,0 +1,150 @@
+"""Whose log dirs these are: what a broker makes of their meta.properties before it loads a log.
+
+See KafkaRaftServer.initializeLogDirs and LogManager.createAndValidateLogDirs in Kafka.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.checkpoint.meta_properties import MetaProperties, MetaPropertiesVersion
+from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
+from engine.errors import CorruptCheckpointError
+from engine.file_names import META_PROPERTIES
+from engine.folder_entries import EntryKind
+from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops
+from engine.plan.log_dir_plan import METADATA_LOG
+from engine.source_files import SourceRoot
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose log dirs they are.
+
+    Attributes:
+        metadata_dir: the log dir of the metadata log.
+        node_id: of the broker; None when no log dir states it.
+        directory_ids: of the log dirs that state one, by path.
+        new_directory_ids: the log dirs that get a directory.id at the start.
+        offline: why a log dir is not used, by path.
+        failure: why the broker does not start; None when it does.
+    """
+
+    metadata_dir: str
+    node_id: int | None = None
+    directory_ids: Mapping[str, str] = field(default_factory=dict)
+    new_directory_ids: frozenset[str] = frozenset()
+    offline: Mapping[str, BrokerFailure] = field(default_factory=dict)
+    failure: BrokerFailure | None = None
+
+
+def check_owners(roots: Sequence[SourceRoot], *, may_have_zookeeper: bool = False) -> Owners:
+    """Whose log dirs these are, and which of them a broker takes.
+
+    The log dir with the metadata log is taken for `metadata.log.dir`; without one it is the first log dir, as in
+    a broker's default.
+
+    Args:
+        roots: all log dirs of one broker, in the order of `log.dirs`.
+        may_have_zookeeper: whether the release may have run with ZooKeeper: it then needs no meta.properties.
+    """
+    entries = {root.path: {entry.name: entry.kind for entry in root.list()} for root in roots}
+    with_metadata = [path for path, names in entries.items() if METADATA_LOG in names]
+    metadata_dir = (with_metadata or [roots[0].path])[0]
+    found = MetaPropertiesEnsemble.load({root.path: root for root in roots})
+    with_zookeeper = may_have_zookeeper and _is_of_zookeeper(found)
+    failed = {
+        path: _unreadable(path, entries[path].get(META_PROPERTIES), reason)
+        for path, reason in found.error_log_dirs.items()
+    }
+    try:
+        _verify(found, metadata_dir, failed, with_zookeeper=with_zookeeper)
+        if not with_zookeeper:
+            _check_metadata_logs(found, metadata_dir, with_metadata)
+            _check_stated(found)
+    except BrokerFailure as failure:
+        return Owners(metadata_dir, found.node_id, failure=failure)
+    stated = found.properties.items()
+    return Owners(
+        metadata_dir,
+        found.node_id,
+        {path: each.directory_id for path, each in stated if each.directory_id is not None},
+        frozenset(path for path, each in stated if each.directory_id is None),
+        failed,
+    )
+
+
+def _is_of_zookeeper(found: MetaPropertiesEnsemble) -> bool:
+    return not any(each.version is MetaPropertiesVersion.V1 for each in found.properties.values())
+
+
+def _unreadable(path: str, kind: EntryKind | None, reason: str) -> BrokerFailure:
+    name = os.path.join(path, META_PROPERTIES)
+    if kind is EntryKind.SYMLINK:
+        return BrokerFailure(
+            Outcome.UNKNOWN, "", f"{name} is a symbolic link: it is not looked at here"
+        )
+    return offline("IOException", f"{name} cannot be read: {reason}")
+
+
+def _verify(
+    found: MetaPropertiesEnsemble,
+    metadata_dir: str,
+    failed: Mapping[str, BrokerFailure],
+    *,
+    with_zookeeper: bool,
+) -> None:
+    """Raise BrokerFailure where the log dirs cannot be one broker's."""
+    unknown = next((each for each in failed.values() if each.outcome is Outcome.UNKNOWN), None)
+    if unknown is not None:
+        raise unknown
+    if not with_zookeeper and not found.properties:
+        reasons = [failure.reason for failure in failed.values()]
+        reasons += [_not_there(path) for path in sorted(found.empty_log_dirs)]
+        raise stops("RuntimeException", f"no log dir has a meta.properties: {reasons[0]}")
+    try:
+        found.verify()
+    except CorruptCheckpointError as error:
+        raise stops("RuntimeException", f"{META_PROPERTIES}: {error}") from error
+    node_id = found.node_id
+    if node_id is not None and node_id < 0:
+        raise stops("RuntimeException", f"{META_PROPERTIES} is of node {node_id}: no broker is")
+    if not with_zookeeper and metadata_dir in failed:
+        raise stops("RuntimeException", failed[metadata_dir].reason)
+
+
+def _check_metadata_logs(
+    found: MetaPropertiesEnsemble, metadata_dir: str, with_metadata: Sequence[str]
+) -> None:
+    """Raise BrokerFailure where another log dir has a metadata log, too."""
+    for path in with_metadata:
+        if path != metadata_dir and path in found.properties:
+            raise stops(
+                "KafkaException",
+                f"{os.path.join(path, METADATA_LOG)} is a second metadata log: there is one in"
+                f" {metadata_dir}",
+            )
+
+
+def _check_stated(found: MetaPropertiesEnsemble) -> None:
+    """Raise BrokerFailure for a log dir that states no node or no cluster."""
+    for path, each in found.non_failed():
+        if each is None:
+            raise stops("RuntimeException", f"{_not_there(path)}: format the log dir")
+        missing = _missing(each)
+        if missing is not None:
+            name = os.path.join(path, META_PROPERTIES)
+            raise stops("RuntimeException", f"{name} states no {missing}")
+
+
+def _missing(stated: MetaProperties) -> str | None:
+    if stated.node_id is None:
+        version = "version=1 and node.id" if stated.version.has_broker_id else "node.id"
+        return version
+    return "cluster.id" if stated.cluster_id is None else None
+
+
+def _not_there(path: str) -> str:
+    return f"{os.path.join(path, META_PROPERTIES)} is not there"

@@ -1,0 +1,69 @@
+"""What a start does to the logs of a partition that is being moved from one log dir to another."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from engine.file_names import FileKind, folder_name
+from engine.plan.broker_failure import stops
+from engine.plan.file_changes import Change, FileChange
+from engine.plan.future_logs import Fate, FutureLog, Place
+from engine.plan.log_plan import LogPlan
+from engine.plan.lost_records import NOTHING_LOST, OffsetRange, lost_records
+from engine.source_files import SourceRoot
+from engine.storage.log_folder_names import log_delete_dir_name
+
+_LOG = FileKind.LOG.value
+
+
+def moved(plan: LogPlan, future: FutureLog) -> LogPlan:
+    """A future log's plan with what becomes of it when all logs are loaded."""
+    current = None if future.current is None else os.path.join(*future.current)
+    name = folder_name(plan.partition)
+    match future.fate:
+        case Fate.BECOMES_LOG:
+            instead = "there is no other" if current is None else f"{current} is deleted"
+            note = f"the cluster assigns {name} to this log dir: it becomes the log, {instead}"
+            return replace(plan, renamed_to=name, notes=(*plan.notes, note))
+        case Fate.STOPS_BROKER:
+            failure = stops(
+                "KafkaStorageException",
+                f"{plan.folder} cannot become {name}, which is in the same log dir: move one of them away",
+            )
+            return replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+        case Fate.MOVES_ON:
+            note = f"the broker goes on with the move: it takes the place of {current} when it has caught up"
+            return replace(plan, notes=(*plan.notes, note))
+        case Fate.FOLLOWS_NEW:
+            note = (
+                f"no log dir has {name}: the broker makes an empty log of it, and cuts this one to what that"
+                " one holds"
+            )
+            return replace(plan, is_at_risk=True, notes=(*plan.notes, note))
+    instead = "" if current is None else f", and {current} is deleted"
+    note = (
+        f"if the cluster assigns {name} to this log dir, it becomes the log{instead}: that stands in the"
+        f" metadata log, which is not here"
+    )
+    return replace(plan, is_at_risk=True, notes=(*plan.notes, note))
+
+
+def replaced(plan: LogPlan, root: SourceRoot, by: Place, future: LogPlan) -> LogPlan:
+    """A current log's plan with its end: a future log takes its place. Records that only it has are lost."""
+    note = f"{os.path.join(*by)} takes its place: the folder is deleted a minute after the start"
+    kept = []
+    if future.log_start is not None and future.log_end is not None:
+        kept.append(OffsetRange(future.log_start, future.log_end))
+    gone = [
+        FileChange(entry.name, Change.DELETED)
+        for entry in root.list(plan.folder)
+        if entry.name.endswith(_LOG)
+    ]
+    lost = lost_records(root, plan.folder, gone, plan.log_start or 0, kept)
+    return replace(
+        plan,
+        renamed_to=log_delete_dir_name(plan.partition),
+        losses=lost if lost.ranges else NOTHING_LOST,
+        notes=(*plan.notes, note),
+    )
