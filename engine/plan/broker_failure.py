@@ -39,6 +39,10 @@ class Outcome(Enum):
     UNKNOWN = "unknown"
 
 
+_AT_ONCE = ("IOException", "MalformedInputException")
+"""What checkpoints and partition.metadata throw; Kafka's LogManager only collects what the loader throws."""
+
+
 class BrokerFailure(Exception):
     """A log that a broker does not load.
 
@@ -53,6 +57,11 @@ class BrokerFailure(Exception):
         self.outcome = outcome
         self.java = java
         self.reason = reason
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a log dir that it takes out is out at once, not only when all logs are loaded."""
+        return self.outcome is Outcome.LOG_DIR_OFFLINE and self.java in _AT_ONCE
 
 
 def stops(java: str, reason: str) -> BrokerFailure:

@@ -141,8 +141,7 @@ def _check_stated(found: MetaPropertiesEnsemble) -> None:
 
 def _missing(stated: MetaProperties) -> str | None:
     if stated.node_id is None:
-        version = "version=1 and node.id" if stated.version.has_broker_id else "node.id"
-        return version
+        return "version=1 and node.id" if stated.version.has_broker_id else "node.id"
     return "cluster.id" if stated.cluster_id is None else None
 
 

@@ -46,6 +46,8 @@ class LogDirPlan:
         folders: the logs in it, by name; none when their names already end it all.
         is_abandoned: whether the log dir goes offline before any log is loaded.
         recovery_points, log_starts: from its checkpoints.
+        is_offline: whether it fails before its logs are loaded, which are loaded all the same.
+        failures: all that end it.
         notes: what else to know, in sentences.
     """
 
@@ -57,8 +59,10 @@ class LogDirPlan:
     reason: str = ""
     folders: list[LogFolder] = field(default_factory=list)
     is_abandoned: bool = False
+    is_offline: bool = False
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
+    failures: list[BrokerFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def abandon(self, failure: BrokerFailure) -> None:
@@ -69,6 +73,7 @@ class LogDirPlan:
 
     def fail(self, failure: BrokerFailure) -> None:
         """Note what ends it, unless something worse was before."""
+        self.failures.append(failure)
         order = list(Outcome)
         if order.index(failure.outcome) > order.index(self.outcome):
             self.outcome, self.java, self.reason = failure.outcome, failure.java, failure.reason
@@ -129,6 +134,7 @@ def plan_log_dir(
     plan.log_starts = _offsets(
         plan, root, names, LOG_START_OFFSET_CHECKPOINT, "the first segment's base offset"
     )
+    plan.is_offline = plan.outcome is Outcome.LOG_DIR_OFFLINE
     try:
         plan.folders = _folders(plan, names, only, has_metadata=has_metadata)
     except BrokerFailure as failure:

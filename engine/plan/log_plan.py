@@ -10,7 +10,7 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.file_names import FileKind, FolderState
 from engine.log.log_segments import LogSegments
 from engine.plan.broker_epochs import BrokerEpochCheckpoint, read_epochs
-from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of
+from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_records import batch_in, frames
@@ -48,6 +48,7 @@ class LogToLoad:
         state: what the folder's name says.
         clean: whether the broker before is taken to have stopped properly.
         recovery_point, log_start: as the checkpoints have them, else 0.
+        is_dir_offline: whether its log dir has failed before.
     """
 
     root: SourceRoot
@@ -58,6 +59,7 @@ class LogToLoad:
     clean: bool
     recovery_point: Offset = 0
     log_start: Offset = 0
+    is_dir_offline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class LogPlan:
         topic_id: as partition.metadata has it; None without one.
         kept: what is in the records files that stay.
         renamed_to: the new name of a folder that is set aside as stray, or takes another one's place, or is deleted.
+        has_open_transaction: whether a transaction is open in it, so that a broker reads it once more.
         is_at_risk: whether records may go for reasons that the log dirs do not tell.
         notes: what else to know, in sentences.
     """
@@ -99,16 +102,20 @@ class LogPlan:
     topic_id: str | None = None
     kept: Kept = NOTHING_KEPT
     renamed_to: str | None = None
+    has_open_transaction: bool = False
     is_at_risk: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def is_harmless(self) -> bool:
         """Whether the log loads, loses nothing, keeps its records files and its name, and no damage was found."""
+        return self.keeps_records and self.kept.is_good and not self.is_at_risk
+
+    @property
+    def keeps_records(self) -> bool:
+        """Whether the log loads, loses nothing, and keeps its records files and its name."""
         return (
             self.outcome is Outcome.LOADS
-            and self.kept.is_good
-            and not self.is_at_risk
             and not self.losses.bytes
             and not self.losses.ranges
             and self.renamed_to is None
@@ -138,6 +145,7 @@ class _Loaded:
     epochs: LeaderEpochFileCache | None = None
     offsets: LoadedLogOffsets | None = None
     recovered: Container[Offset] = ()
+    has_open_transaction: bool = False
     topic_id: str | None = None
 
 
@@ -234,6 +242,9 @@ def _load(
     )
     loaded.recovered = loader.recovered
     loaded.offsets = loader.load()
+    loaded.has_open_transaction = producers.first_unstable_offset is not None
+    if loaded.has_open_transaction and log.is_dir_offline:
+        raise stops("KafkaStorageException", f"the log dir of {log.path} is offline")
     _find_first_unstable(loaded.segments, loaded.offsets, producers)
     loaded.topic_id = read_topic_id(disk, log.path)
 
@@ -281,6 +292,7 @@ def _with_results(
         changes=tuple(changes),
         losses=losses,
         topic_id=loaded.topic_id,
+        has_open_transaction=loaded.has_open_transaction,
         epochs_after=None if epochs is None else tuple(epochs.epoch_entries),
     )
     if loaded.offsets is None or plan.outcome is not Outcome.LOADS:

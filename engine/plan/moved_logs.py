@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from engine.file_names import FileKind, folder_name
-from engine.plan.broker_failure import stops
+from engine.file_names import FileKind, FolderState, folder_name
+from engine.plan.broker_failure import BrokerFailure, stops
 from engine.plan.file_changes import Change, FileChange
 from engine.plan.future_logs import Fate, FutureLog, Place
+from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
 from engine.plan.lost_records import NOTHING_LOST, OffsetRange, lost_records
 from engine.source_files import SourceRoot
 from engine.storage.log_folder_names import log_delete_dir_name
 
 _LOG = FileKind.LOG.value
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Something that a broker does to a log besides loading it; in a log dir that has failed, it ends the start.
+
+    Attributes:
+        log_dir: of the log.
+        folder: of the log.
+        is_last: whether it comes when all logs are loaded; else when this one is.
+    """
+
+    log_dir: LogDirPlan
+    folder: str
+    is_last: bool
+
+    @classmethod
+    def of(cls, log_dir: LogDirPlan, plan: LogPlan) -> Touch:
+        """What is done to a log that is renamed, or has an open transaction."""
+        is_stray = (plan.renamed_to or "").endswith(FolderState.STRAY.value)
+        return cls(log_dir, plan.folder, plan.renamed_to is not None and not is_stray)
+
+    @property
+    def fails(self) -> bool:
+        """Whether it may come after the failure: that of a file that ends a log dir at once, or of any."""
+        return self.is_last or any(each.at_once for each in self.log_dir.failures)
+
+    @property
+    def failure(self) -> BrokerFailure:
+        """Why the broker does not start."""
+        unless = "" if self.is_last else ", unless the broker comes to it first"
+        return stops(
+            "KafkaStorageException",
+            f"{self.folder} cannot be looked at or renamed, since its log dir is offline{unless}:"
+            f" {self.log_dir.reason}",
+        )
 
 
 def moved(plan: LogPlan, future: FutureLog) -> LogPlan:

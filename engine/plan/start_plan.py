@@ -27,10 +27,10 @@ from engine.plan.log_dir_plan import (
     plan_log_dir,
 )
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
-from engine.plan.moved_logs import moved, replaced
-from engine.plan.topic_ids import read_topic_id
+from engine.plan.moved_logs import Touch, moved, replaced
 from engine.plan.overlay_content import OverlayBudget
 from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.topic_ids import read_topic_id
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.source_files import SourceRoot
 from engine.storage.log_config import LogConfig
@@ -52,7 +52,6 @@ class StartPlan:
 
     Attributes:
         log_dirs: what becomes of each before its logs are loaded.
-        outcome, java, reason: why no broker starts on these log dirs at all, if so.
         cluster: what the metadata log in them says of the cluster; None when there is none.
         on_read: is told how many bytes of records were read; None at first.
 
@@ -80,7 +79,6 @@ class StartPlan:
         self._roots: list[SourceRoot] = []
         self._only: str | None = None
         self._budget = OverlayBudget()
-        self.outcome, self.java, self.reason = Outcome.LOADS, "", ""
         self._owners = Owners("")
         self.cluster: ClusterImage | None = None
         try:
@@ -94,7 +92,6 @@ class StartPlan:
                 )
             self.log_dirs: list[LogDirPlan] = [self._plan_dir(root, clean) for root in self._roots]
             if self._only is None:
-                self._note_failure(self._owners.failure)
                 self._read_cluster()
             self._futures = self._plan_futures()
         except OSError as error:
@@ -105,6 +102,7 @@ class StartPlan:
             raise
         self._seen: dict[tuple[TopicPartition, FolderState], str] = {}
         self._done: dict[Place, LogPlan] = {}
+        self._touches: list[Touch] = []
 
     def __enter__(self) -> Self:
         return self
@@ -116,6 +114,11 @@ class StartPlan:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker's, as the log dirs have it."""
+        return self._owners.node_id
 
     @property
     def log_count(self) -> int:
@@ -147,6 +150,8 @@ class StartPlan:
                 plan = self._planned(root, log_dir, folder)
                 if plan.outcome is not Outcome.LOADS:
                     log_dir.fail(BrokerFailure(plan.outcome, plan.java, plan.reason))
+                elif plan.renamed_to is not None or plan.has_open_transaction:
+                    self._touches.append(Touch.of(log_dir, plan))
                 yield log_dir, plan
 
     def _planned(self, root: SourceRoot, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
@@ -169,25 +174,37 @@ class StartPlan:
         folder = next(each for each in log_dir.folders if each.name == place.folder)
         return self._roots[at], log_dir, folder
 
+    @property
+    def failures(self) -> list[BrokerFailure]:
+        """All that ends the start or a log dir; final once `logs` has come to its end.
+
+        A broker ends with the first that it comes to.
+        """
+        found = [] if self._owners.failure is None else [self._owners.failure]
+        found += [each for log_dir in self.log_dirs for each in log_dir.failures]
+        found += [
+            touch.failure
+            for touch in self._touches
+            if touch.log_dir.outcome is Outcome.LOG_DIR_OFFLINE and touch.fails
+        ]
+        return found
+
     def verdict(self) -> tuple[Outcome, str]:
         """What becomes of the broker, and why; final once `logs` has come to its end.
 
         One whose log dirs are all offline halts.
         """
-        if self.outcome is not Outcome.LOADS:
-            return self.outcome, self.reason
+        if self._owners.failure is not None:
+            return self._owners.failure.outcome, self._owners.failure.reason
+        failures = self.failures
         for outcome in (Outcome.BROKER_STOPS, Outcome.UNKNOWN):
-            for log_dir in self.log_dirs:
-                if log_dir.outcome is outcome:
-                    return outcome, log_dir.reason
+            for each in failures:
+                if each.outcome is outcome:
+                    return outcome, each.reason
         failed = [each for each in self.log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE]
         if failed and len(failed) == len(self.log_dirs):
             return Outcome.BROKER_STOPS, f"all log dirs are offline: {failed[0].reason}"
         return (Outcome.LOG_DIR_OFFLINE, failed[0].reason) if failed else (Outcome.LOADS, "")
-
-    def _note_failure(self, failure: BrokerFailure | None) -> None:
-        if failure is not None:
-            self.outcome, self.java, self.reason = failure.outcome, failure.java, failure.reason
 
     def _open(self, paths: Sequence[str]) -> None:
         for path in paths:
@@ -215,16 +232,18 @@ class StartPlan:
 
     def _plan_dir(self, root: SourceRoot, clean: bool | None) -> LogDirPlan:
         owners = self._owners
+        failure = owners.offline.get(root.path)
+        if failure is not None:
+            plan = LogDirPlan(root.path)
+            plan.abandon(failure)
+            return plan
         plan = plan_log_dir(
             root,
             clean=clean,
             only=self._only,
             has_metadata=self._only is not None or root.path == owners.metadata_dir,
         )
-        failure = owners.offline.get(root.path)
-        if failure is not None:
-            plan.abandon(failure)
-        elif root.path in owners.new_directory_ids:
+        if root.path in owners.new_directory_ids:
             plan.notes.append("meta.properties gets a directory.id")
         return plan
 
@@ -294,6 +313,7 @@ class StartPlan:
             log_dir.clean and not is_metadata,
             0 if is_metadata else log_dir.recovery_points.get(partition, 0),
             0 if is_metadata else log_dir.log_starts.get(partition, 0),
+            log_dir.is_offline and not is_metadata,
         )
         plan = plan_log(
             self._disk,
@@ -322,13 +342,19 @@ class StartPlan:
             return replace(plan, notes=(*plan.notes, note))
         why = self._why_stray(folder, plan.topic_id)
         if why is not None:
+            if log_dir.is_offline:
+                failure = stops(
+                    "KafkaStorageException",
+                    f"{plan.folder} cannot be set aside as stray, since its log dir is offline",
+                )
+                return _failed(plan, failure)
             name = log_stray_dir_name(plan.partition)
             return replace(plan, renamed_to=name, notes=(*plan.notes, why))
         key = plan.partition, plan.state
         other = self._seen.setdefault(key, os.path.join(log_dir.path, plan.folder))
         if other != os.path.join(log_dir.path, plan.folder):
             failure = stops("IllegalStateException", f"{plan.partition} is in {other} too")
-            return replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+            return _failed(plan, failure)
         future = self._futures.by_place.get(Place(log_dir.path, plan.folder))
         return plan if future is None else moved(plan, future)
 
@@ -364,3 +390,7 @@ class StartPlan:
 
 def _path_of(root: SourceRoot, folder: LogFolder) -> str:
     return os.path.join(os.path.abspath(root.path), folder.name)
+
+
+def _failed(plan: LogPlan, failure: BrokerFailure) -> LogPlan:
+    return replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from engine.plan.broker_failure import Outcome
 from engine.plan.file_changes import Change, FileChange
+from engine.plan.kept_records import Kept
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
 from engine.plan.start_plan import StartPlan
@@ -23,6 +25,9 @@ _OUTCOMES = {
 
 def dir_lines(log_dir: LogDirPlan) -> Iterator[str]:
     """A log dir for people."""
+    if log_dir.is_abandoned:
+        yield f"{printable(log_dir.path)}: the broker does not use it: {printable(log_dir.reason)}"
+        return
     marker = "marked as cleanly closed" if log_dir.has_marker else "not marked as cleanly closed"
     how = "no recovery" if log_dir.clean else "recovery from the recovery points on"
     yield f"{printable(log_dir.path)}: {_logs(len(log_dir.folders))}, {marker}, planned with {how}"
@@ -44,6 +49,7 @@ def log_lines(log: LogPlan, *, files: bool) -> Iterator[str]:
         yield f"  the folder becomes {printable(log.renamed_to)}"
     for note in log.notes:
         yield f"  {printable(note)}"
+    yield from _damage_lines(log.kept)
     for change in log.changes:
         if files or (change.change is not Change.PREALLOCATED and not log.is_harmless):
             yield f"  {_change(change)}"
@@ -60,6 +66,20 @@ def _loss_lines(log: LogPlan) -> Iterator[str]:
         ranges = ", ".join(f"{first}..{end}" for first, end in losses.ranges[:_MOST_RANGES])
         more = len(losses.ranges) - _MOST_RANGES
         yield f"  offsets lost: {ranges}" + (f" and {more} more ranges" if more > 0 else "")
+
+
+def _damage_lines(kept: Kept) -> Iterator[str]:
+    """What is wrong in the records that the broker does not look at."""
+    if kept.damaged_batches:
+        count, size = _count(kept.damaged_batches, "damaged batch"), kept.damaged_bytes
+        yield f"  the broker does not look at {count} of {size} bytes, and will serve errors there:"
+    elif kept.out_of_order:
+        yield "  the broker does not look at batches that are out of order:"
+    for place in kept.damage:
+        yield f"    {printable(place)}"
+    more = kept.damaged_batches + kept.out_of_order - len(kept.damage)
+    if more > 0:
+        yield f"    and {more} more: see kafkafs check"
 
 
 def _offsets(log: LogPlan) -> str:
@@ -90,18 +110,63 @@ def _change(change: FileChange) -> str:
             return f"{name}: {change.change.value}, {before} bytes become {after}"
 
 
-def verdict_line(start: StartPlan, *, harmless: bool) -> str:
+@dataclass
+class Summary:
+    """What all logs add up to.
+
+    Attributes:
+        is_harmless: whether every log loads, keeps its records, and nothing wrong was found in them.
+        changed: logs that lose or change something.
+        damaged_batches: those that a broker will serve as errors.
+        at_risk: logs of which it cannot be told whether they stay.
+        bytes, unread_bytes: of records files that stay, and those of them that nobody read.
+    """
+
+    is_harmless: bool = True
+    changed: int = 0
+    damaged_batches: int = 0
+    at_risk: int = 0
+    bytes: int = 0
+    unread_bytes: int = 0
+
+    def add(self, log: LogPlan) -> None:
+        """Count a log."""
+        self.is_harmless = self.is_harmless and log.is_harmless
+        self.changed += not log.keeps_records
+        self.damaged_batches += log.kept.damaged_batches + log.kept.out_of_order
+        self.at_risk += log.is_at_risk
+        self.bytes += log.kept.bytes
+        self.unread_bytes += log.kept.unread_bytes
+
+
+def verdict_line(start: StartPlan, summary: Summary) -> str:
     """What becomes of the broker."""
     outcome, reason = start.verdict()
     broker, reason = f"a {start.version.name} broker", printable(reason)
     if outcome is Outcome.LOADS:
-        ending = "nothing is lost" if harmless else "with the losses and changes above"
-        return f"{broker.capitalize()} starts with {_logs(start.log_count)}: {ending}"
+        return f"{broker.capitalize()} starts with {_logs(start.log_count)}: {'; '.join(_ends(summary))}"
     if outcome is Outcome.LOG_DIR_OFFLINE:
         return f"{broker.capitalize()} starts without a log dir: {reason}"
     if outcome is Outcome.UNKNOWN:
         return f"What {broker} would do cannot be told: {reason}"
     return f"{broker.capitalize()} does not start: {reason}"
+
+
+def _ends(summary: Summary) -> Iterator[str]:
+    if summary.changed:
+        yield "with the losses and changes above"
+    if summary.at_risk:
+        yield f"what becomes of {_count(summary.at_risk, 'future log')} cannot be told"
+    if summary.damaged_batches:
+        count = _count(summary.damaged_batches, "damaged batch")
+        yield f"it will serve {count} as errors"
+    read = summary.bytes - summary.unread_bytes
+    if summary.unread_bytes:
+        if summary.is_harmless:
+            yield "it takes no records away"
+        yield f"not read: {summary.unread_bytes} of {summary.bytes} bytes of records"
+    elif summary.is_harmless:
+        yield f"nothing is lost, all {read} bytes of records were read, and every checksum is right"
 
 
 def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
@@ -130,6 +195,15 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
             "damagedBytes": losses.damaged_bytes,
             "offsets": [list(each) for each in losses.ranges],
         },
+        "kept": {
+            "bytes": log.kept.bytes,
+            "unreadBytes": log.kept.unread_bytes,
+            "damagedBatches": log.kept.damaged_batches,
+            "damagedBytes": log.kept.damaged_bytes,
+            "outOfOrder": log.kept.out_of_order,
+            "damage": list(log.kept.damage),
+        },
+        "atRisk": log.is_at_risk,
         "epochsBefore": _pairs(log.epochs_before),
         "epochsAfter": _pairs(log.epochs_after),
         "topicId": log.topic_id,
@@ -154,7 +228,7 @@ def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
     }
 
 
-def broker_facts(start: StartPlan) -> dict[str, Any]:
+def broker_facts(start: StartPlan, summary: Summary) -> dict[str, Any]:
     """What becomes of the broker, as JSON."""
     outcome, reason = start.verdict()
     return {
@@ -162,6 +236,9 @@ def broker_facts(start: StartPlan) -> dict[str, Any]:
         "version": start.version.name,
         "outcome": outcome.value,
         "reason": reason or None,
+        "damagedBatches": summary.damaged_batches,
+        "recordBytes": summary.bytes,
+        "unreadBytes": summary.unread_bytes,
     }
 
 
@@ -181,4 +258,9 @@ def _change_facts(change: FileChange) -> dict[str, Any]:
 
 
 def _logs(count: int) -> str:
-    return f"{count} log{'s' * (count != 1)}"
+    return _count(count, "log")
+
+
+def _count(count: int, noun: str) -> str:
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count} {noun}{ending}"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Exit status: 0 no data is lost or changed, 1 some is or a log does not load, 2 usage,"
-    " 3 cannot read."
+    epilog="Exit status: 0 no data is lost or changed and no damage was found, 1 some is, or a log does not"
+    " load, 2 usage, 3 cannot read."
 )
 @source_argument
 @click.option(
@@ -32,18 +32,30 @@ if TYPE_CHECKING:
     metavar="VERSION",
     default="4.3.1",
     show_default=True,
-    help="The release that would start, from 2.8 on.",
+    help="The release that would start, 2.8 to 4.3.",
+)
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Read the records that the broker does not read, and check them.",
 )
 @click.option("--files", is_flag=True, help="Name all logs and every file that changes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each log and log dir.")
 def plan(
-    sources: tuple[str, ...], clean: bool | None, broker_version: str, files: bool, as_json: bool
+    sources: tuple[str, ...],
+    clean: bool | None,
+    broker_version: str,
+    verify: bool,
+    files: bool,
+    as_json: bool,
 ) -> None:
     """Say what a broker would do to SOURCE if it started on it now. Nothing is changed.
 
     SOURCE is all log dirs of one broker, or one partition's folder. Each log is loaded as that broker loads it, and
     what that truncates, deletes, renames and rewrites stays in memory: you read log starts and ends before and
-    after, records lost, files changed, and what keeps a broker from starting.
+    after, records lost, files changed, and what keeps a broker from starting. A broker does not look into
+    segments that it does not recover: these are read, too, and damage in them is named.
 
     \b
     kafkafs plan /var/lib/kafka/data
@@ -60,7 +72,7 @@ def plan(
         version = version_of(broker_version)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--broker-version") from error
-    with StartPlan(source_paths(sources), version, clean=clean) as start:
+    with StartPlan(source_paths(sources), version, clean=clean, verifies=verify) as start:
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
         is_told = all(each.outcome is not Outcome.UNKNOWN for each in start.log_dirs)
     if not is_told:
@@ -72,14 +84,16 @@ def plan(
 def _print_json(start: StartPlan) -> bool:
     from kafkafs.cli import plan_report as report
 
-    harmless = True
-    for log_dir, log in start.logs():
-        harmless = harmless and log.is_harmless
-        print_json(report.log_facts(log_dir, log))
+    summary = report.Summary()
+    with Progress("planning") as progress:
+        start.on_read = progress.advance
+        for log_dir, log in start.logs():
+            summary.add(log)
+            print_json(report.log_facts(log_dir, log))
     for log_dir in start.log_dirs:
         print_json(report.dir_facts(log_dir))
-    print_json(report.broker_facts(start))
-    return harmless and start.starts
+    print_json(report.broker_facts(start, summary))
+    return summary.is_harmless and start.starts
 
 
 def _print_text(start: StartPlan, *, files: bool) -> bool:
@@ -88,14 +102,15 @@ def _print_text(start: StartPlan, *, files: bool) -> bool:
     for log_dir in start.log_dirs:
         for line in report.dir_lines(log_dir):
             click.echo(line)
-    harmless = True
+    summary = report.Summary()
     with Progress("planning") as progress:
+        start.on_read = progress.advance
         for _, log in start.logs():
-            harmless = harmless and log.is_harmless
+            summary.add(log)
             progress.advance(log.bytes_read)
             if files or log.notes or not log.is_harmless:
                 progress.clear()
                 for line in report.log_lines(log, files=files):
                     click.echo(line)
-    click.echo(report.verdict_line(start, harmless=harmless))
-    return harmless and start.starts
+    click.echo(report.verdict_line(start, summary))
+    return summary.is_harmless and start.starts

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 def plan(
     folder: Path, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0,
-    version: str = "4.3.1",
+    version: str = "4.3.1", verifies: bool = True,
 ) -> LogPlan:  # fmt: skip
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
     with SourceRoot(str(folder.parent)) as root:
@@ -59,7 +59,7 @@ def plan(
             root, folder.name, f"/d/{folder.name}", TopicPartition("t", 0), FolderState.LOG, clean,
             recovery_point, log_start,
         )  # fmt: skip
-        made = plan_log(disk, log, broker_version(version), CONFIG, MockClock())
+        made = plan_log(disk, log, broker_version(version), CONFIG, MockClock(), verifies=verifies)
     after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
     assert before == after
     return made
@@ -97,7 +97,11 @@ def test_a_whole_log_loses_nothing(folder: Path) -> None:
 
 def test_a_flipped_bit_ends_the_log_and_takes_all_later_segments(folder: Path) -> None:
     edit(folder / SECOND, 4, flipped)
-    assert plan(folder, clean=True).is_harmless  # nobody looks
+    unseen = plan(folder, clean=True)  # the broker does not look
+    assert unseen.keeps_records
+    assert not unseen.is_harmless
+    assert unseen.kept.damaged_batches == 1
+    assert unseen.kept.damage[0].startswith(f"{SECOND} at byte ")
     made = plan(folder)
     assert (made.log_end_before, made.log_end) == (END, 70)
     assert made.losses.ranges == (OffsetRange(75, END),)
@@ -113,8 +117,22 @@ def test_a_flipped_bit_ends_the_log_and_takes_all_later_segments(folder: Path) -
 
 def test_what_was_flushed_is_not_looked_at(folder: Path) -> None:
     edit(folder / SECOND, 4, flipped)
-    assert plan(folder, recovery_point=120).is_harmless
+    flushed = plan(folder, recovery_point=120)
+    assert flushed.keeps_records
+    assert flushed.kept.damaged_batches == 1
     assert plan(folder, recovery_point=99).log_end == 70
+
+
+def test_records_that_the_broker_does_not_read_are_read_unless_that_is_not_wanted(
+    folder: Path,
+) -> None:
+    size = sum(path.stat().st_size for path in folder.glob("*.log"))
+    edit(folder / SECOND, 4, flipped)
+    for wanted, unread in ((True, 0), (False, size)):
+        kept = plan(folder, clean=True, verifies=wanted).kept
+        assert (kept.bytes, kept.unread_bytes, kept.is_good) == (size, unread, not wanted)
+    kept = plan(folder, recovery_point=120, verifies=False).kept
+    assert kept.unread_bytes == size - (folder / THIRD).stat().st_size
 
 
 def test_a_torn_tail_goes_and_costs_no_record(folder: Path) -> None:

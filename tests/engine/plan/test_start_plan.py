@@ -15,6 +15,7 @@ from engine.plan.start_plan import StartPlan
 from engine.units import TopicPartition
 from tests import fixtures_data as data
 
+FIRST_ID, SECOND_ID = "sgf5MsZgRTuEMv68ZXKJbQ", "cmVjb3JkcyBvZiBsb2dzIQ"
 META = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id={}\n"
 
 
@@ -97,8 +98,8 @@ def test_one_of_two_log_dirs_goes_offline(log_dir: Path, tmp_path: Path) -> None
     other = tmp_path / "other"
     other.mkdir()
     shutil.move(log_dir / "txn-0", other / "txn-0")
-    (log_dir / "meta.properties").write_text(META.format("sgf5MsZgRTuEMv68ZXKJbQ"))
-    (other / "meta.properties").write_text(META.format("cmVjb3JkcyBvZiBsb2dzIQ"))
+    (log_dir / "meta.properties").write_text(META.format(FIRST_ID))
+    (other / "meta.properties").write_text(META.format(SECOND_ID))
     (other / "txn-0" / "leader-epoch-checkpoint").write_text("7\n")
     outcome, _, logs = outcomes(log_dir, other)
     assert outcome is Outcome.LOG_DIR_OFFLINE
@@ -108,7 +109,8 @@ def test_one_of_two_log_dirs_goes_offline(log_dir: Path, tmp_path: Path) -> None
 def test_a_log_in_two_log_dirs_keeps_a_broker_from_starting(log_dir: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(log_dir, other)
-    (other / "meta.properties").unlink()
+    (log_dir / "meta.properties").write_text(META.format(FIRST_ID))
+    (other / "meta.properties").write_text(META.format(SECOND_ID))
     outcome, reason, _ = outcomes(log_dir, other)
     assert outcome is Outcome.BROKER_STOPS
     assert "is in" in reason
@@ -117,8 +119,8 @@ def test_a_log_in_two_log_dirs_keeps_a_broker_from_starting(log_dir: Path, tmp_p
 def test_log_dirs_of_two_nodes_are_no_brokers(log_dir: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    (log_dir / "meta.properties").write_text(META.format("sgf5MsZgRTuEMv68ZXKJbQ"))
-    text = META.format("cmVjb3JkcyBvZiBsb2dzIQ").replace("node.id=1", "node.id=2")
+    (log_dir / "meta.properties").write_text(META.format(FIRST_ID))
+    text = META.format(SECOND_ID).replace("node.id=1", "node.id=2")
     (other / "meta.properties").write_text(text)
     outcome, reason, _ = outcomes(log_dir, other)
     assert outcome is Outcome.BROKER_STOPS
@@ -158,3 +160,19 @@ def test_many_logs_take_the_memory_of_one(log_dir: Path) -> None:
     with StartPlan([str(log_dir)], clean=False) as start:
         assert sum(1 for _ in start.logs()) == 61
         assert start.bytes_in_use == 0
+
+
+def test_a_release_that_is_not_known_is_refused_with_the_range_of_those_that_are() -> None:
+    for name in ("9.9.9", "4.4.0", "2.9.0", "3.10.0", "2.7.1"):
+        with pytest.raises(ValueError, match=r"known here are 2\.8 to 4\.3"):
+            broker_version(name)
+    for name in ("2.8.2", "3.0.0", "3.9.1", "4.0.1", "4.3.9"):
+        assert broker_version(name).name == name
+
+
+def test_a_folder_that_is_no_log_dir_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    with pytest.raises(SourceError, match="is not a log dir"):
+        StartPlan([str(tmp_path)])
+    with pytest.raises(SourceError, match="is empty"):
+        StartPlan([str(tmp_path / "bin")])

@@ -11,6 +11,7 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.channels.ClosedChannelException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.security.MessageDigest;
@@ -77,6 +78,7 @@ public class Loads {
             }
             out.println(JSON.writeValueAsString(answer));
         }
+        System.exit(0);  // a start that failed leaves threads behind
     }
 
     static Map<String, Object> failure(Throwable error) {
@@ -183,6 +185,11 @@ class Start {
         List<File> dirs = new ArrayList<>();
         command.get("dirs").forEach(each -> dirs.add(new File(each.asText())));
         Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("halts", false);
+        answer.put("offline", List.of());
+        Exit.setHaltProcedure((status, message) -> {
+            throw new Halted();
+        });
         LogManager manager = null;
         String stage = "log dirs";
         try {
@@ -198,7 +205,6 @@ class Start {
             start(manager, image(command.get("topics")).topics(), command);
             stage = "offline dirs";
             answer.put("offline", handleFailures(manager, channel, dirs));
-            answer.put("halts", false);
         } catch (Halted halted) {
             answer.put("halts", true);
         } catch (Throwable error) {
@@ -208,7 +214,8 @@ class Start {
         answer.put("failure", answer.remove("error"));
         answer.put("logs", manager == null ? Map.of() : logs(manager));
         Map<String, Object> files = new TreeMap<>();
-        for (File dir : dirs) {
+        boolean isLoading = answer.get("failure") != null;  // other logs may still be
+        for (File dir : isLoading ? List.<File>of() : dirs) {
             Map<String, Object> folders = new TreeMap<>();
             for (File folder : dir.listFiles(File::isDirectory)) {
                 folders.put(folder.getName(), Loads.files(folder));
@@ -222,7 +229,11 @@ class Start {
                 return null;
             });
             for (FileLock lock : CollectionConverters.asJava(manager.dirLocks())) {
-                lock.destroy();
+                try {
+                    lock.destroy();
+                } catch (ClosedChannelException error) {
+                    // of a log dir that went offline
+                }
             }
         }
         return answer;
@@ -271,9 +282,6 @@ class Start {
 
     /** What ReplicaManager's thread does with log dirs that failed. */
     static List<String> handleFailures(LogManager manager, LogDirFailureChannel channel, List<File> dirs) {
-        Exit.setHaltProcedure((status, message) -> {
-            throw new Halted();
-        });
         List<String> offline = new ArrayList<>();
         for (File dir : dirs) {
             if (channel.hasOfflineLogDir(dir.getAbsolutePath())) {

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from engine.errors import SourceError
 from kafkafs.cli import cli
 from tests.fixtures_data import copy_of
 
+RECORD_BYTES = 417_867
 SECOND = "orders-0/00000000000000000395.log"
 
 
@@ -45,12 +47,41 @@ def test_a_sound_log_dir_is_status_0(sound: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         f"{sound}: 3 logs, marked as cleanly closed, planned with no recovery\n"
-        "A 4.3.1 broker starts with 3 logs: nothing is lost\n"
+        f"A 4.3.1 broker starts with 3 logs: nothing is lost, all {RECORD_BYTES} bytes of records were"
+        " read, and every checksum is right\n"
     )
 
 
+def test_what_nobody_read_is_not_called_whole(hurt: Path) -> None:
+    result = run(str(hurt), "--no-verify")
+    assert "nothing is lost" not in result.stdout
+    assert result.stdout.endswith(
+        f"it takes no records away; not read: {RECORD_BYTES} of {RECORD_BYTES} bytes of records\n"
+    )
+
+
+def test_what_is_no_log_dir_is_not_to_be_formatted(tmp_path: Path) -> None:
+    (tmp_path / "usr").mkdir()
+    result = run(str(tmp_path))
+    assert isinstance(result.exception, SourceError)
+    assert "is not a log dir" in str(result.exception)
+    assert result.stdout == ""
+
+
+def test_a_release_that_nobody_knows_is_refused_with_those_that_are_known(sound: Path) -> None:
+    result = run(str(sound), "--broker-version", "9.9.9")
+    assert result.exit_code == 2
+    assert "known here are 2.8 to 4.3" in result.stderr
+
+
 def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
-    assert run(str(hurt)).exit_code == 0  # after a clean stop nobody looks
+    unseen = run(str(hurt))  # after a clean stop the broker does not look
+    assert unseen.exit_code == 1
+    assert (
+        "  the broker does not look at 1 damaged batch of 1818 bytes, and will serve errors there:\n"
+        f"    {Path(SECOND).name} at byte 28659, 1818 bytes: the batch's checksum is wrong"
+    ) in unseen.stdout
+    assert unseen.stdout.endswith("starts with 3 logs: it will serve 1 damaged batch as errors\n")
     result = run(str(hurt), "--unclean")
     assert result.exit_code == 1
     assert "orders-0: log start 0, log end 1000 becomes 568\n" in result.stdout
@@ -73,7 +104,10 @@ def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
         "offsets": [[580, 1000]],
     }
     assert log_dir["marker"] is True
-    assert broker == {"kind": "broker", "version": "4.3.1", "outcome": "loads", "reason": None}
+    assert broker == {
+        "kind": "broker", "version": "4.3.1", "outcome": "loads", "reason": None,
+        "damagedBatches": 0, "recordBytes": 346_778, "unreadBytes": 0,
+    }  # fmt: skip
 
 
 def test_what_keeps_a_broker_from_starting_is_said_last(sound: Path) -> None:

@@ -1,0 +1,185 @@
+"""Whole starts on damaged log dirs: our plan says what Kafka's own start-up code then does."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.plan.broker_failure import Outcome
+from engine.plan.log_plan import LogPlan
+from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.start_plan import StartPlan
+from engine.storage.log_config import LogConfig
+from tests import fixtures_data as data
+from tests.clocks import MockClock
+from tests.hurt_starts import NODE, HurtStart, StartMaker
+from tests.kafka.conftest import SEED
+from tests.kafka.load_judge import LoadJudge
+from tests.log_scripts import START
+from tests.plan_answers import files_on
+from tests.random_scripts import RandomScript
+
+STARTS = int(os.environ.get("KAFKAFS_PLANNED_STARTS") or 60)
+"""Damaged starts; a long run has thousands."""
+AT_ONCE = 20
+NOW = START + 1000
+CONFIG = {"segment.index.bytes": "4000", "index.interval.bytes": "200"}
+BROKER = {"log.index.size.max.bytes": "4000", "log.index.interval.bytes": "200"}
+_UNIQUE = re.compile(r"[0-9a-f]{32}")
+_METADATA = "__cluster_metadata"
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[LoadJudge]:
+    with LoadJudge() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, int]]:
+    """Logs that nothing happened to, with the end of each."""
+    top, found = tmp_path_factory.mktemp("sound"), []
+    for number in range(24):
+        made = RandomScript(SEED + number, top / f"script-{number}", 40)
+        end = made.finish()["state"]["log_end_offset"]
+        found.append((top / f"script-{number}", end))
+    for name in data.partitions("current"):
+        folder = data.log_dir("current") / name
+        if name.startswith("__") or name.endswith("-delete"):
+            continue
+        if sum(path.stat().st_size for path in folder.iterdir()) < 200_000:
+            shutil.copytree(folder, top / name)
+            for file in (top / name).iterdir():
+                if file.suffix in (".index", ".timeindex") and file.stat().st_size > 4000:
+                    file.write_bytes(file.read_bytes()[:120])
+            found.append((top / name, 100))
+    return found
+
+
+class Planned:
+    """Our plan of a start, with the files that each folder then has."""
+
+    def __init__(self, start: HurtStart) -> None:
+        self.files: dict[tuple[str, str], dict[str, Any]] = {}
+        with StartPlan(
+            [str(each) for each in start.log_dirs],
+            config=LogConfig.from_properties(CONFIG),
+            clock=MockClock(NOW),
+            on_loaded=self._take,
+        ) as plan:
+            self.logs = [(log_dir.path, log) for log_dir, log in plan.logs()]
+            self.outcome, self.reason = plan.verdict()
+            self.offline = sorted(
+                each.path for each in plan.log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE
+            )
+            self.node_id = plan.node_id
+            # Whether a broker comes to a log before its log dir failed is up to the file system.
+            self.is_race = any("comes to it first" in each.reason for each in plan.failures)
+            self.exceptions = {each.java for each in plan.failures}
+
+    def _take(self, _plan: LogPlan, disk: OverlayDisk, path: str) -> None:
+        self.files[os.path.split(path)] = files_on(disk, path)
+
+
+def outcome_of(answer: dict[str, Any]) -> Outcome:
+    if answer["failure"] is not None or answer["halts"]:
+        return Outcome.BROKER_STOPS
+    return Outcome.LOG_DIR_OFFLINE if answer["offline"] else Outcome.LOADS
+
+
+def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, Any]) -> list[str]:
+    """Where Kafka did something else."""
+    kafkas = outcome_of(answer)
+    if plan.outcome is Outcome.UNKNOWN:
+        return []
+    said = f"{answer['failure']}: {str(answer.get('message'))[:300]} {answer.get('where')}"
+    if plan.is_race and kafkas is Outcome.LOG_DIR_OFFLINE:
+        return []
+    if plan.outcome is not kafkas:
+        return [f"{plan.outcome} planned ({plan.reason}), {kafkas} in Kafka ({said})"]
+    if kafkas is Outcome.BROKER_STOPS:
+        if answer["halts"] or answer["failure"] in plan.exceptions:
+            return []
+        return [f"{sorted(plan.exceptions)} planned ({plan.reason}), {said} in Kafka"]
+    found = []
+    top = str(start.log_dirs[0].parent)
+    offline = sorted(top + each.removeprefix(str(copy)) for each in answer["offline"])
+    if offline != plan.offline:
+        found.append(f"offline {plan.offline} planned, {offline} in Kafka")
+    ours: dict[tuple[str, str], tuple[LogPlan, Any]] = {}
+    known = {log.folder for _, log in plan.logs}
+    for log_dir, log in plan.logs:
+        name = log.folder if log.renamed_to is None else _UNIQUE.sub("*", log.renamed_to)
+        key = log_dir.removeprefix(top), name
+        if key in ours:  # two strays of one partition: nobody can tell which is which
+            return found
+        ours[key] = log, plan.files[log_dir, log.folder]
+
+    def place(path: str) -> tuple[str, str]:
+        log_dir, _, name = path.removeprefix(str(copy)).rpartition("/")
+        return log_dir, name if name in known else _UNIQUE.sub("*", name)
+
+    theirs = {
+        place(f"{log_dir}/{name}"): files
+        for log_dir, folders in answer["files"].items()
+        for name, files in folders.items()
+    }
+    ends = {place(path): state for path, state in answer["logs"].items()}
+    for key, (log, files) in ours.items():
+        if log.partition.topic == _METADATA:
+            continue
+        after = theirs.get(key)
+        if after is None:
+            found.append(f"{key} planned, {sorted(theirs)} in Kafka")
+            continue
+        # How many of these are gone by then depends on the order in which the file system lists them.
+        passed = ".deleted" if log.java == "NumberFormatException" else "\0"
+        found += [
+            f"{key} {name}: {files.get(name)} planned, {after.get(name)} in Kafka"
+            for name in sorted({*files, *after})
+            if files.get(name) != after.get(name) and not name.endswith(passed)
+        ]
+        if key in ends and [log.log_start, log.log_end] != ends[key]:
+            found.append(f"{key}: {log.log_start}..{log.log_end} planned, {ends[key]} in Kafka")
+    return found
+
+
+def judge_of(judge: LoadJudge, plan: Planned, start: HurtStart, copy: Path) -> dict[str, Any]:
+    """What Kafka does, configured for the node that the log dirs state, if one can be."""
+    node_id = plan.node_id
+    return judge.start(
+        [copy / each.name for each in start.log_dirs],
+        NOW,
+        node_id=NODE if node_id is None or node_id < 0 else node_id,
+        metadata_dir=copy / start.log_dirs[0].name,
+        topics=start.topics,
+        broker=BROKER,
+    )
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + STARTS, AT_ONCE))
+def test_a_planned_start_is_what_happens(
+    judge: LoadJudge, sound: list[tuple[Path, int]], tmp_path: Path, seed: int
+) -> None:
+    wrong, unknown = {}, 0
+    for number in range(seed, seed + AT_ONCE):
+        top, copy = tmp_path / f"planned-{number}", tmp_path / f"kafka-{number}"
+        start = StartMaker(number, top, sound).make()
+        shutil.copytree(top, copy)
+        plan = Planned(start)
+        answer = judge_of(judge, plan, start, copy)
+        unknown += plan.outcome is Outcome.UNKNOWN
+        found = differences(plan, start, copy, answer)
+        if found:
+            wrong[f"{number} {start.acts}"] = found
+        shutil.rmtree(top)
+        shutil.rmtree(copy, ignore_errors=True)  # after a failure other logs may still be loading
+    lines = "\n".join(f"{name}: {found}" for name, found in wrong.items())
+    assert not wrong, lines
+    assert unknown < AT_ONCE // 2
