@@ -199,7 +199,10 @@ def plan_log(
         return replace(plan, kept=verify_kept(contents, reads=verifies, on_read=on_read))
     except OSError as error:
         return replace(
-            plan, outcome=Outcome.UNKNOWN, java="", reason=f"it cannot be read here: {error}"
+            plan,
+            outcome=Outcome.UNKNOWN,
+            java="",
+            reason=f"it cannot be read here: {failure_text(error)}",
         )
 
 

@@ -74,7 +74,7 @@ def plan(
         raise click.BadParameter(str(error), param_hint="--broker-version") from error
     with StartPlan(source_paths(sources), version, clean=clean, verifies=verify) as start:
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
-        is_told = all(each.outcome is not Outcome.UNKNOWN for each in start.log_dirs)
+        is_told = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
     if not is_told:
         sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
