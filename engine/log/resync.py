@@ -7,8 +7,6 @@ found wherever it starts. A batch proves itself by its frame and its checksum.
 
 from __future__ import annotations
 
-import errno
-import os
 import struct
 from typing import NamedTuple, Protocol
 
@@ -17,6 +15,7 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
+from engine.log.zeros import behind_hole, first_data
 from engine.record.batch_table import BATCH_DTYPE
 from engine.record.framing import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LENGTH
 from engine.units import MAX_INT32, Offset, Position
@@ -31,7 +30,6 @@ _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
 _MOST_INNER = 100
-_READ_ZEROS = 1 * MiB
 
 
 UNREADABLE = "unreadable"
@@ -135,16 +133,12 @@ class Resync:
 
     def first_data(self, position: Position) -> Position:
         """Where the first byte that is not zero lies, the end if there is none; holes are not read."""
-        while position < self.end:
-            position = min(self._behind_hole(position), self.end)
-            data = self.file.read_at(position, min(_READ_ZEROS, self.end - position))
-            if not data:
-                return self.end
-            rest = data.lstrip(b"\0")
-            if rest:
-                return position + len(data) - len(rest)
-            position += len(data)
-        return self.end
+        return first_data(self._fd, self.file.read_at, position, self.end)
+
+    @property
+    def _fd(self) -> int:
+        """The file's descriptor, -1 for what has none."""
+        return int(getattr(self.file.file, "fd", -1))
 
     def unreadable(self, position: Position, size: int) -> tuple[Stretch, ...]:
         """The unreadable stretches that touch [position, position + size), as far as they were met."""
@@ -153,15 +147,6 @@ class Resync:
     def is_unreadable(self, position: Position) -> bool:
         """Whether the batch at a position, or its header, cannot be read whole."""
         return position < self.end and self.frame(position).kind == UNREADABLE
-
-    def _behind_hole(self, position: Position) -> Position:
-        fd = getattr(self.file.file, "fd", -1)
-        if fd < 0:
-            return position
-        try:
-            return os.lseek(fd, position, os.SEEK_DATA)
-        except OSError as error:
-            return self.end if error.errno == errno.ENXIO else position
 
     def next_good(
         self, position: Position, frame: Frame, search_from: Position, min_offset: Offset
@@ -237,7 +222,7 @@ class Resync:
         window = _SMALLEST_SEARCH
         while start < limit:
             # In zeros no batch begins but for those that lead its first bytes, in unreadable bytes none.
-            start = max(start, self._behind_hole(start) - LOG_OVERHEAD)
+            start = max(start, behind_hole(self._fd, start, self.end) - LOG_OVERHEAD)
             bad = self.file.met.first_in(start, start + 1)
             if bad is not None:
                 start = bad.end

@@ -242,6 +242,8 @@ class LineStream:
             if chunk.text_end >= self.size:
                 break
             chunk = self._chunks.at(chunk.text_end)
+            if not chunk.is_whole:
+                break  # each piece takes the memory of all of its batch
             if self._key(chunk) not in self._cache:
                 decode_soon(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
         return until

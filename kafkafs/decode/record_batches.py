@@ -19,9 +19,11 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.scan import BatchRun, Damage
+from engine.memory_gate import LARGE, batches_decoded
 from engine.record.batch_table import BatchProblem, Problem
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
+from kafkafs.decode.failures import ChangedFileError
 
 if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
@@ -74,13 +76,28 @@ class RenderedBatch:
         segment, buffer, start_position, table, row: where the batch lies: row `row` of `table` over
             `buffer`.
         lines: record lines, each with its newline.
+        large: the offset of the record where the lines end because its own is too long to be kept.
         is_cut: whether there was more text than enough.
         problem: why the batch did not decode whole.
     """
 
     __slots__ = (
-        "_budgets", "_columns", "_numbers", "buffer", "cost", "first", "is_cut", "is_open", "lines",
-        "options", "problem", "row", "segment", "start_position", "table",
+        "_budgets",
+        "_columns",
+        "_numbers",
+        "buffer",
+        "cost",
+        "first",
+        "is_cut",
+        "is_open",
+        "large",
+        "lines",
+        "options",
+        "problem",
+        "row",
+        "segment",
+        "start_position",
+        "table",
     )  # fmt: skip
 
     def __init__(
@@ -107,11 +124,14 @@ class RenderedBatch:
             fates[row] = fate
         result = kernel.lines(
             run.buffer, run.table, row, row + 1, start_position=run.start_position,
-            options=options, fates=fates, budgets=budgets, enough=enough,
+            options=options, fates=fates, budgets=budgets, enough=enough, most=LARGE,
         )  # fmt: skip
-        self.is_cut = result.rows_done == 0
         self._budgets = budgets
         self.problem: BatchProblem | None = result.problem
+        self.large: Offset | None = None
+        if result.is_large:
+            result = self._lines_of_large(run, fate, enough)
+        self.is_cut = result.rows_done == 0
         text = result.text or b""
         self.lines = text.splitlines(keepends=True)
         self._numbers: dict[int, int] | None = None
@@ -119,7 +139,26 @@ class RenderedBatch:
         self.first = self.offset_in(self.lines[0]) if self.lines else -1
         if self.lines and self.offset_in(self.lines[-1]) - self.first != len(self.lines) - 1:
             self._number_lines()
-        self.cost = len(text) + len(run.buffer) + 150 * len(self.lines) + 1000
+        if len(run.buffer) > LARGE:
+            self.buffer = b""  # read again when it is asked for
+        self.cost = len(text) + len(self.buffer) + 150 * len(self.lines) + 1000
+
+    def _lines_of_large(self, run: BatchRun, fate: int, enough: int) -> kernel.LinesResult:
+        """The lines of a batch that takes much memory, up to the first that is itself too long."""
+        with batches_decoded.room(LARGE + 1):
+            columns = kernel.decode(
+                run.buffer, run.table, self.row, self.row + 1,
+                start_position=run.start_position, budgets=self._budgets,
+            )  # fmt: skip
+            result = kernel.column_lines(
+                run.table, self.row, columns,
+                options=self.options, fate=fate, enough=enough, most=LARGE,
+            )  # fmt: skip
+            if result.is_large:
+                self.large = int(columns.offset[result.next_record])
+            if columns.problems:
+                self.problem = columns.problems[0]
+        return result
 
     def _number_lines(self) -> None:
         numbers: dict[int, int] = {}
@@ -162,13 +201,39 @@ class RenderedBatch:
         """All records of the batch as columns, decoded at first use."""
         columns = self._columns
         if columns is None:
-            columns = kernel.decode(
-                self.buffer, self.table, self.row, self.row + 1,
-                start_position=self.start_position, budgets=self._budgets,
-            )  # fmt: skip
+            with batches_decoded.room(LARGE + 1 if self.is_large else 0):
+                columns = kernel.decode(
+                    self._bytes(), self.table, self.row, self.row + 1,
+                    start_position=self.buffer_start, budgets=self._budgets,
+                )  # fmt: skip
             if len(columns.arena) <= MiB:
                 self._columns = columns
         return columns
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its records, or its bytes, take too much memory to be kept."""
+        return self.large is not None or not self.buffer
+
+    def _bytes(self) -> bytes:
+        """The bytes with the batch in them; of a large one they are read again."""
+        if self.buffer:
+            return self.buffer
+        position, size = self.header("position"), self.header("size")
+        data = self.segment.file.read_at(position, size)
+        again = np.zeros(1, self.table.dtype)
+        rows, _, _ = kernel.walk(data, again, 0, position, True, largest=max(size, 1))
+        if not rows or not again["crc_ok"][0] or again["crc"][0] != self.table["crc"][self.row]:
+            path = self.segment.file.path
+            raise ChangedFileError(
+                "the file has changed since it was opened", path=path, position=position
+            )
+        return data
+
+    @property
+    def buffer_start(self) -> int:
+        """Where the bytes start in the file that columns of batches that are not compressed count into."""
+        return self.start_position if self.buffer else self.header("position")
 
     def number_of(self, columns: kernel.Columns, offset: Offset) -> int | None:
         """The row of an offset's record in the columns."""
@@ -181,8 +246,8 @@ class RenderedBatch:
 
     def raw(self) -> bytes:
         """The batch as it lies on disk."""
-        start = self.header("position") - self.start_position
-        return bytes(self.buffer[start : start + self.header("size")])
+        start = self.header("position") - self.buffer_start
+        return self._bytes()[start : start + self.header("size")]
 
 
 class BatchCache:
@@ -225,6 +290,8 @@ class RecordBatches:
     def find(self, view: LogView, offset: Offset) -> RenderedBatch | None:
         """The batch with the line of the record at `offset`; None: the log has no such record.
 
+        Of a record whose line is too long to be kept, `large` of the batch is the offset.
+
         Raises:
             DamagedRecordError: the record is, or may be, in a damaged place.
             UnsupportedCodecError: its codec is not installed.
@@ -242,10 +309,12 @@ class RecordBatches:
         if found is None:
             return None
         batch = self._render(view, found, offset)
-        if batch.is_cut and batch.line(offset) is None:
+        if batch.is_cut and batch.line(offset) is None and batch.large != offset:
             batch = self._render(view, found, offset, alone=True)
         if batch.line(offset) is not None:
             self._keep(view, batch)
+            return batch
+        if batch.large == offset:
             return batch
         self._refuse_if_lost(batch, offset)
         return None

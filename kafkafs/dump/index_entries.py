@@ -14,8 +14,9 @@ from engine.errors import DamagedFileError
 from engine.file_names import FileKind
 from engine.index import offset_index, time_index, transaction_index
 from engine.index.offset_index import OffsetIndex
+from engine.log.zeros import first_data
 from engine.source_files import SourceFile
-from engine.units import NO_TIMESTAMP, Offset, Position
+from engine.units import MAX_INT32, NO_TIMESTAMP, Offset, Position
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.batch_cursor import BatchCursor
 from kafkafs.dump.dump_file import DumpFile
@@ -34,27 +35,67 @@ class _Row(NamedTuple):
     fields: tuple[int, ...]
 
 
+class _Zeros(NamedTuple):
+    """Entries of zeros that are passed over: slots [first, after)."""
+
+    first: int
+    after: int
+
+
 def _rows(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row]:
-    """All whole entries of a file, zeros too."""
-    size, slot = layout.size, 0
-    while True:
-        data = opened.read_at(slot * size, _CHUNK_ENTRIES * size)
-        count = len(data) // size
-        for fields in layout.iter_unpack(memoryview(data)[: count * size]):
-            yield _Row(slot, slot * size, fields)
+    """The whole entries of a file up to where many thousand entries are zeros."""
+    for row in _rows_and_zeros(opened, layout):
+        if isinstance(row, _Zeros):
+            return
+        yield row
+
+
+def _rows_and_zeros(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row | _Zeros]:
+    """All whole entries of a file, zeros too; many thousand zeros at a time are summed up."""
+    width, slot, after = layout.size, 0, opened.size() // layout.size
+    while slot < after:
+        data = opened.read_at(slot * width, _CHUNK_ENTRIES * width)
+        count = len(data) // width
+        if slot and count == _CHUNK_ENTRIES and not any(data):
+            end = min(_first_data(opened, slot * width) // width, after)
+            yield _Zeros(slot, end)
+            slot = end
+            continue
+        for fields in layout.iter_unpack(memoryview(data)[: count * width]):
+            yield _Row(slot, slot * width, fields)
             slot += 1
         if count < _CHUNK_ENTRIES:
             return
 
 
+def _first_data(opened: SourceFile, position: Position) -> Position:
+    """Where the first byte that is not zero lies, the file's end if there is none."""
+    return first_data(opened.fd, opened.read_at, position, opened.size())
+
+
 def _is_padding(opened: SourceFile) -> bool:
     """Whether there is nothing but zeros: a broker made the file and has put no entry into it yet."""
-    position = 0
-    while data := opened.read_at(position, _CHUNK_ENTRIES):
-        if any(data):
-            return False
-        position += len(data)
-    return True
+    return _first_data(opened, 0) >= opened.size()
+
+
+def _padding(file: DumpFile, opened: SourceFile, start: Position) -> Iterator[Fault]:
+    """What lies behind the last entry of an offset or time index, when no broker makes so much room."""
+    size = opened.size()
+    data = _first_data(opened, start)
+    if data < size:
+        yield Fault(
+            "index_padding",
+            f"{size - start} bytes behind the last entry of {file.shown} are passed over:"
+            f" there is data at byte {data}",
+            start,
+        )
+    elif size > MAX_INT32:
+        yield Fault(
+            "index_padding",
+            f"{size - start} bytes of zeros behind the last entry of {file.shown} are passed over:"
+            f" the file has {size} bytes, an index at most {MAX_INT32}",
+            start,
+        )
 
 
 def _log_of(file: DumpFile) -> SourceFile | Fault:
@@ -105,7 +146,9 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
     for row in _rows(opened, _OFFSETS):
         offset, position = base + row.fields[0], row.fields[1]
         if offset == base and row.slot:
-            return  # what a crash, or a preallocated file, leaves behind the last entry
+            # What a crash, or a preallocated file, leaves behind the last entry.
+            yield from _padding(file, opened, row.position)
+            return
         if not _is_wanted(file, offset):
             continue
         if is_compared:
@@ -206,6 +249,7 @@ def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> It
     for row in _rows(opened, _TIMES):
         timestamp, offset = row.fields[0], base + row.fields[1]
         if offset == base and row.slot:
+            yield from _padding(file, opened, row.position)
             return
         if not _is_wanted(file, offset):
             continue
@@ -295,7 +339,15 @@ def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
     base, fault = _base_of(file)
     if fault is not None:
         yield fault
-    for row in _rows(opened, _ABORTED):
+    for row in _rows_and_zeros(opened, _ABORTED):
+        if isinstance(row, _Zeros):
+            yield Fault(
+                "zeros",
+                f"{row.after - row.first} entries of zeros in transaction index {file.absolute} are"
+                f" passed over",
+                row.first * _ABORTED.size,
+            )
+            continue
         version, producer_id, first, last, stable = row.fields
         if (file.first is not None and last < file.first) or (
             file.last is not None and first > file.last

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.coding.compression import CompressionType
 from engine.errors import DamagedFileError, UnsupportedCodecError
 from engine.log.log_view import LogView
-from engine.record.attributes import TimestampType
+from engine.memory_gate import LARGE
+from engine.record.attributes import COMPRESSION_MASK, TimestampType
+from engine.record.columns import Columns
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
 from kafkafs.decode.shown_text import plain_json
-from kafkafs.tree.content import BytesContent
+from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.landmarks import first_offset, has_records, last_offset, segment_landmarks
 from kafkafs.tree.line_files import LineFile
@@ -56,6 +58,8 @@ class OffsetFolder(PartitionNode):
                 return self._damaged(name, view, offset, match[2], error)
         if batch is None:
             raise NotFound(self.child(name), "no record with this offset")
+        if match[2] is None and batch.large == offset:
+            return LargeRecordFile(self.child(name), partition, batch, offset)
         if match[2] is None:
             return RecordFile(self.path + "/" + name, partition, view, batch, offset)
         return self._field(name, view, batch, offset, match[2])
@@ -113,17 +117,26 @@ class OffsetFolder(PartitionNode):
     def _field(
         self, name: str, view: LogView, batch: RenderedBatch, offset: Offset, field: str
     ) -> Node:
+        path, partition = self.child(name), self.partition
         if field == ".batch":
-            data: bytes | None = batch.raw()
-        else:
-            columns = batch.columns()
-            number = batch.number_of(columns, offset)
-            if number is None:
-                raise NotFound(self.child(name))
-            data = columns.key(number) if field == ".key" else columns.value(number)
-        if data is None:
-            raise NotFound(self.child(name), f"the record's {field[1:]} is null")
-        return FieldFile(self.child(name), self.partition, view, batch, offset, data)
+            size = batch.header("size")
+            if size > LARGE:
+                start = batch.header("position")
+                place = FieldPlace(field, start, size, is_stored=True)
+                return LargeFieldFile(path, partition, view, batch, offset, place)
+            return FieldFile(path, partition, view, batch, offset, batch.raw())
+        columns = batch.columns()
+        number = batch.number_of(columns, offset)
+        if number is None:
+            raise NotFound(path)
+        size = int((columns.key_size if field == ".key" else columns.value_size)[number])
+        if size < 0:
+            raise NotFound(path, f"the record's {field[1:]} is null")
+        if size > LARGE:
+            place = place_of(batch, columns, number, field)
+            return LargeFieldFile(path, partition, view, batch, offset, place)
+        data = columns.key(number) if field == ".key" else columns.value(number)
+        return FieldFile(path, partition, view, batch, offset, data or b"")
 
     def _damaged(
         self, name: str, view: LogView, offset: Offset, field: str | None, error: Exception
@@ -239,6 +252,90 @@ class FieldFile(RecordFile):
         return BytesContent(self._data)
 
 
+class LargeRecordFile(LineFile):
+    """`offset/N` of a record whose line is too long to be kept: it is made when it is read, as of a range."""
+
+    __slots__ = ("_batch", "_offset")
+
+    def __init__(
+        self, path: str, partition: Partition, batch: RenderedBatch, offset: Offset
+    ) -> None:
+        super().__init__(
+            path, partition, lambda _view: LineSource(partition.name, None, offset, offset + 1)
+        )
+        self._batch = batch
+        self._offset = offset
+
+    def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
+        return record_xattrs(self._batch, self._offset, b"") | super().xattrs()
+
+
+class FieldPlace(NamedTuple):
+    """Where the bytes of a large field are.
+
+    Attributes:
+        field: ".key", ".value" or ".batch".
+        start, size: of the bytes in the segment's file, or in what the batch inflates to.
+        is_stored: whether it is the file.
+    """
+
+    field: str
+    start: int
+    size: int
+    is_stored: bool
+
+
+def place_of(batch: RenderedBatch, columns: Columns, number: int, field: str) -> FieldPlace:
+    """Where a record's key or value is."""
+    is_key = field == ".key"
+    start = int((columns.key_start if is_key else columns.value_start)[number])
+    size = int((columns.key_size if is_key else columns.value_size)[number])
+    is_stored = not batch.header("attributes") & COMPRESSION_MASK
+    if is_stored:
+        start += batch.buffer_start
+    return FieldPlace(field, start, size, is_stored)
+
+
+class LargeFieldFile(RecordFile):
+    """`offset/N.key`, `.value`, `.batch` of many bytes, which are read piece by piece."""
+
+    __slots__ = ("_place",)
+
+    slow = True
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+        place: FieldPlace,
+    ) -> None:
+        self.path = path
+        self.partition = partition
+        self._view = view
+        self._batch = batch
+        self._offset = offset
+        self._line = batch.line(offset) or b""
+        self._place = place
+
+    def attrs(self) -> Attrs:
+        """See Node."""
+        partition, view = self.partition, self._view
+        owner = partition.owner(view)
+        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
+        return owner.file(self.path, self._place.size, mtime, partition.ttl(view))
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
+        place, batch = self._place, self._batch
+        if place.is_stored:
+            return FileContent(batch.segment.file, place.start, place.start + place.size)
+        return InflatedContent(batch, place.start, place.size, self.partition.context.chunks)
+
+
 def record_mtime(batch: RenderedBatch, line: bytes, otherwise: int) -> int:
     """The record's timestamp as a file time; `otherwise` for a record without one."""
     timestamp = batch.timestamp(line) if line else batch.header("max_timestamp")
@@ -274,6 +371,7 @@ def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str
         columns = batch.columns()
         number = batch.number_of(columns, offset)
         if number is not None:
+            facts["timestamp"] = int(columns.timestamp[number])
             facts["sequence"] = int(columns.sequence[number])
     return {f"user.kafka.{name}": str(value).encode() for name, value in facts.items()}
 

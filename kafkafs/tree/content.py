@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 
+from engine.budgets import MiB
 from engine.errors import UnreadableError
 from engine.log.problems import Problems
 from engine.source_files import SourceFile
+from kafkafs.decode.chunk_cache import ChunkCache
+from kafkafs.decode.record_batches import RenderedBatch
 from kafkafs.tree.node import Content
 
 
@@ -123,3 +127,45 @@ class FileContent(Content):
     def gap_end(self, error: UnreadableError) -> int:
         """See Content."""
         return min(error.position + error.length, self._end) - self._start
+
+
+class InflatedContent(Content):
+    """Some of the bytes that a compressed batch inflates to; pieces of them are kept for reuse."""
+
+    __slots__ = ("_batch", "_chunks", "_size", "_start")
+
+    PIECE = 8 * MiB
+
+    def __init__(self, batch: RenderedBatch, start: int, size: int, chunks: ChunkCache) -> None:
+        self._batch = batch
+        self._start = start
+        self._chunks = chunks
+        self._size = size
+        facts = (batch.segment.identity, batch.header("position"), batch.header("crc"), start)
+        self.identity = hash(facts)
+
+    @property
+    def size(self) -> int:
+        """See Content."""
+        return self._size
+
+    def read_now(self, offset: int, size: int) -> bytes | None:
+        """See Content."""
+        return None
+
+    def read(self, offset: int, size: int) -> bytes:
+        """See Content."""
+        end = min(offset + size, self._size)
+        parts = []
+        while offset < end:
+            number, at = divmod(offset, self.PIECE)
+            key = "inflated", self.identity, number
+            piece = self._chunks.get(key, partial(self._piece, number))
+            parts.append(piece[at : at + end - offset])
+            offset += len(parts[-1])
+        return b"".join(parts)
+
+    def _piece(self, number: int) -> bytes:
+        first = self._start + number * self.PIECE
+        last = min(first + self.PIECE, self._start + self._size)
+        return bytes(self._batch.columns().arena[first:last])
