@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine import kernel
 from engine.log.resync import ReadableFile
 from engine.log.scan import BatchRun, scan
+from engine.record.attributes import COMPRESSION_MASK
 from engine.record.framing import LOG_OVERHEAD
 from engine.units import MAX_INT32, Offset, Position
 
@@ -59,10 +61,10 @@ class Piece(NamedTuple):
     Attributes:
         origin: where they lie; None for a batch that was made anew, whose bytes are `data`.
         position, size: bytes in that file.
-        base_offset: of the first batch, as its header states it (a wrapper's is its last record's).
+        base_offset: of the first batch's first record; as its header states it, where a wrapper cannot be opened.
         next_offset: one past the last batch's last offset.
         epoch: -1 before magic 2.
-        batches, records: how many; a message of magic 0 or 1 counts as one record.
+        batches, records: how many; a wrapper that cannot be opened counts as one record.
         is_legacy: whether the first batch is of magic 0 or 1.
         data: see `origin`.
     """
@@ -120,7 +122,7 @@ class Piece(NamedTuple):
             file, start, end = self.origin.file, self.position, self.end
         for item in scan(file, start, end, path="", resync=False):
             if isinstance(item, BatchRun):
-                yield item
+                yield with_wrappers_opened(item)
             elif item.skipped:
                 raise OSError(f"a batch at {item.position} of {self} is another one by now")
 
@@ -213,11 +215,34 @@ def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
     return False
 
 
+def with_wrappers_opened(run: BatchRun) -> BatchRun:
+    """The run with first offset and number of records of each wrapper, a compressed message of magic 0 or 1.
+
+    The wrapper's header has the offset of its last record only.
+    """
+    is_wrapper = (run.table["magic"] < 2) & (run.table["attributes"] & COMPRESSION_MASK != 0)
+    if not is_wrapper.any():
+        return run
+    table = run.table.copy()
+    for row in np.flatnonzero(is_wrapper).tolist():
+        columns = kernel.decode(
+            run.buffer, run.table, row, row + 1, start_position=run.start_position
+        )
+        if columns.problems or not len(columns.offset):
+            continue
+        first = int(columns.offset[0])
+        if 0 <= first <= table["base_offset"][row]:
+            table["base_offset"][row] = first
+            table["record_count"][row] = len(columns.offset)
+    return run._replace(table=table)
+
+
 def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iterator[Piece]:
     """The pieces of a run: they end where the leader epoch changes, with `at_gaps` also where offsets are missing."""
     table = run.table
     base, last, magic = table["base_offset"], table["last_offset"], table["magic"]
     epoch = np.where(magic >= 2, table["leader_epoch"], -1)
+    records = np.maximum(table["record_count"], np.where(magic < 2, 1, 0))
     breaks = epoch[1:] != epoch[:-1]
     breaks |= table["position"][1:] != table["position"][:-1] + table["size"][:-1]
     if at_gaps:
@@ -234,8 +259,7 @@ def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iter
             int(last[stop - 1]) + 1,
             int(epoch[first]),
             stop - first,
-            int(np.maximum(table["record_count"][first:stop], 0).sum())
-            + int(np.count_nonzero(magic[first:stop] < 2)),
+            int(np.maximum(records[first:stop], 0).sum()),
             bool(magic[first] < 2),
         )
 

@@ -31,6 +31,7 @@ from engine.rebuild.pieces import (
     rows_to_pieces,
     same_batch,
     stated_end,
+    with_wrappers_opened,
 )
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.control_records import (
@@ -209,6 +210,7 @@ class _Reader:
                     dropped.append(_damaged(records, item))
                 is_disordered |= not item.skipped
                 continue
+            _end_before(dropped, item)
             for run in self._loadable(records, item, dropped):
                 is_disordered |= bool(
                     run.table["base_offset"][0] < expected
@@ -239,7 +241,7 @@ class _Reader:
                 if end > done:
                     self._advance(end - done)
                     done = end
-                yield item
+                yield with_wrappers_opened(item) if isinstance(item, BatchRun) else item
         except OSError as error:
             reason = f"it cannot be read from here on: {error.strerror or error}"
             yield Dropped(records.path, done, 0, "unreadable", reason)
@@ -326,6 +328,15 @@ def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[BatchRun
     file = records.file
     size = file.size()  # type: ignore[attr-defined]
     return scan(file, 0, size, path=records.path, next_offset=records.base_offset)
+
+
+def _end_before(dropped: list[Dropped], run: BatchRun) -> None:
+    """What damage before a run can have taken ends where the run begins, which a wrapper's header does not tell."""
+    if not dropped or run.table["magic"][0] >= 2:
+        return
+    first, last = dropped[-1], run.base_offset - 1
+    if first.last_offset is not None and first.first_offset is not None:
+        dropped[-1] = first._replace(last_offset=min(first.last_offset, last))
 
 
 def _damaged(records: RecordsFile, damage: Damage) -> Dropped:
