@@ -170,6 +170,11 @@ class PartitionLog:
         except OSError:
             return None
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether some of it could not be read so far."""
+        return any("errno" in entry for entry in self.problems.entries())
+
     def display(self, file: str) -> str:
         """The path, as shown to people, of a file that `problems` names."""
         is_relative = file == self.folder or file.startswith(f"{self.folder}/")

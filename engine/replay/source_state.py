@@ -132,16 +132,15 @@ class SourceState:
         return open_transactions(self._source, image, until, is_complete=is_complete)
 
     def _holds_all(self, topic: str) -> bool:
-        """Whether no partition of an internal topic is missing, as far as can be told.
+        """Whether no partition of an internal topic is missing or unreadable, as far as can be told.
 
         The cluster's metadata says how many there are; without it, a gap in their numbers says that some are
         missing.
         """
-        held = {
-            log.topic_partition.partition
-            for log in self.logs.of(topic)
-            if log.view_or_none() is not None
-        }
+        logs = self.logs.of(topic)
+        if any(log.view_or_none() is None or log.has_unread for log in logs):
+            return False
+        held = {log.topic_partition.partition for log in logs}
         if self.cluster.exists:
             image = self.cluster.image()
             item = image.topics.get(topic)

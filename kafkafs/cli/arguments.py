@@ -127,14 +127,18 @@ class Failures:
             self.tell(error)
 
 
-def tell_unread(unread: Sequence[Unread]) -> bool:
-    """Say on standard error what could not be read; whether there was anything."""
+def tell_unread(unread: Sequence[Unread], *, is_filled: bool = False) -> bool:
+    """Say on standard error what could not be read; whether there was anything.
+
+    Args:
+        unread: what.
+        is_filled: whether other copies had what is there, so that nothing is missing in the result.
+    """
     _tell_places(unread)
-    if len(unread) > 1:
-        places = f"{len(unread)} places"
-        click.echo(f"kafkafs: {places} could not be read; the result goes without them", err=True)
-    elif unread:
-        click.echo("kafkafs: 1 place could not be read; the result goes without it", err=True)
+    if unread:
+        places, them = ("1 place", "it") if len(unread) == 1 else (f"{len(unread)} places", "them")
+        ending = f"other copies fill {them}" if is_filled else f"the result goes without {them}"
+        click.echo(f"kafkafs: {places} could not be read; {ending}", err=True)
     _advise(unread)
     return bool(unread)
 

@@ -114,7 +114,10 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     else:
         print_partitions(result)
         click.echo(closing_line(result))
-    if tell_unread(result.unread):
+    is_filled = not result.lost_something and all(
+        each.path.endswith(".log") for each in result.unread
+    )
+    if tell_unread(result.unread, is_filled=is_filled) and not is_filled:
         raise click.exceptions.Exit(EXIT_CANNOT_READ)
     if result.lost_something:
         raise click.exceptions.Exit(EXIT_FINDINGS)
