@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from engine.check.finding import Finding
@@ -23,7 +23,9 @@ class FindingLimit:
         self._last: dict[tuple[str, str], Finding] = {}
 
     def takes(self, finding: Finding) -> bool:
-        """Whether this one is still within the bound."""
+        """Whether this one is still within the bound; one that stands for many always is."""
+        if "more" in finding.facts:
+            return True
         kind = finding.rule, finding.file
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count <= self._most:
@@ -37,3 +39,9 @@ class FindingLimit:
             more = self._counts[kind] - self._most
             sentence = f"{more} more like these, the last: {last.sentence}"
             yield replace(last, sentence=sentence, facts={**last.facts, "more": more})
+
+
+def bounded(findings: Iterable[Finding], most: int = MOST) -> list[Finding]:
+    """Findings as they come, of each rule and file no more than the bound, and one for all others."""
+    limit = FindingLimit(most)
+    return [*filter(limit.takes, findings), *limit.rest()]

@@ -14,6 +14,7 @@ from engine.check.batch_order import BatchOrder
 from engine.check.breach import Breach
 from engine.check.damage_check import damage_breach
 from engine.check.finding import Finding
+from engine.check.finding_limit import bounded
 from engine.check.gap_findings import gap_findings
 from engine.check.gaps import Evidence
 from engine.check.header_check import header_breaches
@@ -149,6 +150,7 @@ class LogCheck:
         if segments and not segments[-1].row_count:
             self.order.end(len(segments) - 1, segments[-1].base_offset)
         yield from self._concluded(segments)
+        self.producers.forget()
         yield from self._beside(segments)
 
     # Segments
@@ -269,7 +271,7 @@ class LogCheck:
         def look(each: tuple[str, Callable[[], Iterator[Finding]]]) -> list[Finding]:
             name, check = each
             try:
-                return list(check())
+                return bounded(check())
             except (OSError, KafkaStorageError) as error:
                 return [unreadable(self.under, name, error)]
 

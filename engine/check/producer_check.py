@@ -86,6 +86,10 @@ class Producers:
         self.lone_markers: dict[int, LoneMarkers] = {}
         self._known: dict[int, _Last] = {}
 
+    def forget(self) -> None:
+        """Let go of what is known of producers, once the log has come to its end."""
+        self._known.clear()
+
     def feed(self, place: int, table: Table) -> None:
         """Take in a run of batches of the segment at `place`."""
         producers = np.ascontiguousarray(table["producer_id"])

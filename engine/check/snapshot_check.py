@@ -21,8 +21,15 @@ from engine.errors import DamagedFileError, SourceRefusedError
 from engine.file_names import producer_snapshot_name
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.state.producer_snapshot import ENTRY, HEADER, ProducerSnapshot
-from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
-from engine.units import MAX_INT32, NO_TIMESTAMP, Offset
+from engine.state.producer_state_entry import ProducerStateEntry
+from engine.units import (
+    MAX_INT32,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Offset,
+    Timestamp,
+)
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -30,16 +37,72 @@ MOST_PRODUCERS = 200_000
 """Producers that are followed at once: 100 MB."""
 
 
+class _Producer:
+    """What is followed of a producer, as ProducerStateEntry has it, with its newest batch only.
+
+    Attributes:
+        newest: the last offset of its newest batch or marker.
+        is_shrunk: whether its newest batch lost records, and with them perhaps its largest timestamp.
+    """
+
+    __slots__ = (
+        "coordinator_epoch", "current_txn_first_offset", "is_shrunk", "last_data_offset",
+        "last_offset_delta", "last_sequence", "last_timestamp", "newest", "producer_epoch",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.coordinator_epoch = -1
+        self.last_timestamp = NO_TIMESTAMP
+        self.current_txn_first_offset: Offset | None = None
+        self.newest: Offset = -1
+        self.is_shrunk = False
+        self._forget_batch()
+
+    def _forget_batch(self) -> None:
+        self.last_sequence = NO_SEQUENCE
+        self.last_data_offset: Offset = -1
+        self.last_offset_delta = 0
+
+    def _enter_epoch(self, epoch: int) -> None:
+        if epoch != self.producer_epoch:
+            self._forget_batch()
+            self.producer_epoch = epoch
+
+    def add_batch(self, row: np.void) -> None:
+        """Note a batch of records."""
+        base, last = int(row["base_offset"]), int(row["last_offset"])
+        self._enter_epoch(int(row["producer_epoch"]))
+        self.last_sequence = (int(row["base_sequence"]) + last - base) & MAX_INT32
+        self.last_data_offset = last
+        self.last_offset_delta = last - base
+        self.last_timestamp = int(row["max_timestamp"])
+        self.is_shrunk = bool(row["record_count"] <= last - base)
+        is_transactional = row["attributes"] & TRANSACTIONAL_MASK and row["record_count"]
+        if is_transactional and self.current_txn_first_offset is None:
+            self.current_txn_first_offset = base
+        self.newest = last
+
+    def end_transaction(self, row: np.void, coordinator_epoch: int, timestamp: Timestamp) -> None:
+        """Note an end marker."""
+        self._enter_epoch(int(row["producer_epoch"]))
+        self.coordinator_epoch = coordinator_epoch
+        self.current_txn_first_offset = None
+        self.last_timestamp = timestamp
+        self.newest = int(row["last_offset"])
+
+
 def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
     """What is wrong with a partition's producer snapshots."""
-    known: dict[Offset, list[ProducerStateEntry]] = {}
+    known: list[Offset] = []
     for offset in partition.view.listing.producer_snapshots:
         name = producer_snapshot_name(offset)
         data = None
         try:
             data = partition.read(name)
             if data is not None:
-                known[offset] = ProducerSnapshot.parse(data, name)
+                ProducerSnapshot.iterate(data, name)
+                known.append(offset)
         except DamagedFileError as error:
             yield partition.found(
                 "snapshot-unreadable",
@@ -55,11 +118,14 @@ def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding
                 yield partition.found("file-unreadable", name, **failed_read(error))
     yield from _strays(partition)
     replay = _Replay(partition)
-    for offset, now in replay.states(sorted(known)):
+    for offset, now in replay.states(known):
+        name = producer_snapshot_name(offset)
         if now:
-            yield from _Comparison(partition, replay, offset).run(known[offset])
+            data = partition.read(name)
+            if data is not None:
+                entries = ProducerSnapshot.iterate(data, name)
+                yield from _Comparison(partition, replay, offset).run(entries)
         else:
-            name = producer_snapshot_name(offset)
             yield partition.found("snapshot-not-compared", name, "the log has too many producers")
     yield from _missing(partition, replay)
 
@@ -107,16 +173,12 @@ class _Replay:
 
     Attributes:
         producers: by id.
-        last_offsets: of the newest batch or marker of each.
         gap_end: one past the largest offset so far that is not there, or below which nothing is known.
     """
 
     def __init__(self, partition: PartitionUnderCheck) -> None:
         self.partition = partition
-        self.producers: dict[int, ProducerStateEntry] = {}
-        self.last_offsets: dict[int, Offset] = {}
-        self.shrunk: set[int] = set()
-        """Producers whose newest batch lost records, and with them perhaps its largest timestamp."""
+        self.producers: dict[int, _Producer] = {}
         self.gap_end: Offset = partition.segments[0].base_offset if partition.segments else 0
         self._next: Offset = self.gap_end
         self._is_full = False
@@ -152,33 +214,16 @@ class _Replay:
             producer = int(row["producer_id"])
             entry = self.producers.get(producer)
             if entry is None:
-                entry = self.producers[producer] = ProducerStateEntry(producer)
-            if ends[number]:
-                marker = reader.read(row)
-                if marker is None:
-                    continue
-                epoch = int(row["producer_epoch"])
-                entry.end_transaction(epoch, marker.coordinator_epoch, marker.timestamp)
-            else:
-                self._take_data(entry, row)
-            self.last_offsets[producer] = int(row["last_offset"])
+                entry = self.producers[producer] = _Producer()
+            if not ends[number]:
+                entry.add_batch(row)
+                continue
+            marker = reader.read(row)
+            if marker is not None:
+                entry.end_transaction(row, marker.coordinator_epoch, marker.timestamp)
         if len(self.producers) > MOST_PRODUCERS:
             self._is_full = True
             self.producers.clear()
-            self.last_offsets.clear()
-
-    def _take_data(self, entry: ProducerStateEntry, row: np.void) -> None:
-        base, last = int(row["base_offset"]), int(row["last_offset"])
-        sequence = (int(row["base_sequence"]) + last - base) & MAX_INT32
-        batch = BatchMetadata(sequence, last, last - base, int(row["max_timestamp"]))
-        entry.add_batch(int(row["producer_epoch"]), batch)
-        if row["record_count"] <= last - base:
-            self.shrunk.add(entry.producer_id)
-        else:
-            self.shrunk.discard(entry.producer_id)
-        is_transactional = row["attributes"] & TRANSACTIONAL_MASK and row["record_count"]
-        if is_transactional and entry.current_txn_first_offset is None:
-            entry.current_txn_first_offset = base
 
     def _note_gaps(self, rows: Table) -> None:
         before = np.concatenate(([self._next], rows["last_offset"][:-1] + 1))
@@ -197,7 +242,7 @@ class _Comparison:
         self.offset = offset
         self.name = producer_snapshot_name(offset)
 
-    def run(self, entries: list[ProducerStateEntry]) -> Iterator[Finding]:
+    def run(self, entries: Iterator[ProducerStateEntry]) -> Iterator[Finding]:
         seen = set()
         for slot, entry in enumerate(entries):
             if entry.producer_id in seen:
@@ -225,7 +270,8 @@ class _Comparison:
 
     def _is_certain(self, producer: int) -> bool:
         """Whether the log cannot have lost anything of the producer's since what is known of it."""
-        return self.replay.last_offsets.get(producer, -1) >= self.replay.gap_end
+        known = self.replay.producers.get(producer)
+        return known is not None and known.newest >= self.replay.gap_end and known.newest >= 0
 
     def _transaction(self, entry: ProducerStateEntry) -> tuple[str, object] | None:
         """What contradicts the open transaction of an entry, and what the log says."""
@@ -238,7 +284,8 @@ class _Comparison:
             return f"its transaction begins at {first}, not below the snapshot's offset", actual
         if known is not None and self._is_certain(entry.producer_id):
             if actual is None:
-                if self._ends_with_an_emptied_batch(known):
+                if known.is_shrunk and known.newest == known.last_data_offset:
+                    # Compaction took data of a transaction that may have been open.
                     return None
                 return f"its transaction of offset {first} has ended", None
             if first is None and actual >= self.replay.gap_end:
@@ -247,12 +294,6 @@ class _Comparison:
             return None
         begins = "none is open" if actual is None else f"one begins at {actual}"
         return f"no transaction of it begins at {first}; {begins}", actual
-
-    def _ends_with_an_emptied_batch(self, known: ProducerStateEntry) -> bool:
-        """Whether its newest batch is data that compaction took: of a transaction that may have been open."""
-        producer = known.producer_id
-        is_data = self.replay.last_offsets[producer] == known.last_data_offset
-        return is_data and producer in self.replay.shrunk
 
     def _may_begin(self, offset: Offset, producer: int) -> bool:
         """Whether a batch of a producer begins there, or nothing is there any more."""
@@ -285,18 +326,18 @@ class _Comparison:
                 return f"the {what} is {actual}, not {stated}", actual
         return None
 
-    def _other_batch(self, last: Offset, known: ProducerStateEntry) -> tuple[str, object] | None:
+    def _other_batch(self, last: Offset, known: _Producer) -> tuple[str, object] | None:
         """Where the snapshot's last batch is another than the log's: compaction may have taken the newer one."""
         actual = known.last_data_offset
         if last > actual:
             return (f"no batch of it ends at {last}", actual) if self._is_there(last) else None
         # Of a producer that had expired, a marker tells nothing but that it is there again.
-        if last < 0 and self.replay.last_offsets[known.producer_id] != actual:
+        if last < 0 and known.newest != actual:
             return None
         return f"its last batch ends at {actual}, not at {last}", actual
 
     def _batch_facts(
-        self, entry: ProducerStateEntry, known: ProducerStateEntry
+        self, entry: ProducerStateEntry, known: _Producer
     ) -> dict[str, tuple[int, int]]:
         return {
             "last sequence": (entry.last_sequence, known.last_sequence),
@@ -304,11 +345,11 @@ class _Comparison:
         }
 
     def _newest_facts(
-        self, entry: ProducerStateEntry, known: ProducerStateEntry
+        self, entry: ProducerStateEntry, known: _Producer
     ) -> dict[str, tuple[int, int]]:
         """What the newest batch or marker tells."""
         facts = {"producer epoch": (entry.producer_epoch, known.producer_epoch)}
-        if entry.producer_id not in self.replay.shrunk and known.last_timestamp != NO_TIMESTAMP:
+        if not known.is_shrunk and known.last_timestamp != NO_TIMESTAMP:
             facts["timestamp"] = (entry.last_timestamp, known.last_timestamp)
         if min(entry.coordinator_epoch, known.coordinator_epoch) >= 0:
             facts["coordinator epoch"] = (entry.coordinator_epoch, known.coordinator_epoch)

@@ -6,7 +6,7 @@ Big-endian: version (int16, 1), CRC-32C of all that follows (uint32), number of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from engine.coding.checksums import crc32c
@@ -50,7 +50,12 @@ class ProducerSnapshot:
     @staticmethod
     def parse(data: bytes, path: str | None = None) -> list[ProducerStateEntry]:
         """The producers of a snapshot. Raises CorruptSnapshotError."""
-        return [_state(entry) for entry in parse_entries(data, path)]
+        return list(ProducerSnapshot.iterate(data, path))
+
+    @staticmethod
+    def iterate(data: bytes, path: str | None = None) -> Iterator[ProducerStateEntry]:
+        """The same one after the other, for snapshots of very many producers; checked before the first."""
+        return map(_state, _entries(data, path))
 
     @staticmethod
     def render(producers: Iterable[ProducerStateEntry]) -> bytes:
@@ -63,6 +68,10 @@ class ProducerSnapshot:
 
 def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
     """The entries as they lie in the file. Raises CorruptSnapshotError."""
+    return list(_entries(data, path))
+
+
+def _entries(data: bytes, path: str | None) -> Iterator[SnapshotEntry]:
     if len(data) < HEADER.size:
         raise CorruptSnapshotError(
             "the snapshot is cut",
@@ -93,7 +102,7 @@ def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
             expected=f"{header.entry_count} entries",
             found=f"{(len(data) - HEADER.size) // ENTRY.size}",
         )
-    return list(ENTRY.iter_unpack(memoryview(data)[HEADER.size : end]))
+    return ENTRY.iter_unpack(memoryview(data)[HEADER.size : end])
 
 
 def _state(entry: SnapshotEntry) -> ProducerStateEntry:
