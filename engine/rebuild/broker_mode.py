@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from engine.clock import SYSTEM_CLOCK
 from engine.disk import Disk
-from engine.file_names import FileState
+from engine.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_segments import LogSegments
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import proven_end
@@ -22,7 +23,7 @@ from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.storage.log_dir_failures import LogDirFailureChannel
 from engine.storage.writable_segment import WritableSegment
-from engine.units import Offset
+from engine.units import MAX_INT32, Offset
 
 _MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker makes again from the records where they are missing."""
@@ -46,6 +47,25 @@ class BrokerLoaded(NamedTuple):
     removed: list[str]
     changed: list[tuple[str, int, int]]
     unread: list[CopyUnreadableError]
+
+
+def refuse_oversized(chosen: Sequence[Chosen]) -> None:
+    """Raise RebuildFailedError for a records file too large for any broker, before anything is copied."""
+    for each in chosen:
+        log = each.copies[0]
+        with contextlib.suppress(OSError):  # said when the folder is copied
+            for name in log.root.list_apart(log.folder)[0]:
+                parsed = parse_file_name(name)
+                if parsed is None or parsed.kind is not FileKind.LOG:
+                    continue
+                path = f"{log.folder}/{name}" if log.folder else name
+                size = log.root.stat(path).st_size
+                if parsed.state is FileState.LIVE and size > MAX_INT32:
+                    raise RebuildFailedError(
+                        f"{log.name}: a broker ends with KafkaException: {log.root.display(path)} has"
+                        f" {size} bytes, more than the {MAX_INT32} that a segment may have;"
+                        " --mode salvage keeps what is good"
+                    )
 
 
 def load_as_broker(
@@ -97,7 +117,10 @@ def load_as_broker(
 def copy_file(
     log: PartitionLog, name: str, path: str, disk: Disk, advance: Callable[[int], None]
 ) -> int:
-    """Copy a file of a partition's folder; how many bytes. Raises CopyUnreadableError, or OSError of the target."""
+    """Copy a file of a partition's folder, holes as holes; how many bytes.
+
+    Raises CopyUnreadableError, or OSError of the target.
+    """
     position = 0
     relative = f"{log.folder}/{name}" if log.folder else name
 
@@ -113,9 +136,12 @@ def copy_file(
         raise CopyUnreadableError(log.root.display(relative), error) from error
     with source, disk.open(path, exclusive=True) as file:
         while data := chunk():
-            file.write_at(position, data)
+            if data.count(0) < len(data):
+                file.write_at(position, data)
             position += len(data)
             advance(len(data))
+        if file.size() < position:
+            file.truncate(position)
         file.sync()
     return position
 

@@ -33,7 +33,7 @@ from engine.log.log_directory import LogSource, Unread, open_source
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.read_failures import failure_text
 from engine.rebuild.bounds import refuse_bounds
-from engine.rebuild.broker_mode import load_as_broker
+from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import (
     CopyUnreadableError,
     EmptyResultError,
@@ -193,6 +193,8 @@ class _Rebuild:
                 "a broker has the source open, and a copy of its files would be torn",
                 "stop it, take a snapshot of the volume, or use --mode salvage",
             )
+        if self.options.mode is Mode.BROKER:
+            refuse_oversized(self.selection.chosen)
         refuse_bounds(self.options, self.selection.chosen)
         if self.target is None:
             for chosen in self.selection.chosen:

@@ -47,8 +47,8 @@ class Staging:
         self.removed = remove_leftovers(self.target, disk)
         self.path = os.path.join(self._parent, _prefix(self.target) + secrets.token_hex(8))
         self._lock: FileLock | None = None
-        disk.make_folder(self.path)
         try:
+            disk.make_folder(self.path)
             self._lock = FileLock(os.path.join(self.path, LOCK), disk)
             self._lock.try_lock()
             self.write_manifest({"format": FORMAT, "state": STAGING, "target": self.target})

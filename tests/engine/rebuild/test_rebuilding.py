@@ -13,6 +13,7 @@ import pytest
 from engine.checkpoint.file_lock import FileLock
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.clock import SystemClock
+from engine.disk import DISK
 from engine.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -22,6 +23,8 @@ from engine.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
+from engine.log.log_directory import open_source
+from engine.rebuild.broker_mode import copy_file
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, read_manifest
 from engine.rebuild.options import Bound, Mode, RebuildOptions
@@ -370,6 +373,37 @@ def test_where_a_broker_would_not_start_the_reason_is_given(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
     made_of(tmp_path)
     assert (tmp_path / "target" / MANIFEST).exists()
+
+
+def test_a_records_file_too_large_for_a_broker_is_refused_before_anything_is_copied(tmp_path):
+    made = make_log(tmp_path / "source", Random(8))
+    os.truncate(made.path(made.bases[-1]), 8 << 30)
+    copied: list[int] = []
+    with pytest.raises(RebuildFailedError, match="8589934592 bytes, more than the 2147483647"):
+        rebuild(
+            str(tmp_path / "source"),
+            str(tmp_path / "target"),
+            RebuildOptions(mode=Mode.BROKER),
+            advance=lambda _, count: copied.append(count),
+        )
+    assert copied == []
+
+
+def test_holes_of_a_file_are_copied_as_holes(tmp_path):
+    made = make_log(tmp_path / "source", Random(8))
+    path, copy = made.path(made.bases[-1]), tmp_path / "copy"
+    with path.open("r+b") as file:
+        file.seek(64 << 20)
+        file.write(b"behind a hole")
+        file.truncate(100 << 20)
+    source = open_source(str(made.log_dir))
+    try:
+        log = source.partitions()["orders-0"]
+        assert copy_file(log, path.name, str(copy), DISK, lambda _: None) == 100 << 20
+    finally:
+        source.close()
+    assert copy.stat().st_blocks * 512 <= 16 << 20
+    assert copy.read_bytes() == path.read_bytes()
 
 
 # Sources that are not as they should be
