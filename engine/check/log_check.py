@@ -28,6 +28,7 @@ from engine.check.partition_under_check import (
     SegmentUnderCheck,
     Table,
 )
+from engine.check.placeholders import Placeholders, is_placeholder
 from engine.check.producer_check import Producers
 from engine.check.producer_findings import producer_findings
 from engine.check.record_check import RecordFacts
@@ -161,7 +162,7 @@ class LogCheck:
         self.summary.segments += 1
         holes = HoleMap(self.under.name, source, segment.next_base, self._next_offset)
         rows = self._kept.segment()
-        future = _Future(self.now_ms + DAY_MS)
+        future, placeholders = _Future(self.now_ms + DAY_MS), Placeholders()
         damaged = _Damaged(segment)
         for item, facts in self._items_of(source):
             self._note_holes(holes.add(item))
@@ -176,6 +177,7 @@ class LogCheck:
             assert facts is not None
             yield from self._found(segment, self._run(place, segment, item, facts))
             future.add(item.table)
+            placeholders.add(item.table)
             rows.add(item.table)
             yield item.end_position - item.position
         yield from self._found(segment, damaged.end(source.tail_end))
@@ -184,6 +186,7 @@ class LogCheck:
         if rows.is_whole:
             segment.keep(rows)
         yield from self._found(segment, future.breaches())
+        yield from self._found(segment, placeholders.breaches())
 
     def _run(
         self, place: int, segment: SegmentUnderCheck, run: BatchRun, facts: RecordFacts
@@ -205,11 +208,12 @@ class LogCheck:
         self.summary.size += run.end_position - run.position
 
     def _note_compaction(self, table: Table) -> None:
-        """Batches that hold fewer records than offsets were compacted: none is written so."""
+        """Batches that hold fewer records than offsets were compacted: no producer's is written so."""
         last = table["last_offset"]
         span = last - table["base_offset"] + 1
         attributes = table["attributes"]
         thinned = (table["record_count"] < span) & (attributes & CONTROL_MASK == 0)
+        thinned &= ~is_placeholder(table)
         marked = (thinned | (attributes & DELETE_HORIZON_MASK != 0)) & (table["magic"] == 2)
         if marked.any():
             self.evidence.marked_to = max(self.evidence.marked_to, int(last[marked].max()) + 1)

@@ -139,6 +139,10 @@ declare(
     Severity.NOTE,
     {
         "gap-compaction": ("offsets are missing that compaction took", "Nothing to do."),
+        "gap-held": (
+            "batches without records hold offsets",
+            "`kafkafs rebuild` and Spark's writer leave these where offsets have no record; nothing to do.",
+        ),
         "gap-retention": ("offsets below the log start are missing", "Nothing to do."),
         "below-log-start": (
             "records below the log start are still on disk",

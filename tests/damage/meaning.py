@@ -243,7 +243,7 @@ def properties(data: bytes | None) -> dict[str, str] | None:
 def stated_properties(data: bytes) -> dict[str, str]:
     """The lines with a property; of two with the same key the last counts."""
     lines = (line.strip() for line in data.decode("latin-1").splitlines())
-    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+    pairs = (line.partition("=") for line in lines if line.strip("\\") and line[0] not in "#!")
     return {key: value for key, _, value in pairs}
 
 
