@@ -383,7 +383,10 @@ class LogView:
         start = self.log_start_offset if start_offset is None else start_offset
         stop = self.log_end_offset if stop_offset is None else stop_offset
         for segment in self.segments_from(start):
-            if start >= stop or segment.base_offset >= stop:
+            # Of an active segment without a good batch the damage begins where the log ends.
+            is_lost = segment is self._active and not segment.end and segment.tail_end
+            is_asked = start <= self.log_end_offset <= stop
+            if (start >= stop or segment.base_offset >= stop) and not (is_lost and is_asked):
                 return
             part = self._extent(segment, start, stop)
             if stop >= self.log_end_offset and segment is self._active:

@@ -99,9 +99,9 @@ class Failures:
         if self.count and kind is None:
             raise AlreadyTold(EXIT_CANNOT_READ)
 
-    def tell(self, error: Exception) -> None:
-        """Say what failed, and count it."""
-        fail(sentence_of(error))
+    def tell(self, error: Exception, consequence: str = "") -> None:
+        """Say what failed, and what follows from it; count it."""
+        fail("; ".join(filter(None, (sentence_of(error), consequence))))
         self.count += 1
 
     def tell_hole(self, path: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from engine.errors import UnreadableError
 from kafkafs.cli import write_output
 from kafkafs.cli.arguments import (
     Failures,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 ERROR_LINE = re.compile(rb'^\{"error":\{.*"kind":"unreadable"', re.MULTILINE)
 """The line that stands in a stream of records for bytes that the device cannot read."""
+PIECE = 1 << 20
 
 
 @click.command()
@@ -97,7 +100,8 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
     kafkafs cp /var/lib/kafka/data orders-0/offset/35.value value.bin
 
     A DEST that is a folder gets the copy inside it. Existing files are never overwritten. What cannot be
-    read is told and left out, and the exit status is 3.
+    read is told and left out, and the exit status is 3; a copied segment has zeros in place of bytes
+    that the disk cannot read.
     """
     with open_tree(source, values) as tree:
         node = resolved(tree, path)
@@ -138,27 +142,69 @@ def copy(node: Node, target: Path, progress: Progress, failures: Failures) -> No
 
 
 def copy_file(file: File, target: Path, progress: Progress, failures: Failures) -> bool:
-    """Copy a file's bytes under a name of its own until they are whole, then give it its name.
+    """Copy a file's bytes under a name of its own until all are there, then give it its name.
 
-    Returns whether it has it: a file that cannot be read to its end gets none.
+    Returns whether it has it: a file that cannot be read to its end gets none. Bytes that the disk cannot read
+    are told, and the copy has a hole in their place.
     """
     if os.path.lexists(target):
         raise click.UsageError(f"{target} is there already and is not overwritten")
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = target.with_name(f".{target.name[:200]}.part")
-    before = failures.count
+    before, gaps, is_empty = failures.count, 0, True
     with open(staged, "xb") as output:
         try:
-            for data in failures.passed_on(file.chunks()):
-                output.write(data)
-                progress.advance(len(data))
+            for data in failures.passed_on(pieces(file)):
+                if isinstance(data, Gap):
+                    failures.tell(data.error, "the copy has zeros there")
+                    output.truncate(output.seek(data.length, os.SEEK_CUR))
+                    gaps += 1
+                else:
+                    output.write(data)
+                    progress.advance(len(data))
+                    is_empty = False
             output.flush()
             os.fsync(output.fileno())
         except BaseException:
             staged.unlink()
             raise
-    if failures.count > before:
+    if failures.count > before + gaps or (gaps and is_empty):
         staged.unlink()
         return False
     staged.rename(target)
     return True
+
+
+class Gap(NamedTuple):
+    """So many bytes of a file that cannot be read, and the error."""
+
+    length: int
+    error: UnreadableError
+
+
+def pieces(file: File) -> Iterator[bytes | Gap]:
+    """A file's bytes in order, and what cannot be read between them."""
+    position = 0
+    try:
+        for data in file.chunks():
+            yield data
+            position += len(data)
+        return
+    except UnreadableError as error:
+        failure = error
+    content = file.open()
+    try:
+        while content.has_gaps:
+            behind = content.gap_end(failure)
+            yield Gap(behind - position, failure)
+            position = behind
+            try:
+                while data := content.read_up_to_gap(position, PIECE):
+                    yield data
+                    position += len(data)
+                return
+            except UnreadableError as error:
+                failure = error
+    finally:
+        content.close()
+    raise failure
