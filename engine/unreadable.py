@@ -83,6 +83,11 @@ class Stretches:
         found = stretches[place] if place < len(stretches) else None
         return found if found is not None and found.position < end else None
 
+    def last_before(self, position: int) -> Stretch | None:
+        """The last stretch that ends at or before a position."""
+        place = bisect_right(self._sorted, position, key=lambda each: each.end)
+        return self._sorted[place - 1] if place else None
+
     def all_in(self, position: int, end: int) -> tuple[Stretch, ...]:
         """All stretches that touch [position, end)."""
         stretches = self._sorted
@@ -191,14 +196,20 @@ class _Search:
         return None
 
     def _near_edge(self, first: int) -> int:
-        """Where the stretch of a failing block begins, in the block's page: nobody has read what is there."""
-        lowest = first - first % PAGE
-        before = self._known.first_in(lowest, first)
-        if before is not None:
-            lowest = before.end
-        if lowest >= first or not self._can_read(lowest):
-            return min(lowest, first)
-        return self._edge(first, lowest)
+        """Where the stretch of a failing block begins: nobody has read what is in front of it."""
+        before = self._known.last_before(first)
+        limit = 0 if before is None else before.end
+        page = first - first % PAGE
+        bad, probe, step = first, page, BLOCK
+        if probe == first:
+            probe, step = page - BLOCK, PAGE
+        while probe > limit:
+            if self._device.failures >= _PATIENCE:
+                return bad
+            if self._can_read(probe):
+                return self._edge(bad, probe)
+            bad, probe, step = probe, page - step, max(2 * step, PAGE)
+        return self._edge(bad, limit) if limit < bad and self._can_read(limit) else limit
 
     def _far_edge(self, first: int, limit: int) -> int:
         """The end of the stretch: growing steps to a block that can be read, back to the edge by halving."""

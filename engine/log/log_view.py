@@ -186,6 +186,12 @@ class LogView:
         return self._active
 
     @property
+    def lost_segment(self) -> LogSegment | None:
+        """The active segment if it holds bytes and no good batch: its damage begins where the log ends."""
+        active = self._active
+        return active if active is not None and not active.end and active.tail_end else None
+
+    @property
     def end_position(self) -> Position:
         """Where the last good batch ends in the active segment."""
         return 0 if self._active is None else self._active.end
@@ -383,10 +389,8 @@ class LogView:
         start = self.log_start_offset if start_offset is None else start_offset
         stop = self.log_end_offset if stop_offset is None else stop_offset
         for segment in self.segments_from(start):
-            # Of an active segment without a good batch the damage begins where the log ends.
-            is_lost = segment is self._active and not segment.end and segment.tail_end
-            is_asked = start <= self.log_end_offset <= stop
-            if (start >= stop or segment.base_offset >= stop) and not (is_lost and is_asked):
+            is_lost = segment is self.lost_segment and start <= self.log_end_offset <= stop
+            if (start >= stop or segment.base_offset >= stop) and not is_lost:
                 return
             part = self._extent(segment, start, stop)
             if stop >= self.log_end_offset and segment is self._active:

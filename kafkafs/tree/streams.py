@@ -190,9 +190,10 @@ def _segments(
         segment = segment_with_base(view, source.base_offset)
         if segment is not None:
             yield segment
-    elif start < end:
+    elif start <= end:
+        lost = view.lost_segment if end == view.log_end_offset else None
         for segment in view.segments_from(start):
-            if segment.base_offset >= end:
+            if (start == end or segment.base_offset >= end) and segment is not lost:
                 return
             yield segment
 
