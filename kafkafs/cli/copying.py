@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 ERROR_LINE = re.compile(rb'^\{"error":\{.*"kind":"unreadable"', re.MULTILINE)
 """The line that stands in a stream of records for bytes that the device cannot read."""
 PIECE = 1 << 20
+"""Bytes of a file that cp reads at a time behind bytes that cannot be read."""
 
 
 @click.command()

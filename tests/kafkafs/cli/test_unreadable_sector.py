@@ -70,7 +70,7 @@ def test_cat_gives_all_records_but_those_of_the_batches_in_the_sector(
         "unreadable": [{"position": BAD[0], "length": BAD[1] - BAD[0]}],
         "unprovenOffsets": [],
     }
-    assert result.returncode == 0
+    assert result.returncode == 3
 
 
 @pytest.mark.parametrize("offset", [LOST[0], LOST[-1]])
@@ -121,7 +121,7 @@ def test_a_log_that_is_lost_whole_is_not_taken_for_an_empty_one(
 ) -> None:
     disk.set({source / "__consumer_offsets-0" / f"{0:020}.log": [(0, 1 << 30)]})
     result = run("groups", source)
-    assert result.returncode == 1
+    assert result.returncode == 3
     assert "bytes at byte 0 cannot be read (Input/output error)" in result.stderr
 
 
@@ -146,7 +146,7 @@ def test_cp_copies_the_file_with_a_hole_and_says_so(run: Run, source: Path, tmp_
     assert copied == data[: BAD[0]] + hole + data[BAD[1] :]
     assert result.returncode == 3
     assert f"{source}/{LOG}: {REASON}" in result.stderr
-    assert result.stderr.endswith("; the copy has zeros there\n")
+    assert "; the copy has zeros there" in result.stderr
     names = {path.name for path in (tmp_path / "copy").iterdir()}
     assert names == {path.name for path in (source / "orders-0").iterdir()}
 
@@ -183,7 +183,7 @@ def test_dump_goes_on_behind_the_sector_and_counts_a_finding(run: Run, source: P
 
 def test_check_has_the_hole_and_says_why(run: Run, source: Path) -> None:
     result = run("check", "--json", "-j", "2", source)
-    assert result.returncode == 1
+    assert result.returncode == 3
     assert REASON in result.stdout
 
 
@@ -198,7 +198,7 @@ def test_a_command_over_all_partitions_does_not_stop(
     disk.set({logs[-1]: [(0, 4096)]})
     result = run(command, source)
     assert "Traceback" not in result.stderr
-    assert result.returncode in (0, 1)
+    assert result.returncode in (0, 3)
     assert result.stdout or result.stderr
 
 
