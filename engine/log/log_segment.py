@@ -94,9 +94,9 @@ class LogSegment:
     def grown_to(self, end: Position, tail_end: Position) -> LogSegment:
         """The same segment with more batches in it."""
         grown = LogSegment(self.files, end, tail_end, budgets=self.budgets)
-        known = (self._facts or {}).get("max_timestamp")
-        if known is not None and self._end is not None:
-            grown._facts = {"max_timestamp_before": (known, self._end)}
+        known, old_end, times = self._facts or {}, self._end, segment_times.FACTS
+        if old_end is not None:
+            grown._facts = {f"{t}_before": (known[t], old_end) for t in times if t in known}
         return grown
 
     # Files
@@ -412,7 +412,7 @@ class LogSegment:
     @property
     def next_offset(self) -> Offset:
         """One past its last good batch's last offset; the base offset when it holds none."""
-        return self._fact("next_offset", self._read_next_offset)
+        return self.fact("next_offset", self._read_next_offset)
 
     def _read_next_offset(self) -> Offset:
         last = self.base_offset
@@ -421,7 +421,7 @@ class LogSegment:
                 last = max(last, item.next_offset)
         return last
 
-    def _fact(self, name: str, read: Callable[[], T]) -> T:
+    def fact(self, name: str, read: Callable[[], T]) -> T:
         """What is read once; two threads may both do it."""
         facts = self._facts
         if facts is None:
@@ -481,7 +481,7 @@ class LogSegment:
     def max_timestamp(self) -> TimestampOffset:
         """The largest timestamp and the last offset of the first batch that has it; (-1, base) if none."""
         before = (self._facts or {}).get("max_timestamp_before")
-        return self._fact("max_timestamp", lambda: segment_times.max_timestamp(self, before))
+        return self.fact("max_timestamp", lambda: segment_times.max_timestamp(self, before))
 
     def find_timestamp(self, timestamp: Timestamp, start_offset: Offset) -> FoundTimestamp | None:
         """The first record, in offset order, at or after a time and at or above `start_offset`.

@@ -32,7 +32,7 @@ from engine.log.log_segments import LogSegments
 from engine.log.places import BatchLocation, Extent
 from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
-from engine.log.segment_times import max_timestamp_of
+from engine.log.segment_times import find_timestamp, max_timestamp_of, newest_in
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
 from engine.record.columns import Columns
 from engine.state.leader_epoch_cache import LeaderEpochCache
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from engine.log.partition_log import PartitionLog
 
 T = TypeVar("T")
+
+_NEWEST = ("newest", "newest_record")
 
 
 class LogView:
@@ -104,7 +106,8 @@ class LogView:
             known = len(after.base_offsets)
             is_same = self.base_offsets is after.base_offsets
             if is_same or self.base_offsets[:known] == after.base_offsets:
-                self._lazy["newest"] = after._lazy.get("newest", [])[: max(known - 1, 0)]
+                for name in _NEWEST:
+                    self._lazy[name] = after._lazy.get(name, [])[: max(known - 1, 0)]
 
     def __repr__(self) -> str:
         return f"<{self.name}: offsets {self.log_start_offset} to {self.log_end_offset}>"
@@ -399,35 +402,40 @@ class LogView:
 
     # Look-ups by time
 
-    def offset_for_time(self, timestamp: Timestamp) -> FoundTimestamp | None:
+    def offset_for_time(
+        self, timestamp: Timestamp, *, records_only: bool = False
+    ) -> FoundTimestamp | None:
         """The first record, in offset order, at or after a time; None if there is none.
+
+        With `records_only` no control record: ListOffsets counts them, a period's bounds do not.
 
         Raises:
             UnsupportedCodecError: it may lie in a batch whose codec is not installed.
         """
         place = max(bisect_right(self.base_offsets, self.log_start_offset) - 1, 0)
         while place < len(self):
-            place = self._first_new_enough(place, timestamp)
+            place = self._first_new_enough(place, timestamp, records_only)
             if place == len(self):
                 return None
             segment = self.segment_at(place)
-            if segment.max_timestamp.timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, self.log_start_offset)
+            if newest_in(segment, records_only) >= timestamp:
+                start = self.log_start_offset
+                found = find_timestamp(segment, timestamp, start, records_only=records_only)
                 if found is not None:
                     return found
             place += 1
         return None
 
-    def _first_new_enough(self, start: int, timestamp: Timestamp) -> int:
+    def _first_new_enough(self, start: int, timestamp: Timestamp, records_only: bool) -> int:
         """The first place from `start` on that can hold a record this new; their number if none.
 
         What was learned is kept: the largest timestamp up to each place, which only grows.
         """
         with self._lock:
-            newest: list[Timestamp] = self._lazy.setdefault("newest", [])
+            newest: list[Timestamp] = self._lazy.setdefault(_NEWEST[records_only], [])
             if not newest or newest[-1] < timestamp:
                 for place in range(len(newest), len(self)):
-                    largest = self.segment_at(place).max_timestamp.timestamp
+                    largest = newest_in(self.segment_at(place), records_only)
                     newest.append(max(largest, newest[-1] if newest else NO_TIMESTAMP))
                     if largest >= timestamp:
                         break

@@ -2,6 +2,9 @@
 
 The time index says where to begin. An entry is taken when the batch with its offset has its timestamp;
 else the search begins at the segment's start, and the partition's problems say so.
+
+Each question can be asked of records alone, without control records: a transaction's marker has the broker's
+clock, whatever the time of its records. An entry of the index may be a marker's; it is then a bound only.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from engine import kernel
 from engine.errors import UnsupportedCodecError
 from engine.log.scan import BatchRun
+from engine.record.attributes import CONTROL_MASK
 from engine.record.batch_table import Problem
 from engine.units import (
     NO_TIMESTAMP,
@@ -30,6 +35,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024
 _MOST_STEPS_BACK = 3
+_MOST_MARKERS = 64
+"""Entries of an index that are looked at for one that is no marker's."""
+FACTS = ("max_timestamp", "max_record_timestamp")
+"""What a segment that grows learns on from what it knew."""
 
 
 def first_batch_timestamp(segment: LogSegment) -> Timestamp | None:
@@ -41,20 +50,42 @@ def first_batch_timestamp(segment: LogSegment) -> Timestamp | None:
     return None
 
 
+def max_record_timestamp(segment: LogSegment) -> Timestamp:
+    """The largest timestamp of batches that hold no control records; -1 if there is none."""
+    before = segment.fact("max_record_timestamp_before", lambda: None)
+    found = segment.fact(
+        "max_record_timestamp", lambda: max_timestamp(segment, before, records_only=True)
+    )
+    return found.timestamp
+
+
+def newest_in(segment: LogSegment, records_only: bool) -> Timestamp:
+    """The largest timestamp of a segment, of control records too or not; -1 if there is none."""
+    return max_record_timestamp(segment) if records_only else segment.max_timestamp.timestamp
+
+
 def max_timestamp(
-    segment: LogSegment, before: tuple[TimestampOffset, Position] | None = None
+    segment: LogSegment,
+    before: tuple[TimestampOffset, Position] | None = None,
+    *,
+    records_only: bool = False,
 ) -> TimestampOffset:
     """The largest timestamp and the last offset of the first batch that has it; (-1, base) if none.
 
     Args:
         segment: where to look.
         before: what is known up to a position, as of an earlier state of the segment.
+        records_only: leave out control records.
     """
     nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
-    largest, position = before or proven_entry(segment, None) or (nothing, 0)
+    if before is None:
+        before = proven_record_entry(segment) if records_only else proven_entry(segment, None)
+    largest, position = before or (nothing, 0)
     for item in segment.scan(position):
         if isinstance(item, BatchRun):
             times = item.table["max_timestamp"]
+            if records_only:
+                times = np.where(holds_control(item.table), NO_TIMESTAMP, times)
             row = int(times.argmax())
             if times[row] > largest.timestamp:
                 last = int(item.table["last_offset"][row])
@@ -91,10 +122,41 @@ def proven_entry(
     return None
 
 
+def proven_record_entry(segment: LogSegment) -> tuple[TimestampOffset, Position] | None:
+    """The time index's last entry that is no control record's, and where its batch starts.
+
+    No batch up to there has a larger timestamp, a marker's neither.
+    """
+    index = segment.time_index()
+    try:
+        entry = index.last_entry
+        for _ in range(_MOST_MARKERS):
+            if entry.timestamp == NO_TIMESTAMP:
+                return None
+            landing = segment.seek(entry.offset)
+            if landing.run is not None and landing.damage is None:
+                table = landing.run.table[landing.row : landing.row + 1]
+                is_proven = int(table["max_timestamp"][0]) == entry.timestamp
+                if is_proven and not holds_control(table)[0]:
+                    return entry, int(table["position"][0])
+            entry = index.lookup(entry.timestamp - 1)
+    except OSError:  # told where the whole segment's largest timestamp is asked for
+        return None
+    return None
+
+
+def holds_control(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Which batches of a table hold control records."""
+    found: npt.NDArray[np.bool_] = (table["magic"] >= 2) & (table["attributes"] & CONTROL_MASK != 0)
+    return found
+
+
 def find_timestamp(
-    segment: LogSegment, timestamp: Timestamp, start_offset: Offset
+    segment: LogSegment, timestamp: Timestamp, start_offset: Offset, *, records_only: bool = False
 ) -> FoundTimestamp | None:
     """The first record, in offset order, at or after a time and at or above `start_offset`.
+
+    With `records_only`, no control record.
 
     Raises:
         UnsupportedCodecError: the record may lie in a batch whose codec is not installed.
@@ -108,6 +170,8 @@ def find_timestamp(
             continue
         fits = item.table["max_timestamp"] >= timestamp
         fits &= item.table["last_offset"] >= start_offset
+        if records_only:
+            fits &= ~holds_control(item.table)
         for row in np.flatnonzero(fits).tolist():
             found = _find_in_batch(segment, item, row, timestamp, start_offset)
             if found is not None:

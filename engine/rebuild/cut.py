@@ -10,6 +10,7 @@ import numpy as np
 from engine import kernel
 from engine.errors import KafkaStorageError
 from engine.log.scan import BatchRun
+from engine.log.segment_times import holds_control
 from engine.rebuild.pieces import Dropped, Piece, rows_to_pieces
 from engine.record.attributes import COMPRESSION_MASK, TimestampType
 from engine.record.batch_builder import BatchBuilder
@@ -52,10 +53,14 @@ def cut(
 
 
 def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset | None:
-    """The first record, in offset order, whose timestamp is at or after a time; None if there is none."""
+    """The first record, in offset order, whose timestamp is at or after a time; None if there is none.
+
+    Control records do not count: a transaction's marker has the broker's clock.
+    """
     for piece in pieces:
         for run in piece.runs():
-            for row in np.flatnonzero(run.table["max_timestamp"] >= timestamp).tolist():
+            fits = (run.table["max_timestamp"] >= timestamp) & ~holds_control(run.table)
+            for row in np.flatnonzero(fits).tolist():
                 columns = kernel.decode(
                     run.buffer, run.table, row, row + 1, start_position=run.start_position
                 )

@@ -9,6 +9,7 @@ from engine.log.log_view import LogView
 from engine.units import MAX_INT64
 from kafkafs.tree.by_offset import offset_link
 from kafkafs.tree.errors import NotFound
+from kafkafs.tree.exact_lines import ExactFile
 from kafkafs.tree.landmarks import first_offset, has_records, last_offset
 from kafkafs.tree.line_files import LineFile
 from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
@@ -79,7 +80,7 @@ def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:
     view, looks = partition.view(), 0
     while True:
         try:
-            found = view.offset_for_time(day * DAY_MS)
+            found = view.offset_for_time(day * DAY_MS, records_only=True)
         except FileNotFoundError:  # the oldest segment was deleted meanwhile
             looks += 1
             if looks > MOST_LOOKS:
@@ -96,7 +97,10 @@ def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:
 
 
 class PeriodFolder(PartitionNode):
-    """`time/<period>/`: its records decoded, and the same as a broker has them on disk."""
+    """`time/<period>/`: its records decoded, and the same as a broker has them on disk.
+
+    exact.jsonl resolves and is not listed: a walk reads each record once.
+    """
 
     __slots__ = ("_period",)
 
@@ -114,6 +118,8 @@ class PeriodFolder(PartitionNode):
         path = self.child(name)
         if name == "log":
             return SliceFolder(path, self.partition, self._period)
+        if name == "exact.jsonl":
+            return ExactFile(path, self.partition, self._period)
         if name != "records.jsonl":
             raise NotFound(path)
         return LineFile(path, self.partition, self._lines)
@@ -128,6 +134,6 @@ class PeriodFolder(PartitionNode):
         # Where no record lies behind the period yet, new ones still come in.
         ends = self._period.end_ms
         is_open = ends is None or (
-            end == view.log_end_offset and view.offset_for_time(ends) is None
+            end == view.log_end_offset and view.offset_for_time(ends, records_only=True) is None
         )
         return LineSource(self.partition.name, None, start, MAX_INT64 if is_open else end)

@@ -15,7 +15,8 @@ def offsets_of_range(view: LogView, offsets: OffsetRange) -> tuple[Offset, Offse
 def offsets_of_period(view: LogView, period: Period) -> tuple[Offset, Offset]:
     """From the first record at or after the period's start up to the first at or after its end.
 
-    "First" is in offset order, as ListOffsets has it; where there is none it is the log end.
+    "First" is in offset order; where there is none it is the log end. Control records do not count: a
+    transaction's marker has the broker's clock, and would empty the period of records with older times.
     """
     start = view.log_start_offset
     if period.start_ms is not None:
@@ -27,6 +28,6 @@ def offsets_of_period(view: LogView, period: Period) -> tuple[Offset, Offset]:
 
 
 def offset_at(view: LogView, timestamp: Timestamp) -> Offset:
-    """The first record's offset at or after an instant, else the log end."""
-    found = view.offset_for_time(timestamp)
+    """The offset of the first record at or after an instant that is no control record, else the log end."""
+    found = view.offset_for_time(timestamp, records_only=True)
     return view.log_end_offset if found is None else found.offset

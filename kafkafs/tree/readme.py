@@ -28,6 +28,7 @@ Nothing in the source is ever changed. Every name below works, listed or not:
     time/2024-01-01/             a period: a year, month, day, hour, minute, or A..B
         records.jsonl            its records as JSON lines
         log/                     its batches, byte for byte, as files that a broker loads
+        exact.jsonl              the records whose timestamps are in it, wherever they lie (not listed)
     records/                     every segment decoded, a line a record: grep -r, tail -f
     committed/                   the same as a read_committed consumer sees it
     segments/                    the source files, byte for byte
@@ -50,7 +51,8 @@ Good to know:
   log start offset itself, these are two numbers (see state/offsets.json).
 - An offset that compaction took is not there; ranges have no line for it.
 - A period is a range of offsets: from the first record at or after its start up to the first record at
-  or after its end. Where timestamps jump back and forth it may hold a few records from outside.
+  or after its end; a transaction's markers do not count. Where timestamps jump back and forth it may
+  hold a few records from outside: exact.jsonl has those of the period and no others.
 - Files below log/ hold whole batches, so they may begin and end a few records outside the period.
 - Records that are on disk but below the log start offset are in records/ with "belowLogStart":true.
 - groups/, transactions/ and cluster/ are there when the source holds those topics. In their names what a
