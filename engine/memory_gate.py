@@ -62,5 +62,7 @@ class MemoryGate:
 
 batches_read = MemoryGate(64 * MiB)
 """For batches as they lie on disk."""
-batches_decoded = MemoryGate(64 * MiB)
+DECODED = 64 * MiB
+"""What counts for one large batch that is decoded."""
+batches_decoded = MemoryGate(DECODED)
 """For what is made of batches; a thread goes through it after the other one."""

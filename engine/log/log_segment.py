@@ -358,6 +358,7 @@ class LogSegment:
                     found=item.next_offset - 1,
                 )
             yield item
+            del item  # before the next one is read: a batch may be as large as the budget
 
     def checked_bytes(self, position: Position, size: int) -> bytes:
         """A batch as it lies in the file.

@@ -380,6 +380,7 @@ class LogView:
                 if isinstance(item, BatchRun):
                     expected = item.next_offset
                 yield segment, item
+                del item  # before the next one is read: a batch may be as large as the budget
 
     def extents(
         self, start_offset: Offset | None = None, stop_offset: Offset | None = None

@@ -162,7 +162,7 @@ def results(selections: list[Selection], query: Query, values: str, jobs: int) -
         queues: list[queue.Queue[Item | BaseException | None]] = []
 
         def start(index: int) -> None:
-            own: queue.Queue[Item | BaseException | None] = queue.Queue(maxsize=16)
+            own: queue.Queue[Item | BaseException | None] = queue.Queue(maxsize=4)
             queues.append(own)
             pool.submit(work, selections[index], query, values, own, stop)
 

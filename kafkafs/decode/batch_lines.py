@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Self
 
+import numpy as np
+
 from engine import kernel
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint
 from engine.log.scan import BatchRun
-from engine.memory_gate import LARGE, batches_decoded
+from engine.memory_gate import DECODED, LARGE, batches_decoded
 from engine.record.batch_table import BatchProblem
+from engine.record.columns import Column
 from engine.record.decoding import Row
 from engine.record.internal_fields import internal_fields
 from engine.record.json_text import Shown, Values
@@ -77,7 +80,7 @@ class BatchLines:
         self._budgets = budgets
         self._path = path
         self._columns: kernel.Columns | None = None
-        self._room = batches_decoded.room(LARGE + 1)
+        self._room = batches_decoded.room(DECODED)
 
     def __enter__(self) -> Self:
         self._room.__enter__()
@@ -101,6 +104,11 @@ class BatchLines:
     def problems(self) -> list[BatchProblem]:
         """What keeps the batch from being decoded whole, if something does."""
         return [] if self._columns is None else self._columns.problems[:1]
+
+    @property
+    def offsets(self) -> Column:
+        """The records' offsets."""
+        return np.empty(0, np.int64) if self._columns is None else self._columns.offset
 
     def pieces(self, record: int = 0, skip: int = 0, *, measure: bool = False) -> Iterator[Piece]:
         """The text from a record's line on, but for its first `skip` bytes, which end where a piece does."""
@@ -161,13 +169,15 @@ class BatchLines:
         for number in range(count):
             size, headers_at = read_varint(arena, headers_at)
             yield b",{" if number else b"{"
-            yield from _field(b"key", arena[headers_at : headers_at + size], Values.TEXT, measure)
+            yield from field_pieces(
+                b"key", arena[headers_at : headers_at + size], Values.TEXT, measure
+            )
             headers_at += size
             size, headers_at = read_varint(arena, headers_at)
             if mode is not Values.NONE:
                 content = None if size < 0 else arena[headers_at : headers_at + size]
                 yield b","
-                yield from _field(b"value", content, mode, measure)
+                yield from field_pieces(b"value", content, mode, measure)
             headers_at += max(size, 0)
             yield b"}"
         yield b"]" + line_end(record, self._options, fate=self._fate, **facts)
@@ -187,12 +197,14 @@ class BatchLines:
                 return
         for name, data in ((b"key", key), (b"value", value)):
             yield b","
-            yield from _field(name, data, mode, measure)
+            yield from field_pieces(name, data, mode, measure)
             if decoder is not None and not is_control and len(data or b"") > MOST_DECODED:
                 yield b',"%sNote":"%d bytes are not decoded"' % (name, len(data or b""))
 
 
-def _field(name: bytes, data: Buffer | None, mode: Values, measure: Measure) -> Iterator[_Part]:
+def field_pieces(
+    name: bytes, data: Buffer | None, mode: Values, measure: Measure
+) -> Iterator[_Part]:
     """A field as `named_field` has it, in pieces when it is large."""
     if data is None or len(data) <= PIECE_BYTES:
         yield named_field(name, None if data is None else bytes(data), mode)

@@ -19,7 +19,7 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.scan import BatchRun, Damage
-from engine.memory_gate import LARGE, batches_decoded
+from engine.memory_gate import DECODED, LARGE, batches_decoded
 from engine.record.batch_table import BatchProblem, Problem
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
@@ -145,7 +145,7 @@ class RenderedBatch:
 
     def _lines_of_large(self, run: BatchRun, fate: int, enough: int) -> kernel.LinesResult:
         """The lines of a batch that takes much memory, up to the first that is itself too long."""
-        with batches_decoded.room(LARGE + 1):
+        with batches_decoded.room(DECODED):
             columns = kernel.decode(
                 run.buffer, run.table, self.row, self.row + 1,
                 start_position=run.start_position, budgets=self._budgets,
@@ -201,7 +201,7 @@ class RenderedBatch:
         """All records of the batch as columns, decoded at first use."""
         columns = self._columns
         if columns is None:
-            with batches_decoded.room(LARGE + 1 if self.is_large else 0):
+            with batches_decoded.room(DECODED if self.is_large else 0):
                 columns = kernel.decode(
                     self._bytes(), self.table, self.row, self.row + 1,
                     start_position=self.buffer_start, budgets=self._budgets,

@@ -18,17 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
-from engine.budgets import MiB
+from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.internal_topics.decoded_record import TopicDecoder
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
+from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
 from engine.record.internal_fields import internal_texts
+from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import QUIET_KINDS, damage_facts, problem_facts
 
 DamageFacts: TypeAlias = dict[str, Any]
 ENOUGH = 4 * MiB
 """Bytes of records or lines that are made at a time; a larger record is made whole."""
+_ROWS = 16 * 1024
+"""Records whose fields are Python's numbers at a time."""
 ALL_FIELDS = frozenset({"key", "value", "headers"})
 
 
@@ -115,6 +119,7 @@ def search(
         decoding = None if options.decoder is None else Decoding(options.decoder, controls(item))
         hits = hits_of(item, query, is_decoded=decoding is not None)
         if not hits.any():
+            del item  # before the next one is read: a batch may be as large as the budget
             continue
         fates = view.fates(segment, item)
         for first, last in spans(hits):
@@ -126,6 +131,8 @@ def search(
                 for row, offsets in matching_rows(columns, query, decoding):
                     yield from lines_at(item, row, offsets, options, fates)
                 first = columns.next_row
+                del columns
+        del item
 
 
 def decoded(run: BatchRun, first: int, last: int) -> kernel.Columns:
@@ -182,7 +189,7 @@ def lines_at(
     while True:
         result = kernel.lines(
             run.buffer, run.table, row, row + 1, start_position=run.start_position,
-            options=options, fates=fates, enough=ENOUGH, first_record=first_record,
+            options=options, fates=fates, enough=ENOUGH, first_record=first_record, most=LARGE,
         )  # fmt: skip
         found = [
             line + b"\n"
@@ -191,9 +198,41 @@ def lines_at(
         ]
         if found:
             yield Match(b"".join(found), len(found))
+        if result.is_large:
+            yield from _large_lines_at(run, row, wanted, options, fates, result.next_record)
+            return
         if not result.next_record:
             return
         first_record = result.next_record
+
+
+def _large_lines_at(
+    run: BatchRun,
+    row: int,
+    wanted: set[int],
+    options: kernel.LineOptions,
+    fates: npt.NDArray[np.uint8] | None,
+    first_record: int,
+) -> Iterator[Match]:
+    """The same of a batch that is large, from a record on: long lines come in several parts."""
+    fate = 0 if fates is None else int(fates[row])
+    lines = BatchLines(run, row, options=options, fate=fate, budgets=DEFAULT_BUDGETS, path="")
+    with lines as batch:
+        for piece in batch.pieces(first_record):
+            text = piece.text or b""
+            if piece.record >= len(batch.offsets):
+                return  # what is wrong with the batch is told apart
+            ends = text.endswith(b"\n")
+            if ends and not piece.skip:
+                found = [
+                    line
+                    for line in text.splitlines(keepends=True)
+                    if line_offset(line, options) in wanted
+                ]
+                if found:
+                    yield Match(b"".join(found), len(found))
+            elif int(batch.offsets[piece.record]) in wanted:
+                yield Match(text, int(ends))
 
 
 def line_offset(line: bytes, options: kernel.LineOptions) -> int:
@@ -204,32 +243,33 @@ def line_offset(line: bytes, options: kernel.LineOptions) -> int:
 
 def matching_records(columns: kernel.Columns, query: Query) -> list[int]:
     """Indexes of the records that match in one of the query's fields."""
+    return [
+        index
+        for first in range(0, len(columns), _ROWS)
+        for index in _matching_of(columns, query, first, min(first + _ROWS, len(columns)))
+    ]
+
+
+def _matching_of(columns: kernel.Columns, query: Query, first: int, last: int) -> Iterator[int]:
+    """The same of the records [first, last)."""
     arena = memoryview(columns.arena)
     search_in = query.pattern.search
-    found = []
     with_key, with_value = "key" in query.fields, "value" in query.fields
     with_headers = "headers" in query.fields
-    key_start, key_size = columns.key_start.tolist(), columns.key_size.tolist()
-    value_start, value_size = columns.value_start.tolist(), columns.value_size.tolist()
-    headers_count = columns.headers_count.tolist()
-    for i in range(len(key_start)):
+    for index, record in enumerate(columns.table[first:last].tolist(), first):
+        _, _, key_start, value_start, _, key_size, value_size, _, headers = record[:9]
         hit = (
             with_value
-            and value_size[i] >= 0
-            and search_in(arena[value_start[i] : value_start[i] + value_size[i]])
-        ) or (
-            with_key
-            and key_size[i] >= 0
-            and search_in(arena[key_start[i] : key_start[i] + key_size[i]])
-        )
-        if not hit and with_headers and headers_count[i]:
+            and value_size >= 0
+            and search_in(arena[value_start : value_start + value_size])
+        ) or (with_key and key_size >= 0 and search_in(arena[key_start : key_start + key_size]))
+        if not hit and with_headers and headers:
             hit = any(
                 search_in(header.key) or (header.value is not None and search_in(header.value))
-                for header in columns.headers(i)
+                for header in columns.headers(index)
             )
         if hit:
-            found.append(i)
-    return found
+            yield index
 
 
 def matching_decoded(columns: kernel.Columns, query: Query, decoding: Decoding) -> list[int]:
@@ -237,7 +277,8 @@ def matching_decoded(columns: kernel.Columns, query: Query, decoding: Decoding) 
     search_in = query.pattern.search
     found = []
     arena = columns.arena
-    for i, record in enumerate(columns.table.tolist()):
+    for i in range(len(columns)):
+        record = columns.table[i].item()
         _, _, key_start, value_start, _, key_size, value_size, _, _, _, row = record
         key = bytes(arena[key_start : key_start + key_size]) if key_size >= 0 else None
         value = bytes(arena[value_start : value_start + value_size]) if value_size >= 0 else None

@@ -19,6 +19,7 @@ from engine.file_names import FileKind, parse_folder_name
 from engine.internal_topics.decoded_record import DecodedRecord, TopicDecoder
 from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
 from engine.log.scan import Damage
+from engine.memory_gate import LARGE
 from engine.record.attributes import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
@@ -36,6 +37,7 @@ from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.findings import Contradiction, Entry, Found, Note
+from kafkafs.dump.large_batches import json_field
 from kafkafs.dump.log_batches import Batches, Lost, batches_of, rows_within
 from kafkafs.dump.record_parts import LegacyRecord, legacy_records
 from kafkafs.dump.report import DumpReport
@@ -44,6 +46,7 @@ _ENOUGH = 8 * MiB
 _TEXT = 1 * MiB
 """Bytes of lines that are written at once."""
 _LEAST_OFFSET = -(1 << 63)
+_ROWS = 4096
 _BATCH_FIELDS = (
     *(("producerId", "producer_id"), ("producerEpoch", "producer_epoch")),
     *(("leaderEpoch", "leader_epoch"), ("baseTimestamp", "base_timestamp")),
@@ -147,6 +150,7 @@ class JsonLines:
                     self._batches(file, item, decoder)
                 advance(now - done)
                 done = now
+                del item  # before the next one is read: a batch may be as large as the budget
         self._flush()
 
     def _damage(self, damage: Damage) -> None:
@@ -183,25 +187,39 @@ class JsonLines:
         head += b'%d,"index":' % fields["position"]
         label = timestamp_label(fields).encode()
         arena = columns.arena
-        for index, record in enumerate(columns.table.tolist()):
+        for index, record in enumerate(rows_of(columns)):
             offset, timestamp, key_at, value_at, _, key_size, value_size, _, headers, sequence = (
                 record[:10]
             )
             if not first <= offset <= last:
                 continue
+            start = b'%s%d,"offset":%d,"timestamp":%d,"sequence":%d,"timestampType":"%s",' % (
+                *(head, index, offset, timestamp, sequence, label),
+            )
+            if max(key_size, 0) + max(value_size, 0) > LARGE:
+                self._long_line(start, columns, index)
+                continue
             key = None if key_size < 0 else bytes(arena[key_at : key_at + key_size])
             value = None if value_size < 0 else bytes(arena[value_at : value_at + value_size])
             shown = (_pair(header) for header in columns.headers(index)) if headers else ()
             self._append(
-                b'%s%d,"offset":%d,"timestamp":%d,"sequence":%d,"timestampType":"%s",%s,%s'
-                b',"headers":[%s]}'
-                % (
-                    *(head, index, offset, timestamp, sequence, label),
-                    *(_field(b"key", key), _field(b"value", value), b",".join(shown)),
-                )
+                b'%s%s,%s,"headers":[%s]}'
+                % (start, _field(b"key", key), _field(b"value", value), b",".join(shown))
             )
         for problem in columns.problems:
             self._problem(problem, fields)
+
+    def _long_line(self, start: bytes, columns: Columns, index: int) -> None:
+        """The line of a record whose key or value is large: written piece by piece."""
+        self._flush()
+        record, arena, out = columns.table[index], columns.arena, self.report.out
+        out(start)
+        for name, after in (("key", b","), ("value", b',"headers":[')):
+            at, size = int(record[f"{name}_start"]), int(record[f"{name}_size"])
+            for piece in json_field(name.encode(), None if size < 0 else arena[at : at + size]):
+                out(piece)
+            out(after)
+        out(b",".join(map(_pair, columns.headers(index))) + b"]}\n")
 
     def _decoded(self, batches: Batches, row: int) -> Columns:
         return kernel.decode(
@@ -260,6 +278,12 @@ class JsonLines:
         elif decoder is not None:
             shown["decoded"] = _decoded(decoder.decode(key, value))
         self._line("record", shown)
+
+
+def rows_of(columns: Columns) -> Iterator[tuple[int, ...]]:
+    """The records' fields, as many at a time as fit into little memory."""
+    for first in range(0, len(columns), _ROWS):
+        yield from columns.table[first : first + _ROWS].tolist()
 
 
 def _decoded(found: DecodedRecord) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def batches_of(
             yield Batches(item.buffer, item.start_position, item.table, item.table)
         elif item.skipped:
             yield _bad_batch(file, item, end, budgets) or Lost(item)
+        del item  # before the next one is read: a batch may be as large as the budget
 
 
 def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets) -> Batches | None:

@@ -26,6 +26,7 @@ from kafkafs.decode.shown_text import printable
 from kafkafs.dump.decoded import DecodedText, decoded_text
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
+from kafkafs.dump.large_batches import dump_pieces, is_large
 from kafkafs.dump.log_batches import Batches, Lost, batches_of, rows_within
 from kafkafs.dump.log_sentences import problem_sentence, stop_sentence
 from kafkafs.dump.record_parts import LegacyRecord, control_part, legacy_records, legacy_text, shown
@@ -77,6 +78,7 @@ class LogText:
                 now = item.end_position
             self.advance(now - done)
             done = now
+            del item  # before the next one is read: a batch may be as large as the budget
         trailing = self.lost or max(end - done, 0)
         if trailing and not self.options.is_partial:
             name = self.file.base_name
@@ -180,6 +182,11 @@ class LogText:
         shape = self.shape | DumpShape.BATCHES
         for columns, after in self._decoded(batches, first, last):
             at = 0
+            if is_large(columns):
+                self._write_large(batches, columns, first, after)
+                first = after
+                self._follow(columns.offset)
+                continue
             for problem in (*columns.problems, None):
                 stop = after if problem is None else problem.row + 1
                 text, at = kernel.dump_rows(
@@ -194,6 +201,21 @@ class LogText:
                     self._problem(problem, int(batches.table["position"][problem.row]))
                 first = stop
             self._follow(columns.offset)
+
+    def _write_large(self, batches: Batches, columns: Columns, first: int, after: int) -> None:
+        """Rows of which a batch takes much memory, each in pieces."""
+        problems = {problem.row: problem for problem in columns.problems}
+        for row in range(first, after):
+            pieces = dump_pieces(
+                *(batches.table, row, columns),
+                shape=self.shape | DumpShape.BATCHES,
+                first=self.first,
+                last=self.last,
+            )
+            for piece in pieces:
+                self.report.out(piece)
+            if row in problems:
+                self._problem(problems[row], int(batches.table["position"][row]))
 
     def _write_apart(self, batches: Batches, row: int) -> None:
         """One batch with what Python writes: control records, old formats, decoded topics."""
