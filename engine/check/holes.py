@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine import kernel
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.scan import BatchRun, Damage
+from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset, Position
 
 
@@ -83,14 +85,19 @@ class HoleMap:
         self._next_base = next_base
         self._open: list[Damage] = []
 
-    def add(self, item: BatchRun | Damage) -> Iterator[Hole]:
-        """Take in what comes next; a hole when it is over."""
+    def add(self, item: BatchRun | Damage, first_offset: Offset | None = None) -> Iterator[Hole]:
+        """Take in what comes next; a hole when it is over.
+
+        Args:
+            item: batches or damage.
+            first_offset: that of the first record of the batches, where the records were looked at.
+        """
         if isinstance(item, Damage):
             if item.skipped:
                 self._open.append(item)
             return
         if self._open:
-            yield self._hole(item.base_offset)
+            yield self._hole(_first_offset(item) if first_offset is None else first_offset)
         self.next_offset = max(self.next_offset, item.next_offset)
 
     def end(self) -> Iterator[Hole]:
@@ -124,6 +131,16 @@ class HoleMap:
             tuple(dict.fromkeys(damage.kind for damage in damages)),
             tuple(stated),
         )
+
+
+def _first_offset(run: BatchRun) -> Offset:
+    """The offset of a run's first record; the header of a compressed batch of magic 0 or 1 states the last one's."""
+    first = run.table[:1]
+    if int(first["magic"][0]) < 2 and int(first["attributes"][0]) & COMPRESSION_MASK:
+        summaries, _ = kernel.summarize(run.buffer, first, start_position=run.start_position)
+        if summaries["count"][0] > 0:
+            return int(summaries["first_offset"][0])
+    return run.base_offset
 
 
 def holes_of(view: LogView) -> Iterator[Hole]:

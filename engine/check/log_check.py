@@ -165,8 +165,8 @@ class LogCheck:
         future, placeholders = _Future(self.now_ms + DAY_MS), Placeholders()
         damaged = _Damaged(segment)
         for item, facts in self._items_of(source):
-            self._note_holes(holes.add(item))
             if isinstance(item, Damage):
+                self._note_holes(holes.add(item))
                 yield from self._found(segment, damaged.add(item))
                 if item.skipped:
                     segment.damages.append(item)
@@ -175,6 +175,7 @@ class LogCheck:
                 continue
             yield from self._found(segment, damaged.end(item.position))
             assert facts is not None
+            self._note_holes(holes.add(item, facts.first_offset(item.table)))
             yield from self._found(segment, self._run(place, segment, item, facts))
             future.add(item.table)
             placeholders.add(item.table)

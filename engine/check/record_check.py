@@ -60,6 +60,10 @@ class RecordFacts:
         if len(thinned):
             self.thinned_to = max(self.thinned_to, int(thinned[-1]) + 1)
 
+    def first_offset(self, table: Table) -> Offset:
+        """The offset of the run's first record."""
+        return int(self.with_starts(table[:1] if self.starts is None else table)["base_offset"][0])
+
     def with_starts(self, table: Table) -> Table:
         """The run's table with each batch's first offset as its base offset."""
         if self.starts is None:

@@ -50,8 +50,13 @@ class ReplicaBatch(NamedTuple):
             "size": int(row["size"]),
             "crc": int(row["crc"]),
             "leaderEpoch": int(row["leader_epoch"]),
-            "records": int(row["record_count"]),
+            "records": self.record_count,
         }
+
+    @property
+    def record_count(self) -> int:
+        """How many records it holds."""
+        return _records_in(self.run, self.run.table[self.row : self.row + 1])
 
     def records(self) -> tuple[dict[Offset, Content], str]:
         """What each record holds, by offset, and why some could not be read, "" when all could."""
@@ -108,6 +113,11 @@ class ReplicaCursor:
         assert self._run is not None
         return self._run.table[self._row :]
 
+    def records_in_next(self, count: int) -> int:
+        """How many records the next batches of what is at hand hold."""
+        assert self._run is not None
+        return _records_in(self._run, self.rest()[:count])
+
     @property
     def first_offset(self) -> Offset:
         """The next batch's."""
@@ -139,6 +149,18 @@ class ReplicaCursor:
     def _last(self) -> Offset:
         assert self._run is not None
         return int(self._run.table["last_offset"][self._row])
+
+
+def _records_in(run: BatchRun, table: Table) -> int:
+    """How many records batches of a run hold; compressed ones of magic 0 and 1 tell it only when they are inflated."""
+    stated = table["record_count"]
+    count = int(stated[stated >= 0].sum())
+    if (stated < 0).any():
+        summaries, _ = kernel.summarize(
+            run.buffer, table[stated < 0], start_position=run.start_position
+        )
+        count += int(summaries["count"].sum())
+    return count
 
 
 def same_batches(one: Table, other: Table) -> int:

@@ -169,6 +169,7 @@ class ReplicaComparison:
             same = same_batches(mine, theirs)
             if same:
                 yield from self._close()
+                self.summary.records += one.records_in_next(same)
                 yield from self._same(mine[:same], theirs[:same])
                 one.skip(same)
                 other.skip(same)
@@ -184,7 +185,6 @@ class ReplicaComparison:
 
     def _same(self, mine: Table, theirs: Table) -> Iterator[Finding]:
         self.summary.batches += len(mine)
-        self.summary.records += int(mine["record_count"].clip(min=1).sum())
         self.summary.size += int(mine["size"].sum())
         differ = (mine["leader_epoch"] != theirs["leader_epoch"]).nonzero()[0]
         if len(differ) and self._may_report("replica-epochs"):
@@ -215,11 +215,11 @@ class ReplicaComparison:
 
     def _only(self, side: int, batch: ReplicaBatch) -> Iterator[Finding]:
         """A batch that one of the two has; an empty one holds nothing that can be missed."""
-        records = int(batch.run.table["record_count"][batch.row])
+        records = batch.record_count
         if records:
             first = max(batch.first_offset, self.start)
             bounds = first, min(batch.last_offset + 1, self.stop)
-            yield from self._note("replica-lacks", side, bounds, [batch], [], max(records, 1), "")
+            yield from self._note("replica-lacks", side, bounds, [batch], [], records, "")
 
     def _differing(self, mine: list[ReplicaBatch], theirs: list[ReplicaBatch]) -> Iterator[Finding]:
         ours, problem = self._records(mine)

@@ -219,7 +219,7 @@ def txn_changed(partition: Partition, hit: Try) -> bool:
     return meaning.hidden(old, rows, aborts) != meaning.hidden(new, rows, aborts)
 
 
-def unprovable(partition: Partition, hit: Try) -> str:
+def unprovable(partition: Partition, hit: Try, notes: list[str]) -> str:
     """Why nothing that is there can prove a hit; an empty text when something can."""
     name = Path(hit.path).name
     if hit.path.endswith(".log") and partition.is_compacted:
@@ -246,6 +246,8 @@ def unprovable(partition: Partition, hit: Try) -> str:
         return "the last batches of a log that a broker had open"
     if name == "leader-epoch-checkpoint" and hit.data is None and not partition.all_rows:
         return "epochs of an empty log"
+    if was_open and name == "leader-epoch-checkpoint" and "epochs-start" in notes:
+        return "a later first epoch of a log that a broker had open: DeleteRecords leaves the same"
     return ""
 
 
@@ -324,6 +326,9 @@ def span(partition: Partition, hit: Try) -> tuple[int, int]:
 
 def lost_offsets(partition: Partition, hit: Try) -> tuple[int, int]:
     """The offsets of the batches that were hit, those next to them included."""
+    gone = [row for path in hit.gone for row in partition.rows.get(path, [])]
+    if gone:
+        return min(row.base for row in gone), max(row.last for row in gone) + 1
     rows = partition.rows.get(hit.path, [])
     touched = [rows[number] for number in hit.touched]
     if not touched:
@@ -348,6 +353,8 @@ def is_near(partition: Partition, hit: Try, finding: Finding) -> bool:
         return hit.path.endswith(("leader-epoch-checkpoint", "log-start-offset-checkpoint"))
     if not hit.path.endswith(".log"):
         return hit.data is None and finding.partition == partition.name
+    if hit.gone and Path(finding.file).stem == Path(hit.path).stem:
+        return True
     first, last = lost_offsets(partition, hit)
     if finding.first_offset is None and finding.next_offset is None:
         return False
@@ -430,11 +437,11 @@ class Soak:
             return
         serious = [each for each in new if each.severity is not Severity.NOTE]
         if not serious:
-            why = unprovable(partition, hit)
+            notes = [each.rule for each in new]
+            why = unprovable(partition, hit, notes)
             if why:
                 tally.unprovable[why] += 1
             else:
-                notes = [each.rule for each in new]
                 tally.missed.append(f"{label} {notes}")
             return
         tally.found[Path(hit.path).suffix or Path(hit.path).name] += 1

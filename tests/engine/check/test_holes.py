@@ -10,6 +10,7 @@ import pytest
 from engine.check.holes import Hole, holes_of
 from engine.log.log_directory import open_source
 from engine.log.scan import BatchRun
+from tests import fixtures_data
 from tests.builders import batch, patched
 from tests.engine.check.logs import change, keyed, log_of, look, plain, write
 
@@ -150,3 +151,20 @@ def _positions(folder: Path) -> set[int]:
     (log,) = open_source(str(folder)).partitions().values()
     runs = [run for _, run in log.view().runs() if isinstance(run, BatchRun)]
     return {int(at) for run in runs for at in run.table["position"]}
+
+
+def test_a_hole_before_a_compressed_batch_of_magic_1_ends_at_its_first_record(
+    tmp_path: Path,
+) -> None:
+    folder = fixtures_data.copy_of("legacy", tmp_path, ["v1-gzip-0"]) / "v1-gzip-0"
+    (log,) = folder.glob("*.log")
+    data = bytearray(log.read_bytes())
+    first = 12 + int.from_bytes(data[8:12], "big")
+    second = first + 12 + int.from_bytes(data[first + 8 : first + 12], "big")
+    data[first + 40] ^= 1
+    log.write_bytes(data)
+    last_of_first, last_of_second = (int.from_bytes(data[at : at + 8], "big") for at in (0, first))
+    (hole,) = look(folder)[1][0].holes
+    assert (hole.position, hole.length) == (first, second - first)
+    assert (hole.first_offset, hole.next_offset) == (last_of_first + 1, last_of_second + 1)
+    assert list(holes_of(open_source(str(folder)).partitions()["v1-gzip-0"].view())) == [hole]

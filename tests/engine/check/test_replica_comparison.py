@@ -218,3 +218,13 @@ def test_the_command_compares_and_tells_by_its_exit_status() -> None:
     assert lines[0]["firstOffset"] == 5
     same = CliRunner().invoke(check, [str(A / "t-0"), "--replica", str(A / "t-0")])
     assert same.exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["v0-gzip-0", "v1-gzip-0", "v1-none-0", "upgraded-0"])
+def test_records_of_compressed_batches_of_magic_0_and_1_are_counted_not_the_batches(
+    name: str,
+) -> None:
+    folder = str(fixtures_data.log_dir("legacy") / name)
+    events = compare_sources(open_source(folder), open_source(folder), lambda log: True)
+    (summary,) = [event for event in events if isinstance(event, PartitionSummary)]
+    assert summary.records == len(fixtures_data.truth_records("legacy", name))
