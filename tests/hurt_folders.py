@@ -54,6 +54,8 @@ class Hurt:
             self._other_epoch,
             self._odd_control_batch,
             self._unknown_codec,
+            *[self._odd_producer] * 2,
+            self._last_of_all_offsets,
             *[self._remove_index] * 2,
             *[self._cut_index] * 2,
             self._noise_in_index,
@@ -68,6 +70,7 @@ class Hurt:
             self._remove_log,
             self._move_log,
             self._orphan_index,
+            self._leave_temporary,
             self._empty_log,
         ]
         chosen = [
@@ -225,6 +228,26 @@ class Hurt:
         producer = Producer(id=self.random.choice([-1, 1, 2, 3]))
         self._insert(batch([record], producer=producer, transactional=True, control=True))
 
+    def _odd_producer(self) -> None:
+        """A batch of a producer id that Kafka takes for none, or of the largest there is."""
+        chance = self.random
+        producer = Producer(id=chance.choice([-2, -3, -(2**63), 2**63 - 1]), epoch=chance.choice([0, 1]))
+        made = batch([Rec(b"odd", b"k")], producer=producer, transactional=chance.random() < 0.5)
+        if chance.random() < 0.3:
+            marker = Rec(b"\0\0\0\0\0\3", b"\0\0\0\1")
+            made = batch([marker], producer=producer, transactional=True, control=True)
+        self._insert(made)
+
+    def _last_of_all_offsets(self) -> None:
+        """The last batch, or one more, ends at the last offset that there is, or just below."""
+        last = 2**63 - self.random.choice([1, 1, 2, 3])
+
+        def change(data: bytes, at: int, _: int) -> bytes:
+            delta = struct.unpack_from(">i", data, at + 23)[0] if data[at + 16] == 2 else 0
+            return patched(data, at, struct.pack(">q", last - max(delta, 0)))
+
+        self._edit(change)
+
     def _unknown_codec(self) -> None:
         producer = Producer(id=self.random.choice([-1, 5]))
         made = bytearray(batch(values("odd"), producer=producer, transactional=producer.id >= 0))
@@ -241,7 +264,7 @@ class Hurt:
 
     def _move_log(self) -> None:
         if log := self._log():
-            log.rename(log.with_name(f"{self.random.choice([0, 3, 17, 50, 2**40]):020}.log"))
+            log.rename(log.with_name(f"{self.random.choice([0, 3, 17, 50, 2**40, 2**63 - 1, 2**63 - 2]):020}.log"))
 
     # Side files
 
@@ -310,6 +333,10 @@ class Hurt:
         )  # fmt: skip
         text = self.random.choice(texts)
         (self.folder / "partition.metadata").write_bytes(text.encode("latin-1"))
+
+    def _leave_temporary(self) -> None:
+        name = self.random.choice(["leader-epoch-checkpoint.tmp", "partition.metadata.tmp"])
+        (self.folder / name).write_bytes(self.random.randbytes(self.random.choice([0, 8])))
 
     # Names
 

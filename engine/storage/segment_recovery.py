@@ -185,7 +185,7 @@ class _Rebuilder:
             latest = epochs.latest_epoch
             if latest is None or epoch > latest:
                 epochs.assign(epoch, int(row["base_offset"]))
-        if row["producer_id"] == NO_PRODUCER_ID:
+        if row["producer_id"] <= NO_PRODUCER_ID:
             return
         start = int(row["position"]) - piece.position
         batch = make_batch(
@@ -240,7 +240,7 @@ def _producer_steps(rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
     Of a run of a producer's batches of one epoch, all in transactions or none, these are the first, which
     may begin a transaction, and the last ones, which are remembered; of markers, all.
     """
-    of_producers = np.flatnonzero(current & (rows["producer_id"] != NO_PRODUCER_ID))
+    of_producers = np.flatnonzero(current & (rows["producer_id"] > NO_PRODUCER_ID))
     if len(of_producers) <= _KEPT_BATCHES + 1:
         few: list[int] = of_producers.tolist()
         return few
