@@ -22,6 +22,7 @@ from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_segment import BrokerSegment, NotAllGood
 from engine.plan.java_text import offset_in_name
+from engine.state.snapshot_file import SnapshotFile
 from engine.storage.log_loader import LoadedLogOffsets, LogLoader, _SegmentOverflow
 from engine.storage.producer_rebuild import rebuild_producer_state
 from engine.storage.segment_files import time_index_path
@@ -44,6 +45,8 @@ class BrokerLoader(LogLoader):
     segment_type: type[BrokerSegment] = BrokerSegment
     """How segments are read; older brokers read some otherwise."""
     _forgets_snapshots = False
+    _snapshots: dict[Offset, SnapshotFile] | None = None
+    """What the last recovery of a segment left, so that the next need not list the folder."""
 
     @cached_property
     def recovered(self) -> set[Offset]:
@@ -165,11 +168,12 @@ class BrokerLoader(LogLoader):
 
     def _recover_segment(self, segment: WritableSegment, before_truncation: object = None) -> int:
         """Make a segment's indexes again and cut what is no batch off; the number of bytes cut."""
+        snapshots, self._snapshots = self._snapshots, None
         epochs = (
             self._leader_epochs.epoch_entries,
             self._disk.read(self._at(LEADER_EPOCH_CHECKPOINT)),
         )
-        producers = self._producers_before(segment)
+        producers = self._producers_before(segment, snapshots)
         # Made once: it writes snapshots, and what is loaded from those has forgotten who has expired.
         before = producers.copied()
         try:
@@ -183,6 +187,7 @@ class BrokerLoader(LogLoader):
         except OffsetOverflowError as error:
             raise _SegmentOverflow(segment) from error
         producers.take_snapshot()
+        self._snapshots = producers.snapshots
         self.recovered.add(segment.base_offset)
         return truncated
 
@@ -191,14 +196,17 @@ class BrokerLoader(LogLoader):
         self._leader_epochs.assign_all(entries)
         self._disk.replace_atomically(self._at(LEADER_EPOCH_CHECKPOINT), file)
 
-    def _producers_before(self, segment: WritableSegment) -> BrokerProducers:
+    def _producers_before(
+        self, segment: WritableSegment, snapshots: dict[Offset, SnapshotFile] | None
+    ) -> BrokerProducers:
         producers = BrokerProducers(
             self._topic_partition,
             self._folder,
             self._producers.max_transaction_timeout_ms,
             self._producers.config,
             self._clock,
-            disk=self._disk,
+            self._disk,
+            snapshots,
         )
         rebuild_producer_state(
             producers,
@@ -230,5 +238,6 @@ class BrokerLoader(LogLoader):
             self._forgets_snapshots = False
 
     def _delete_producer_snapshots_later(self, segments: Iterable[WritableSegment]) -> None:
+        self._snapshots = None
         if not self._forgets_snapshots:
             super()._delete_producer_snapshots_later(segments)

@@ -7,7 +7,9 @@ from copy import copy
 from pathlib import Path
 from typing import Self
 
+from engine.clock import Clock
 from engine.coding.compression import CompressionType
+from engine.disk import Disk, StrPath
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.file_names import FileKind
 from engine.plan.broker_failure import stops
@@ -18,9 +20,9 @@ from engine.record.record_batch import RecordBatch
 from engine.state.completed_txn import CompletedTxn
 from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.state.producer_state_manager import ProducerStateManager
+from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
 from engine.state.snapshot_file import SnapshotFile
-from engine.units import LogOffsetMetadata, Offset
+from engine.units import LogOffsetMetadata, Offset, TopicPartition
 
 _ENDING = FileKind.PRODUCER_SNAPSHOT.value
 _LARGEST_CODEC = max(CompressionType)
@@ -29,7 +31,29 @@ _VALUE = struct.Struct(">hi")
 
 
 class BrokerProducers(ProducerStateManager):
-    """See ProducerStateManager. Raises BrokerFailure for a snapshot without an offset in its name."""
+    """See ProducerStateManager. Raises BrokerFailure for a snapshot without an offset in its name.
+
+    Args:
+        snapshots: those that are there, by offset, for one that is not to look for them; taken over.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        folder: StrPath,
+        max_transaction_timeout_ms: int,
+        config: ProducerStateManagerConfig,
+        clock: Clock,
+        disk: Disk,
+        snapshots: dict[Offset, SnapshotFile] | None = None,
+    ) -> None:
+        self._known = snapshots
+        super().__init__(topic_partition, folder, max_transaction_timeout_ms, config, clock, disk)
+
+    @property
+    def snapshots(self) -> dict[Offset, SnapshotFile]:
+        """The snapshots that are there, by offset."""
+        return self._snapshots
 
     def copied(self) -> Self:
         """The same as of now; what happens to one does not happen to the other, but for the files."""
@@ -46,6 +70,9 @@ class BrokerProducers(ProducerStateManager):
         return _AppendInfo(self.topic_partition, producer_id, entry, origin)
 
     def _load_snapshots(self) -> dict[Offset, SnapshotFile]:
+        known, self._known = self._known, None
+        if known is not None:
+            return known
         found = {}
         for name in self._disk.list(self.folder):
             path = Path(self.folder, name)

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _CURRENT_TXN_VERSION = 0
 _WARM_ENTRIES = 8192 // 8
+_SMALLEST_BATCH = 26
+_TRANSACTIONS_AT_ONCE = ENTRY.size << 12
 
 
 class NotAllGood(Exception):
@@ -122,8 +124,15 @@ class BrokerSegment(WritableSegment):
 
     def _check_transactions(self) -> None:
         path = self.txn_index.path
-        data = self._disk.read(path) if self._disk.exists(path) else b""
-        for entry in ENTRY.iter_unpack(data[: len(data) // ENTRY.size * ENTRY.size]):
+        if not self._disk.exists(path):
+            return
+        with self._disk.open(path, writable=False) as file:
+            for position in range(0, file.size() // ENTRY.size * ENTRY.size, _TRANSACTIONS_AT_ONCE):
+                data = file.read_at(position, _TRANSACTIONS_AT_ONCE)
+                self._check_entries(data[: len(data) // ENTRY.size * ENTRY.size], path)
+
+    def _check_entries(self, data: bytes, path: str) -> None:
+        for entry in ENTRY.iter_unpack(data):
             assert isinstance(entry, AbortedTxn)
             if entry.version >> 8 > _CURRENT_TXN_VERSION:  # Kafka looks at the first byte only
                 raise stops(
@@ -156,7 +165,7 @@ class BrokerSegment(WritableSegment):
             NotAllGood: some are not; nothing was cut off. `recover_slowly` is to follow.
         """
         indexes: list[WritableIndex[Any]] = [self.offset_index, self.time_index]
-        before = [self._disk.read(index.path) for index in indexes]
+        before = [self._start_of(index) for index in indexes]
         had_transactions = self._disk.exists(self.txn_index.path)
         try:
             return super().recover(producer_state, leader_epochs, self._give_up)
@@ -169,6 +178,12 @@ class BrokerSegment(WritableSegment):
             if not had_transactions:
                 self._forget_transactions()
             raise NotAllGood from error
+
+    def _start_of(self, index: WritableIndex[Any]) -> bytes:
+        """As much of an index as the records can fill; it may be preallocated to megabytes."""
+        entries = self.log.size // max(self.index_interval_bytes, _SMALLEST_BATCH) + 2
+        with self._disk.open(index.path, writable=False) as file:
+            return file.read_at(0, entries * index.entry_size)
 
     def _forget_transactions(self) -> None:
         index = self.txn_index

@@ -193,6 +193,8 @@ class OverlayDisk(Disk):
         self.budget = budget or OverlayBudget()
         self.open_sources = OpenSources()
         self._top = OverlayFolder()
+        self._last: tuple[str, OverlayFolder] = ("\0", self._top)
+        """The folder that was last led into, by its path: most calls are about one folder."""
         for path, root in sources.items():
             above = self._make_above(path)
             above[os.path.basename(os.path.abspath(path))] = OverlayFolder(root)
@@ -272,6 +274,7 @@ class OverlayDisk(Disk):
         if there is moved:
             return
         if isinstance(moved, OverlayFolder):
+            self._last = "\0", self._top
             self._check_folder_over(moved, there, old, new)
         elif isinstance(there, OverlayFolder):
             _fail(errno.EISDIR, new)
@@ -306,6 +309,7 @@ class OverlayDisk(Disk):
             _fail(errno.ENOTDIR, path)
         if entry.entries(self):
             _fail(errno.ENOTEMPTY, path)
+        self._last = "\0", self._top
         del folder[name]
 
     def remove_tree(self, path: StrPath) -> None:
@@ -314,6 +318,7 @@ class OverlayDisk(Disk):
             folder, name = self._parent(path)
         except FileNotFoundError:
             return
+        self._last = "\0", self._top
         folder.pop(name, None)
 
     def make_folder(self, path: StrPath) -> None:
@@ -385,17 +390,22 @@ class OverlayDisk(Disk):
 
     def _parent(self, path: StrPath) -> tuple[dict[str, Entry], str]:
         """The entries of the folder that a path leads into, and the path's last name."""
+        above, _, name = os.fspath(path).rpartition("/")
+        if above == self._last[0] and name not in ("", ".", ".."):
+            return self._last[1].entries(self), name
         parts = _parts(path)
-        entries = self._top.entries(self)
+        folder = self._top
         for part in parts[:-1]:
-            entry = entries.get(part)
+            entry = folder.entries(self).get(part)
             if entry is None:
                 _fail(errno.ENOENT, path)
             if not isinstance(entry, OverlayFolder):
                 _refuse(entry)
                 _fail(errno.ENOTDIR, path)
-            entries = entry.entries(self)
-        return entries, parts[-1] if parts else ""
+            folder = entry
+        if above == f"/{'/'.join(parts[:-1])}":
+            self._last = above, folder
+        return folder.entries(self), parts[-1] if parts else ""
 
     def _folder(self, path: StrPath) -> dict[str, Entry]:
         entry = self.entry(path)

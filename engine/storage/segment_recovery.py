@@ -40,6 +40,7 @@ Rows: TypeAlias = npt.NDArray[np.void]
 
 CHUNK = 4 * 1024 * 1024
 ROWS = 16 * 1024
+_SMALLEST_BATCH = 26
 _LOG_OVERHEAD = 12
 _KEPT_BATCHES = 5
 """How many of a producer's last batches its state remembers."""
@@ -80,7 +81,7 @@ def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
     records = segment.log
     end, position = records.size, 0
     buffer = bytearray(min(CHUNK, end))
-    table = np.zeros(ROWS, BATCH_DTYPE)
+    table = np.zeros(min(ROWS, end // _SMALLEST_BATCH + 1), BATCH_DTYPE)
     while position < end:
         got = records.read_into(buffer, position)
         view = memoryview(buffer)[:got]

@@ -165,6 +165,8 @@ def _ends(summary: Summary) -> Iterator[str]:
         if summary.is_harmless:
             yield "it takes no records away"
         yield f"not read: {summary.unread_bytes} of {summary.bytes} bytes of records"
+    elif summary.is_harmless and not read:
+        yield "there are no records in them"
     elif summary.is_harmless:
         yield f"nothing is lost, all {read} bytes of records were read, and every checksum is right"
 
