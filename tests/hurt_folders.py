@@ -231,7 +231,9 @@ class Hurt:
     def _odd_producer(self) -> None:
         """A batch of a producer id that Kafka takes for none, or of the largest there is."""
         chance = self.random
-        producer = Producer(id=chance.choice([-2, -3, -(2**63), 2**63 - 1]), epoch=chance.choice([0, 1]))
+        producer = Producer(
+            id=chance.choice([-2, -3, -(2**63), 2**63 - 1]), epoch=chance.choice([0, 1])
+        )
         made = batch([Rec(b"odd", b"k")], producer=producer, transactional=chance.random() < 0.5)
         if chance.random() < 0.3:
             marker = Rec(b"\0\0\0\0\0\3", b"\0\0\0\1")
@@ -264,7 +266,11 @@ class Hurt:
 
     def _move_log(self) -> None:
         if log := self._log():
-            log.rename(log.with_name(f"{self.random.choice([0, 3, 17, 50, 2**40, 2**63 - 1, 2**63 - 2]):020}.log"))
+            log.rename(
+                log.with_name(
+                    f"{self.random.choice([0, 3, 17, 50, 2**40, 2**63 - 1, 2**63 - 2]):020}.log"
+                )
+            )
 
     # Side files
 
