@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 from engine.check.breach import Breach
 from engine.check.rules import Severity
 from engine.coding.checksums import crc32c
 from engine.log.resync import HEAD, UNREADABLE
 from engine.log.scan import Damage
+from engine.read_failures import errno_name, way_out
 from engine.record.framing import LOG_OVERHEAD
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
@@ -81,6 +84,10 @@ def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
     }
     if damage.unproven:
         facts["unproven"] = [list(each) for each in damage.unproven]
+    number = damage.stretches[0].errno if damage.stretches else errno.EIO
+    name = errno_name(number)
+    facts["errno"] = name
+    hint = way_out(name)
     end = next_base if damage.last_offset is None else damage.last_offset + 1
     sentence = (
         f"{damage.reason}: the batches there, {damage.length} bytes from byte {damage.position} on,"
@@ -95,6 +102,7 @@ def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
         end,
         None,
         facts,
+        advice=f"{hint[0].upper()}{hint[1:]}." if hint else None,
     )
 
 

@@ -48,7 +48,7 @@ class Finding:
     @property
     def is_of_device(self) -> bool:
         """Whether it says that a device cannot read some of its bytes."""
-        return self.rule == "unreadable" or is_of_device(str(self.facts.get("errno", "")))
+        return is_of_device(str(self.facts.get("errno", "")))
 
     def to_json(self) -> dict[str, Any]:
         """All of it as a JSON object; what is not known is left out."""

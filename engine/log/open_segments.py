@@ -7,12 +7,14 @@ which costs a look-up one attribute write.
 
 from __future__ import annotations
 
+import errno
 import struct
 from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
+from time import monotonic
 from typing import Protocol
 
 from engine import kernel
@@ -23,6 +25,7 @@ from engine.kernel_python import Location
 from engine.log.problems import Problems
 from engine.source_files import SourceFile, SourceRoot
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+from engine.unopened_file import UnopenedFile
 from engine.unreadable import MEDIA_ERRORS
 
 SMALL_INDEX = 64 * 1024
@@ -31,6 +34,10 @@ INDEX_INTERVAL = 4096
 """Bytes between the places that are remembered of what was read ahead of the index."""
 _LOOK_UP_SPAN = 1024 * 1024
 """Bytes behind an index's entry in which a look-up ends as a rule."""
+_NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
+_TRY_AGAIN_AFTER = 1.0
+UNREADABLE = "unreadable"
+"""The kind of problem of bytes that cannot be read."""
 _POSITION = struct.Struct(">i").unpack_from
 
 
@@ -241,7 +248,7 @@ class SegmentFiles:
     def ensure_open(self) -> OpenSegment:
         """The files, opened if they are not."""
         opened = self.opened
-        if opened is None:
+        if opened is None or _may_open_now(opened.file):
             file = self._open_records()
             opened = OpenSegment(file, self.walked or self._index_hints())
             if opened.size > MAX_INT32:
@@ -258,11 +265,13 @@ class SegmentFiles:
     def _open_records(self) -> SourceFile:
         try:
             return self.root.open_fresh(self.path)
-        except FileNotFoundError:
-            raise
         except OSError as error:
-            self.problems.add_error("unreadable", self.path, error)
-            raise
+            if error.errno not in _NOT_OPENED:
+                raise
+            status = self.root.stat(self.path)
+            file = UnopenedFile(self.root.display(self.path), status, error.errno)
+            self.problems.add_error(UNREADABLE, self.path, file.error)
+            return file
 
     def let_go(self) -> None:
         """Close the files, once nobody reads them any more; the next use opens them again."""
@@ -298,6 +307,11 @@ class SegmentFiles:
 
     def _note_index(self, error: OSError) -> None:
         self.problems.add_error("offset_index", self.index_path, error)
+
+
+def _may_open_now(file: SourceFile) -> bool:
+    """Whether a file that could not be opened is to be tried again."""
+    return isinstance(file, UnopenedFile) and monotonic() - file.since > _TRY_AGAIN_AFTER
 
 
 class OpenSegments:

@@ -17,7 +17,7 @@ from engine.log.folder_listing import FolderListing, sort_entries
 from engine.log.folder_watch import FolderWatch
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
-from engine.log.open_segments import OpenSegments, SegmentFiles
+from engine.log.open_segments import UNREADABLE, OpenSegments, SegmentFiles
 from engine.log.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.transactions import MarkerCache
@@ -27,8 +27,6 @@ from engine.units import MAX_INT32, Offset, TopicPartition
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_AGE = 0.2
 """Seconds for which a view is given out again without looking at the files."""
-UNREADABLE = "unreadable"
-"""The kind of problem of a folder or file that the system does not let us read."""
 _ATTEMPTS = 3
 _LIVE_MAX_AGE = 1.0
 _NO_SEGMENTS: dict[Offset, LogSegment] = {}

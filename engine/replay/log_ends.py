@@ -22,6 +22,14 @@ def end_offset(view: LogView, until: Timestamp | None = None) -> Offset:
     return view.log_end_offset if found is None else found.offset
 
 
+def has_unread_end(view: LogView) -> bool:
+    """Whether bytes behind the last good batch cannot be read: more records may be there."""
+    active = view.active_segment
+    if active is None:
+        return False
+    return active.file.unreadable_in(active.end, max(active.tail_end, active.end)) is not None
+
+
 class LogEnds:
     """Log ends of a source's partitions by topic and partition; safe from several threads."""
 
@@ -29,7 +37,7 @@ class LogEnds:
         self._source = source
 
     def end_of(self, topic: str, partition: int, until: Timestamp | None = None) -> Offset | None:
-        """Where a partition's log ends; None when the source does not hold it, or it cannot be read.
+        """Where a partition's log ends; None when the source does not hold it, or its end cannot be read.
 
         Raises OSError, UnsupportedCodecError.
         """
@@ -37,7 +45,9 @@ class LogEnds:
         if log is None or log.topic_partition != (topic, partition):
             return None
         view = log.view_or_none()
-        return None if view is None else end_offset(view, until)
+        if view is None or (until is None and has_unread_end(view)):
+            return None
+        return end_offset(view, until)
 
 
 def lag(committed: Offset | None, end: Offset | None) -> int | None:

@@ -105,8 +105,8 @@ class Failures:
         self.count += 1
 
     def tell_hole(self, path: str) -> None:
-        """Say that a stream of records has lines that stand for bytes the device cannot read, and count it."""
-        fail(f'{path}: not all of it could be read, see its lines {{"error": ...}}. {IMAGE_FIRST}')
+        """Say that a stream of records has lines that stand for bytes which cannot be read, and count it."""
+        fail(f'{path}: not all of it could be read; its lines {{"error": ...}} say where and why')
         self.count += 1
 
     def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:

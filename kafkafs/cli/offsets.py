@@ -9,7 +9,8 @@ import click
 
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from kafkafs.cli import EXIT_FINDINGS
+from engine.replay.log_ends import has_unread_end
+from kafkafs.cli import EXIT_FINDINGS, fail
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
 from kafkafs.cli.progress import Progress
@@ -112,6 +113,11 @@ def offsets(
                 continue
             view = log.view_or_none()
             if view is None:
+                continue
+            if time == SPECS["latest"] and has_unread_end(view):
+                progress.clear()
+                fail(f"{log.name}: the log end cannot be read; no record is known from offset"
+                     f" {view.log_end_offset} on")  # fmt: skip
                 continue
             offset = offset_for(view, time, committed=committed)
             if offset is not None:

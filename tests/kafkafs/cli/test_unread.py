@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from engine.log.log_directory import open_source
+from engine.replay.log_ends import has_unread_end
 from kafkafs.cli import cli, main
 from tests.fixtures_data import copy_of
 from tests.permissions import modes_count
@@ -182,3 +184,84 @@ def test_a_source_that_may_not_be_searched_is_one_line(
     assert error.count("\n") == 1
     assert "may not be read by this user" in error
     assert not recwarn.list  # a traceback of SourceRoot.__del__ would be a warning here
+
+
+@pytest.fixture
+def one_file(tmp_path: Path) -> Iterator[Path]:
+    """A log dir in which one records file in the middle of txn-0, and the last one, may not be read."""
+    found = copy_of("current", tmp_path, ONLY)
+    hidden = [found / "txn-0" / f"{base:020}.log" for base in (9, 525)]
+    for path in hidden:
+        path.chmod(0)
+    with modes_count():
+        yield found
+    for path in hidden:
+        path.chmod(0o644)
+
+
+def test_a_records_file_of_another_owner_costs_its_own_records_only(
+    one_file: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["cat", str(one_file), "txn-0/offset/3", "txn-0/offset/20", "txn-0/offset/500"])
+    captured = capfdbinary.readouterr()
+    assert [json.loads(line)["offset"] for line in captured.out.splitlines()] == [3, 500]
+    assert b"cannot be read (Permission denied)" in captured.err
+    assert left.value.code == 3
+
+
+def test_its_stream_is_one_line_that_says_so(one_file: Path) -> None:
+    result = run("cat", one_file, "txn-0/records/00000000000000000009.jsonl")
+    (line,) = result.stdout.splitlines()
+    error = json.loads(line)["error"]
+    assert (error["kind"], error["firstOffset"]) == ("unreadable", 9)
+    assert result.exit_code == 3
+
+
+def test_grep_searches_the_other_files_of_the_partition(one_file: Path) -> None:
+    result = run("grep", "--values", "none", "", one_file, "txn-0")
+    offsets = {json.loads(line)["offset"] for line in result.stdout.splitlines()}
+    assert offsets
+    assert not offsets & {*range(9, 489), *range(525, 661)}
+    assert result.exit_code == 3
+    assert "run as the owner of the files" in result.stderr
+    assert "ddrescue" not in result.stderr
+
+
+def test_offsets_gives_no_log_end_that_it_does_not_know(one_file: Path) -> None:
+    result = run("offsets", one_file)
+    assert not [line for line in result.stdout.splitlines() if line.startswith("txn:")]
+    assert (
+        "kafkafs: txn-0: the log end cannot be read; no record is known from offset 525 on\n"
+        in result.stderr
+    )
+    assert "txn:0:0\n" in run("offsets", one_file, "--time", "earliest").stdout
+
+
+def test_rebuild_keeps_the_other_files_of_the_partition(one_file: Path, tmp_path: Path) -> None:
+    result = run("rebuild", one_file, tmp_path / "target", "--topic", "txn", "--json", "-q")
+    (report,) = json.loads(result.stdout)["partitions"]
+    assert report["records"] > 0
+    assert {"first_offset": 9, "next_offset": 489} in report["missing"]
+    assert report["logEndOffset"] == 661
+    assert result.exit_code == 3
+
+
+def test_check_finds_what_may_not_be_read_and_does_not_blame_the_disk(one_file: Path) -> None:
+    result = run("check", one_file, "--topic", "txn")
+    assert result.stdout.count("error   unreadable: ") == 2
+    assert "→ Run as the owner of the files, or as root." in result.stdout
+    assert "ddrescue" not in result.stdout
+
+
+def test_a_file_that_may_be_read_again_is_read_without_a_new_start(
+    one_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.log.open_segments._TRY_AGAIN_AFTER", 0.0)
+    source = open_source(str(one_file))
+    log = source.partitions()["txn-0"]
+    assert log.view(0).log_end_offset == 525
+    assert has_unread_end(log.view(0))
+    (one_file / "txn-0" / f"{525:020}.log").chmod(0o644)
+    assert log.view(0).log_end_offset == 661
+    source.close()
