@@ -17,6 +17,22 @@ graver than its rule where the rest of the log says so.
 This page is made by `python -m engine.check.rules_page`.
 """
 
+_UNPROVABLE = """
+## What nothing on disk can prove
+
+These changes leave a log dir as a broker could have left it. No rule finds them; a replica, or the cluster, can
+tell (`kafkafs check --replica`).
+
+- Another `cluster.id` in a `meta.properties` where no other log dir of the broker is named; without
+  `__cluster_metadata-0` in the source, another `node.id` or `directory.id`, or none, too.
+- Another topic id in the only `partition.metadata` of a topic, without `__cluster_metadata-0`.
+- Whole batches gone from a compacted log, or a batch moved into a gap that compaction left.
+- The last batches of a log that a broker had open, where no checkpoint and no snapshot names an offset behind them.
+- A line gone from an offset checkpoint, or another offset there that the log has.
+- Leader epochs that begin later, in a log that a broker had open: DeleteRecords leaves the same.
+- Another number in `.kafka_cleanshutdown` or `quorum-state`, or the file gone.
+"""
+
 
 def rules_page() -> str:
     """The page's text."""
@@ -31,7 +47,7 @@ def rules_page() -> str:
             for rule in RULES.values()
             if rule.group == group
         )
-    return "".join(parts)
+    return "".join([*parts, _UNPROVABLE])
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
             ),
             "meta-properties": (
                 "the log dir does not say properly whose it is",
-                "A broker does not start on it. Correct meta.properties from another log dir.",
+                "Correct it while no broker runs, from the broker's other log dirs. `kafkafs plan` tells whether it starts.",
             ),
             "kraft-snapshot": (
                 "a snapshot of the cluster metadata is damaged or not complete",
