@@ -263,6 +263,11 @@ class UnreadableFiles:
                 self._files[status.st_dev, status.st_ino] = found
             return found
 
+    @property
+    def are_met(self) -> bool:
+        """Whether a read of any file has failed."""
+        return bool(self._files)
+
     def forget(self) -> None:
         """Forget everything: the next reads ask the devices again."""
         with self._lock:

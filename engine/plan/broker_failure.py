@@ -18,6 +18,7 @@ from engine.errors import (
     OffsetOverflowError,
     ProducerStateError,
     StateError,
+    UnreadableError,
     UnsupportedCodecError,
 )
 from engine.read_failures import failure_text
@@ -120,7 +121,10 @@ def failure_of(error: Exception) -> BrokerFailure:
     if isinstance(error, FileNotFoundError):
         return offline("NoSuchFileException", str(error))
     if isinstance(error, OSError | LimitExceededError | CorruptCheckpointError | MemoryError):
-        return BrokerFailure(Outcome.UNKNOWN, "", f"it cannot be read here: {failure_text(error)}")
+        reason = f"it cannot be read here: {failure_text(error)}"
+        if isinstance(error, UnreadableError):
+            reason += "; a broker that gets this error too takes the log dir offline"
+        return BrokerFailure(Outcome.UNKNOWN, "", reason)
     for kind, java in _JAVA:
         if isinstance(error, kind):
             return stops(java, str(error))

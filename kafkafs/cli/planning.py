@@ -66,6 +66,8 @@ def plan(
     from engine.plan.broker_failure import Outcome
     from engine.plan.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
+    from engine.read_failures import IMAGE_FIRST
+    from engine.unreadable import UNREADABLE_FILES
 
     logging.getLogger("engine").setLevel(logging.CRITICAL)  # what loading warns of, the plan says
     try:
@@ -75,7 +77,9 @@ def plan(
     with StartPlan(source_paths(sources), version, clean=clean, verifies=verify) as start:
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
         is_told = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
-    if not is_told:
+    if UNREADABLE_FILES.are_met:
+        click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
+    if not is_told or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
         sys.exit(1)

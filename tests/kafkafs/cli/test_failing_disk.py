@@ -174,3 +174,26 @@ def test_an_unreadable_checkpoint_is_a_missing_one_and_said(source: Path, name: 
     if name == "state":
         assert str(path) in result.stderr
         assert result.exit_code == 3
+
+
+@pytest.mark.parametrize("how", ["--clean", "--unclean"])
+def test_plan_says_what_it_could_not_read_and_tells_of_the_other_logs(
+    source: Path, how: str
+) -> None:
+    last = max((source / "orders-0").glob("*.log"))
+    start, end = sector(last.stat().st_size - 1)
+    with unreadable_bytes({last: [(start, end)]}):
+        result = run("plan", how, "--files", source)
+    assert result.exit_code == 3
+    assert f"byte {start}" in result.stdout
+    assert "codec-gzip-0: log start 0, log end 900\n" in result.stdout
+    assert "nothing is lost" not in result.stdout
+    assert ADVICE in result.stderr
+
+
+def test_plan_says_what_a_broker_does_that_gets_the_same_error(source: Path) -> None:
+    last = max((source / "orders-0").glob("*.log"))
+    with unreadable_bytes({last: [(0, SECTOR)]}):
+        result = run("plan", "--unclean", source)
+    assert "a broker that gets this error too takes the log dir offline" in result.stdout
+    assert "orders-0: it cannot be told: it cannot be read here: " in result.stdout
