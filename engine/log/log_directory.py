@@ -95,8 +95,9 @@ class _Directory:
         if self.fixed is not None or not self._watch.must_list(now):
             return False
         entries = sorted(self.root.list())
-        self._is_emptied = not entries and bool(self.entries)
-        self.entries = entries or self.entries
+        # A broker deletes partitions one by one, and leaves meta.properties where it is.
+        self._is_emptied = not entries and len(self.entries) > 1
+        self.entries = self.entries if self._is_emptied else entries
         self.check_there()
         return True
 

@@ -7,9 +7,8 @@ has its hit below the log start, the search goes on in the next segment.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -32,13 +31,13 @@ from engine.log.log_segments import LogSegments
 from engine.log.places import BatchLocation, Extent
 from engine.log.problems import ProblemEntry
 from engine.log.scan import BatchRun, Damage
-from engine.log.segment_times import find_timestamp, max_timestamp_of, newest_in
+from engine.log.segment_times import max_timestamp_of
+from engine.log.time_look_ups import TimeLookUps
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
 from engine.record.columns import Columns
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     MAX_INT64,
-    NO_TIMESTAMP,
     FoundTimestamp,
     Offset,
     Position,
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from engine.log.partition_log import PartitionLog
 
 T = TypeVar("T")
-
-_NEWEST = ("newest", "newest_record")
 
 
 class LogView:
@@ -71,7 +68,7 @@ class LogView:
     """
 
     __slots__ = (
-        "_active", "_lazy", "_lock", "_segments", "base_offsets", "generation", "listing", "log",
+        "_active", "_lazy", "_segments", "_times", "base_offsets", "generation", "listing", "log",
         "log_end_offset", "log_start_offset", "rewrites",
     )  # fmt: skip
 
@@ -99,15 +96,14 @@ class LogView:
         self._segments = segments
         self._active = active
         self._lazy: dict[str, Any] = {}
-        self._lock = Lock()
+        self._times = TimeLookUps()
         if transactions is not None:
             self._lazy["transactions"] = transactions
         if after is not None and after.rewrites == rewrites:
             known = len(after.base_offsets)
             is_same = self.base_offsets is after.base_offsets
             if is_same or self.base_offsets[:known] == after.base_offsets:
-                for name in _NEWEST:
-                    self._lazy[name] = after._lazy.get(name, [])[: max(known - 1, 0)]
+                self._times = after._times.of_later_view(max(known - 1, 0), log_start_offset)
 
     def __repr__(self) -> str:
         return f"<{self.name}: offsets {self.log_start_offset} to {self.log_end_offset}>"
@@ -413,34 +409,7 @@ class LogView:
         Raises:
             UnsupportedCodecError: it may lie in a batch whose codec is not installed.
         """
-        place = max(bisect_right(self.base_offsets, self.log_start_offset) - 1, 0)
-        while place < len(self):
-            place = self._first_new_enough(place, timestamp, records_only)
-            if place == len(self):
-                return None
-            segment = self.segment_at(place)
-            if newest_in(segment, records_only) >= timestamp:
-                start = self.log_start_offset
-                found = find_timestamp(segment, timestamp, start, records_only=records_only)
-                if found is not None:
-                    return found
-            place += 1
-        return None
-
-    def _first_new_enough(self, start: int, timestamp: Timestamp, records_only: bool) -> int:
-        """The first place from `start` on that can hold a record this new; their number if none.
-
-        What was learned is kept: the largest timestamp up to each place, which only grows.
-        """
-        with self._lock:
-            newest: list[Timestamp] = self._lazy.setdefault(_NEWEST[records_only], [])
-            if not newest or newest[-1] < timestamp:
-                for place in range(len(newest), len(self)):
-                    largest = newest_in(self.segment_at(place), records_only)
-                    newest.append(max(largest, newest[-1] if newest else NO_TIMESTAMP))
-                    if largest >= timestamp:
-                        break
-            return max(start, bisect_left(newest, timestamp))
+        return self._times.find(self, timestamp, records_only=records_only)
 
     @property
     def max_timestamp(self) -> FoundTimestamp | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.errors import UnsupportedCodecError
-from engine.log.scan import BatchRun
+from engine.log.scan import CHUNK, BatchRun
 from engine.record.attributes import CONTROL_MASK
 from engine.record.batch_table import Problem
 from engine.units import (
@@ -165,7 +165,9 @@ def find_timestamp(
     position = entry[1] if entry else 0
     if start_offset > segment.base_offset:
         position = max(position, segment.seek(start_offset).position)
-    for item in segment.scan(position, chunk=_CHUNK):
+    # Without an entry, as where all of them are markers', the way may be long.
+    chunk = CHUNK if records_only and entry is None else _CHUNK
+    for item in segment.scan(position, chunk=chunk):
         if not isinstance(item, BatchRun):
             continue
         fits = item.table["max_timestamp"] >= timestamp

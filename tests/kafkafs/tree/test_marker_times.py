@@ -225,3 +225,22 @@ def test_exact_says_where_records_may_be_missing(log: BuiltLog) -> None:
     with tree_over(log.log_dir) as tree:
         lines = lines_of(tree.resolve("orders-0/time/2023-11-14/exact.jsonl"))
     assert [line.get("offset", "error") for line in lines] == [0, 1, "error"]
+
+
+def test_answers_are_kept_while_a_log_grows_and_dropped_when_it_is_cut(log: BuiltLog) -> None:
+    source = open_source(str(log.log_dir))
+    partition = source.partitions()["orders-0"]
+    first, third = Period(OLD, OLD + DAY_MS), Period(OLD + 2 * DAY_MS, OLD + 3 * DAY_MS)
+    assert offsets_of_period(partition.view(), first) == (0, 3)
+    log.append(records(30, [OLD + 1], transactional=False))
+    assert offsets_of_period(partition.view(0.0), first) == (0, 3)
+    log.start_at(4)
+    (log.folder / "00000000000000000015.log").write_bytes(b"")
+    for view in (
+        partition.view(0.0),
+        open_source(str(log.log_dir)).partitions()["orders-0"].view(),
+    ):
+        assert view.log_end_offset == 15
+        assert offsets_of_period(view, third) == (6, 9)
+        assert offsets_of_period(view, Period(OLD + 5 * DAY_MS, None)) == (15, 15)
+    source.close()

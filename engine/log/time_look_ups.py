@@ -1,0 +1,99 @@
+"""Look-ups by time in a whole log: the segment that is new enough, and the first record in it.
+
+What was learned is kept for the views of a log that follow while it only gains records.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from engine.log.segment_times import find_timestamp, newest_in
+from engine.units import NO_TIMESTAMP, FoundTimestamp, Offset, Timestamp
+
+if TYPE_CHECKING:
+    from engine.log.log_view import LogView
+
+_MOST_ANSWERS = 256
+
+
+class TimeLookUps:
+    """The answers and the bounds that one view knows; safe from several threads."""
+
+    __slots__ = ("_answers", "_lock", "_newest")
+
+    def __init__(
+        self,
+        answers: Mapping[tuple[Timestamp, bool], FoundTimestamp | None] | None = None,
+        newest: tuple[list[Timestamp], list[Timestamp]] = ([], []),
+    ) -> None:
+        self._lock = Lock()
+        self._answers = dict(answers or {})
+        self._newest = list(newest[0]), list(newest[1])
+
+    def of_later_view(self, segments: int, log_start_offset: Offset) -> TimeLookUps:
+        """What still holds after records were appended.
+
+        Args:
+            segments: the number of complete segments that this view knew.
+            log_start_offset: of the later view.
+        """
+        with self._lock:
+            answers = {
+                question: found
+                for question, found in self._answers.items()
+                if found is not None and found.offset >= log_start_offset
+            }
+            all_batches, records = self._newest
+            return TimeLookUps(answers, (all_batches[:segments], records[:segments]))
+
+    def find(
+        self, view: LogView, timestamp: Timestamp, *, records_only: bool
+    ) -> FoundTimestamp | None:
+        """The first record of the view at or after a time; with `records_only`, no control record."""
+        question = timestamp, records_only
+        with self._lock:
+            if question in self._answers:
+                return self._answers[question]
+        found = self._find(view, timestamp, records_only)
+        with self._lock:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[question] = found
+        return found
+
+    def _find(
+        self, view: LogView, timestamp: Timestamp, records_only: bool
+    ) -> FoundTimestamp | None:
+        start = view.log_start_offset
+        place = max(bisect_right(view.base_offsets, start) - 1, 0)
+        while place < len(view):
+            place = self._first_new_enough(view, place, timestamp, records_only)
+            if place == len(view):
+                return None
+            segment = view.segment_at(place)
+            if newest_in(segment, records_only) >= timestamp:
+                found = find_timestamp(segment, timestamp, start, records_only=records_only)
+                if found is not None:
+                    return found
+            place += 1
+        return None
+
+    def _first_new_enough(
+        self, view: LogView, start: int, timestamp: Timestamp, records_only: bool
+    ) -> int:
+        """The first place from `start` on that can hold a record this new; their number if none.
+
+        Kept is the largest timestamp up to each place, which only grows.
+        """
+        with self._lock:
+            newest = self._newest[records_only]
+            if not newest or newest[-1] < timestamp:
+                for place in range(len(newest), len(view)):
+                    largest = newest_in(view.segment_at(place), records_only)
+                    newest.append(max(largest, newest[-1] if newest else NO_TIMESTAMP))
+                    if largest >= timestamp:
+                        break
+            return max(start, bisect_left(newest, timestamp))
