@@ -21,6 +21,8 @@ from engine.log.log_directory import LogSource
 from engine.source_files import SourceRoot
 
 _POWER_CUT = "a power cut leaves this behind a file that was written shortly before"
+_MANIFEST = re.compile(r"kafkafs-[a-z]+\.json")
+"""What `kafkafs rebuild` and Spark's writer tell of a log dir that they made."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -69,9 +71,12 @@ def check_meta_properties(
 
 
 def _absent(log_dir: SourceRoot, *, is_whole: bool) -> Finding:
-    """A copy of some partitions has none, and needs none; the log dir of a broker does."""
+    """A copy of some partitions has none, and what kafkafs wrote may have none; the log dir of a broker needs it."""
     names = {entry.name for entry in log_dir.list()}
-    is_of_broker = is_whole and names & {CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT}
+    is_written = any(_MANIFEST.fullmatch(name) for name in names)
+    is_of_broker = (
+        is_whole and not is_written and names & {CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT}
+    )
     return found(
         "meta-properties",
         log_dir.display(META_PROPERTIES),

@@ -80,6 +80,8 @@ def test_the_log_dir_of_a_broker_without_the_file_is_an_error_and_a_copy_of_part
     (finding,) = of_file(folder)
     assert finding.severity is Severity.ERROR
     assert finding.sentence == "there is no such file: a KRaft broker does not start without it"
+    (folder / "kafkafs-spark.json").write_text("{}")
+    assert {each.severity for each in of_file(folder)} == {Severity.NOTE}, "kafkafs wrote it"
     copy = tmp_path / "copy"
     shutil.copytree(folder / "side-0", copy / "side-0")
     assert {each.severity for each in of_file(copy)} == {Severity.NOTE}
