@@ -118,6 +118,7 @@ class LogLoader:
         self._is_remote_log_enabled = is_remote_log_enabled
         self._disk = disk
         self._opened: list[WritableSegment] = []
+        self._recovered: ProducerStateManager | None = None
 
     def load(self) -> LoadedLogOffsets:
         """Make the folder, the segments, the epochs and the producers fit each other.
@@ -260,14 +261,7 @@ class LogLoader:
         self, segment: WritableSegment, before_truncation: Callable[[], None] | None = None
     ) -> int:
         """Make a segment's indexes again and cut what is no batch off; the number of bytes cut."""
-        producers = ProducerStateManager(
-            self._topic_partition,
-            self._folder,
-            self._producers.max_transaction_timeout_ms,
-            self._producers.config,
-            self._clock,
-            disk=self._disk,
-        )
+        producers = self._following_producers(segment)
         rebuild_producer_state(
             producers,
             self._segments,
@@ -281,7 +275,30 @@ class LogLoader:
         except OffsetOverflowError as error:
             raise _SegmentOverflow(segment) from error
         producers.take_snapshot()  # so that the next segment's recovery need not read this one again
+        self._recovered = producers
         return truncated
+
+    def _following_producers(self, segment: WritableSegment) -> ProducerStateManager:
+        """Who is to follow the producers through a segment's recovery.
+
+        Where no producer ever expires, those of the segment before go on: what would be loaded from their snapshot
+        is what they know, and the folder need not be listed again for each of many segments.
+        """
+        before, self._recovered = self._recovered, None
+        if (
+            before is not None
+            and before.config.producer_id_expiration_ms == MAX_INT64
+            and before.map_end_offset <= segment.base_offset
+        ):
+            return before
+        return ProducerStateManager(
+            self._topic_partition,
+            self._folder,
+            self._producers.max_transaction_timeout_ms,
+            self._producers.config,
+            self._clock,
+            disk=self._disk,
+        )
 
     def _recover(self) -> _Recovered:
         """Recover what was not flushed, and make sure that there is an active segment."""

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from engine.disk import Disk, StrPath
 from engine.rebuild import rebuilding
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.rebuilding import rebuild
+from tests import builders
+from tests.builders import Producer, Rec
 from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, make_log
 
 
@@ -101,3 +104,23 @@ def test_a_partition_whose_log_cannot_be_made_keeps_no_other_from_being_made(
         assert facts_of(tmp_path / "target", name) == facts_of(tmp_path / "source", name)
     points = (tmp_path / "target/recovery-point-offset-checkpoint").read_text().split("\n")
     assert [line.split()[1] for line in points[2:-1]] == ["0", "2"]
+
+
+def test_a_log_of_many_segments_is_not_listed_for_each_of_them(tmp_path: Path) -> None:
+    class CountingDisk(Disk):
+        listings = 0
+
+        def list(self, path: StrPath) -> list[str]:
+            self.listings += 1
+            return super().list(path)
+
+    made = MadeLog(tmp_path / "source")
+    made.folder.mkdir(parents=True)
+    for base in range(120):
+        data = builders.batch([Rec(b"x")], base, producer=Producer(id=base % 7, sequence=base // 7))
+        made.path(base).write_bytes(data)
+    disk = CountingDisk()
+    result = rebuild(str(made.log_dir), str(tmp_path / "target"), disk=disk)
+    assert not result.lost_something
+    assert facts_of(tmp_path / "target") == facts_of(made.log_dir)
+    assert disk.listings < 40
