@@ -183,6 +183,7 @@ class ActiveTail:
                 self.next_offset = max(self.next_offset, int(last[-2]) + 1)
             self._before_last = self.next_offset
             self.next_offset = max(self.next_offset, int(last[-1]) + 1)
+            del item  # before the next one is read: a batch may be as large as the budget
         return end
 
     def _remember(self, run: BatchRun) -> None:

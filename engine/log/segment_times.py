@@ -90,6 +90,7 @@ def max_timestamp(
             if times[row] > largest.timestamp:
                 last = int(item.table["last_offset"][row])
                 largest = TimestampOffset(int(times[row]), last)
+        del item  # before the next one is read: a batch may be as large as the budget
     return largest
 
 
@@ -178,6 +179,7 @@ def find_timestamp(
             found = _find_in_batch(segment, item, row, timestamp, start_offset)
             if found is not None:
                 return found
+        del item  # before the next one is read: a batch may be as large as the budget
     return None
 
 

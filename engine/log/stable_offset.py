@@ -48,6 +48,7 @@ def transaction_state(view: LogView, until: Offset) -> TransactionState:
             state.apply(item, until)
         elif may_have_taken_a_marker(item):
             state.lose_track()
+        del item  # before the next one is read: a batch may be as large as the budget
     return state
 
 

@@ -220,6 +220,7 @@ def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chun
         position = item.end_position
         if position - start >= _CHUNK // 2:
             return _Chunk(position, markers, count, tuple(lost))
+        del item  # before the next one is read: a batch may be as large as the budget
     return _Chunk(end, markers, count, tuple(lost))
 
 

@@ -1,0 +1,62 @@
+"""Progress on a terminal, also of a command that has nothing to count."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from kafkafs.cli.progress import Progress
+
+
+class Bar:
+    """Stands in for rich's."""
+
+    def __init__(self, shown: list[str]) -> None:
+        self._shown = shown
+
+    def start(self) -> None:
+        self._shown.append("start")
+
+    def stop(self) -> None:
+        self._shown.append("stop")
+
+    def add_task(self, verb: str, **_: Any) -> int:
+        self._shown.append(verb)
+        return 1
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(Progress, "SILENCE", 0.04)
+    monkeypatch.setattr(Progress, "_make_bar", lambda self: Bar(found))
+    return found
+
+
+def wait_for(shown: list[str], count: int) -> None:
+    for _ in range(500):
+        if len(shown) >= count:
+            return
+        time.sleep(0.01)
+
+
+def test_a_command_that_counts_nothing_shows_that_it_works(shown: list[str]) -> None:
+    with Progress("looking"):
+        wait_for(shown, 2)
+    assert shown == ["start", "looking", "stop"]
+
+
+def test_of_two_lines_only_the_newer_one_is_shown(shown: list[str]) -> None:
+    with Progress("outer"), Progress("inner"):
+        wait_for(shown, 2)
+    assert shown[:3] == ["start", "inner", "stop"]
+    assert "outer" not in shown[:3]
+
+
+def test_nothing_is_shown_when_quiet(shown: list[str]) -> None:
+    with Progress("quiet", quiet=True):
+        time.sleep(0.1)
+    assert not shown
