@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from engine.clock import Clock
 from engine.disk import DISK, Disk, StrPath
 from engine.errors import (
@@ -13,7 +15,6 @@ from engine.errors import (
     InvalidRecordError,
     OffsetOverflowError,
 )
-from engine.index.transaction_index import ENTRY, AbortedTxn
 from engine.index.writable_index import WritableIndex
 from engine.index.writable_lazy_index import LazyWritableIndex
 from engine.index.writable_offset_index import WritableOffsetIndex
@@ -51,7 +52,11 @@ if TYPE_CHECKING:
 _CURRENT_TXN_VERSION = 0
 _WARM_ENTRIES = 8192 // 8
 _SMALLEST_BATCH = 26
-_TRANSACTIONS_AT_ONCE = ENTRY.size << 12
+_TRANSACTION = np.dtype(
+    [("version", ">i2"), ("producer_id", ">i8"), ("first_offset", ">i8"), ("last_offset", ">i8"),
+     ("last_stable_offset", ">i8")]
+)  # fmt: skip
+_TRANSACTIONS_AT_ONCE = _TRANSACTION.itemsize << 15
 
 
 class NotAllGood(Exception):
@@ -127,25 +132,36 @@ class BrokerSegment(WritableSegment):
         if not self._disk.exists(path):
             return
         with self._disk.open(path, writable=False) as file:
-            for position in range(0, file.size() // ENTRY.size * ENTRY.size, _TRANSACTIONS_AT_ONCE):
+            for position in range(
+                0,
+                file.size() // _TRANSACTION.itemsize * _TRANSACTION.itemsize,
+                _TRANSACTIONS_AT_ONCE,
+            ):
                 data = file.read_at(position, _TRANSACTIONS_AT_ONCE)
-                self._check_entries(data[: len(data) // ENTRY.size * ENTRY.size], path)
+                self._check_entries(
+                    data[: len(data) // _TRANSACTION.itemsize * _TRANSACTION.itemsize], path
+                )
 
     def _check_entries(self, data: bytes, path: str) -> None:
-        for entry in ENTRY.iter_unpack(data):
-            assert isinstance(entry, AbortedTxn)
-            if entry.version >> 8 > _CURRENT_TXN_VERSION:  # Kafka looks at the first byte only
-                raise stops(
-                    "KafkaException",
-                    f"{path}: a transaction of the unknown version {entry.version}",
-                )
-            if entry.last_offset < self.base_offset:
-                raise CorruptIndexError(
-                    "an aborted transaction ends below the segment's base offset",
-                    path=path,
-                    expected=f"at least {self.base_offset}",
-                    found=entry.last_offset,
-                )
+        entries = np.frombuffer(data, _TRANSACTION)
+        is_unknown = (
+            entries["version"] >> 8 > _CURRENT_TXN_VERSION
+        )  # Kafka looks at the first byte only
+        odd = np.flatnonzero(is_unknown | (entries["last_offset"] < self.base_offset))
+        if not len(odd):
+            return
+        entry = entries[odd[0]]
+        if is_unknown[odd[0]]:
+            raise stops(
+                "KafkaException",
+                f"{path}: a transaction of the unknown version {entry['version']}",
+            )
+        raise CorruptIndexError(
+            "an aborted transaction ends below the segment's base offset",
+            path=path,
+            expected=f"at least {self.base_offset}",
+            found=int(entry["last_offset"]),
+        )
 
     def translate_offset(self, offset: Offset, start: Position = 0) -> BatchPosition | None:
         """Where a broker finds an offset; None when all lies below."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -379,3 +381,50 @@ def test_the_checksum_of_an_old_message_covers_its_magic(folder: Path) -> None:
     right = patched(below, 12, struct.pack(">I", zlib.crc32(below[16:])))
     (folder / THIRD).write_bytes(third + right)
     assert plan(folder).log_end == END + 1
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+@pytest.mark.parametrize("size", [3 << 30, 100 << 30])
+def test_a_text_file_of_gigabytes_is_no_more_read_than_a_broker_can(
+    tmp_path: Path, name: str, size: int
+) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / name).touch()
+    os.truncate(folder / name, size)
+    with SourceRoot(str(tmp_path)) as root:
+        log = LogToLoad(root, "t-0", "/d/t-0", TopicPartition("t", 0), FolderState.LOG, clean=True)
+        made = plan_log(OverlayDisk({"/d": root}), log, broker_version(), CONFIG, MockClock())
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "OutOfMemoryError")
+
+
+def test_a_text_file_that_is_not_read_whole_tells_what_its_beginning_does(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    outcomes = {}
+    for text in (b"0\n1\nx\n", b"0\n9\n" + b"1 1\n" * 2_000_000):
+        (folder / "leader-epoch-checkpoint").write_bytes(text)
+        os.truncate(folder / "leader-epoch-checkpoint", 3 << 30)
+        with SourceRoot(str(tmp_path)) as root:
+            log = LogToLoad(
+                root, "t-0", "/d/t-0", TopicPartition("t", 0), FolderState.LOG, clean=True
+            )
+            made = plan_log(OverlayDisk({"/d": root}), log, broker_version(), CONFIG, MockClock())
+        outcomes[text[:6]] = made.outcome
+    assert list(outcomes.values()) == [Outcome.LOG_DIR_OFFLINE, Outcome.UNKNOWN]
+
+
+def test_a_producer_id_below_minus_one_is_no_producer(folder: Path) -> None:
+    snapshots = {}
+    for producer_id in (-1, -2, -(2**63), 5):
+        copy = folder.parent / f"{producer_id}" / "t-0"
+        shutil.copytree(folder, copy)
+        with (copy / THIRD).open("ab") as file:
+            made = batch([Rec(b"x")], END, producer=Producer(id=producer_id, epoch=0, sequence=0))
+            file.write(made)
+        changes = plan(copy).changes
+        snapshots[producer_id] = {
+            each.size_after for each in changes if each.name == f"{END + 1:020}.snapshot"
+        }
+    assert snapshots[-1] == snapshots[-2] == snapshots[-(2**63)]
+    assert snapshots[5] != snapshots[-1]
