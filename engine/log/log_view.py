@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
-from engine.errors import (
-    OffsetOutOfRangeError,
-)
+from engine.errors import OffsetOutOfRangeError
 from engine.file_names import kraft_checkpoint_name
 from engine.folder_entries import SourceEntry
 from engine.log import stable_offset
