@@ -17,6 +17,8 @@ from engine.units import MAX_INT32, MAX_INT64, Offset, TopicPartition
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
+SPARK_MANIFEST = "kafkafs-spark.json"
+"""In a log dir that `kafkafs.spark.write` made: what it was made of."""
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"

@@ -34,6 +34,7 @@ from tests.kafka import clients
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import SEED, Written
 from tests.kafka.truth import PartitionTruth, truth_of
+from tests.kafkafs.spark.sink.written_frames import findings_in
 from tests.spark_session import spark
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ __all__ = ["spark"]
 KEPT = {"retention.ms": "-1", "retention.bytes": "-1"}
 OWN = "kafkafs-written"
 PARTITIONS = 5
+SPARSE = "kafkafs-sparse"
+EVERY, REST = 7, 3
 
 
 @dataclass
@@ -79,11 +82,12 @@ def served(
     home = tmp_path_factory.mktemp("spark-sink")
     topics = topics_of(current)
     broker = Broker(home)
-    restored, written = home / "restored", home / "written"
+    restored, written, sparse = (home / name for name in ("restored", "written", "sparse"))
     with broker:
         for topic, count in topics.items():
             clients.create_topic(broker.bootstrap, topic, count, KEPT)
         clients.create_topic(broker.bootstrap, OWN, PARTITIONS, KEPT)
+        clients.create_topic(broker.bootstrap, SPARSE, topics["orders"], KEPT)
         keyed = send_keys(broker.bootstrap)
     meta = parse_meta_properties((broker.log_dir / "meta.properties").read_bytes())
     ids = {
@@ -116,12 +120,22 @@ def served(
         codec="zstd",
         **broker_id,
     )
-    for log_dir in (restored, written):
+    kafkafs.spark.write(
+        frame.where(f"offset % {EVERY} = {REST}").drop("topic"),
+        str(sparse),
+        topic=SPARSE,
+        tasks=3,
+        batchBytes="1k",
+        topicIds=json.dumps({SPARSE: ids[SPARSE]}),
+        **broker_id,
+    )
+    for log_dir in (restored, written, sparse):
+        assert findings_in(log_dir) == [], log_dir
         for folder in log_dir.iterdir():
             if folder.is_dir():
                 shutil.rmtree(broker.log_dir / folder.name)
     broker.forget_checkpoints()
-    whole = Broker(home, settings={"log.dirs": f"{broker.log_dir},{restored},{written}"})
+    whole = Broker(home, settings={"log.dirs": f"{broker.log_dir},{restored},{written},{sparse}"})
     with whole:
         yield Served(current, home / "export", truth_of(whole.bootstrap), keyed)
 
@@ -174,6 +188,18 @@ def test_a_broker_serves_records_that_got_new_offsets(served: Served) -> None:
         assert [r.timestamp for r in got.records] == sorted(r.timestamp for r in got.records)
         found += got.records
     assert sorted(map(content, found)) == sorted(map(content, orders))
+
+
+def test_a_broker_serves_kept_offsets_with_others_missing_between_them(served: Served) -> None:
+    for number in range(topics_of(served.source)["orders"]):
+        before = served.source.truth[f"orders-{number}"]
+        kept = [each for each in before.records if each.offset % EVERY == REST]
+        got = served.truth[f"{SPARSE}-{number}"]
+        assert got.records == without_epochs(kept)
+        assert (got.earliest, got.latest) == (kept[0].offset, kept[-1].offset + 1)
+        for timestamp, answer in got.for_times.items():
+            late = (each.offset for each in kept if each.timestamp >= timestamp)
+            assert answer == next(late, clients.NO_OFFSET), (number, timestamp)
 
 
 def content(record: TruthRecord) -> str:

@@ -1,4 +1,8 @@
-"""Records in, batches of magic 2 out: where one ends and the next begins, and their bytes."""
+"""Records in, batches of magic 2 out: where one ends and the next begins, and their bytes.
+
+A batch also has the offsets between the batch before and its own first record, as batches have that compaction took
+records from: a check sees that nothing is missing, and no reader is held up.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,14 @@ class EncodedBatch(NamedTuple):
     records: int
 
 
+class _Piece(NamedTuple):
+    """The first offset of a batch, and its rows [start, stop)."""
+
+    base_offset: Offset
+    start: int
+    stop: int
+
+
 def record_sizes(records: pa.RecordBatch) -> Column:
     """Bytes of each record before compression, about; int64."""
     found = np.full(len(records), _BESIDE, np.int64)
@@ -69,28 +81,28 @@ class BatchEncoder:
         self._level = level
 
     def encode(
-        self, records: pa.RecordBatch, *, is_last: bool
+        self, records: pa.RecordBatch, follows: Offset | None, *, is_last: bool
     ) -> tuple[list[EncodedBatch], pa.RecordBatch]:
         """Full batches, and the records that are left for the next.
 
         Args:
             records: of RECORD_SCHEMA and one partition, offsets set and ascending.
+            follows: one past the last offset of the batch before; None when there is none.
             is_last: leave none.
         """
-        pieces = list(self._pieces(records))
+        pieces = list(self._pieces(records, follows))
         if not is_last and pieces:
-            start, _ = pieces.pop()
-            rest = records.slice(start)
+            rest = records.slice(pieces.pop().start)
         else:
             rest = records.slice(len(records))
         if not pieces:
             return [], rest
-        columns = columns_of(records.slice(0, pieces[-1][1]))
+        columns = columns_of(records.slice(0, pieces[-1].stop))
         kinds = {name: records[name].to_numpy() for name in ("epoch", "codec", "append_time")}
-        return [self._batch(columns, kinds, start, stop) for start, stop in pieces], rest
+        return [self._batch(columns, kinds, piece) for piece in pieces], rest
 
-    def _pieces(self, records: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-        """Where batches start and stop; the last one may go on."""
+    def _pieces(self, records: pa.RecordBatch, follows: Offset | None) -> Iterator[_Piece]:
+        """What batches are made of; the last one may go on."""
         ends = np.cumsum(record_sizes(records))
         offsets = records["offset"].to_numpy()
         borders = [*_changes(records).tolist(), len(records)]
@@ -99,17 +111,19 @@ class BatchEncoder:
             while start < border:
                 before = int(ends[start - 1]) if start else 0
                 stop = int(ends.searchsorted(before + self._batch_bytes, "right"))
+                first = int(offsets[start])
                 # A batch counts its offsets in 31 bits.
-                near = int(offsets.searchsorted(int(offsets[start]) + MAX_INT32, "right"))
+                base = first if follows is None or first - follows > MAX_INT32 else follows
+                near = int(offsets.searchsorted(base + MAX_INT32, "right"))
                 stop = min(max(stop, start + 1), near, border)
-                yield start, stop
+                yield _Piece(base, start, stop)
+                follows = int(offsets[stop - 1]) + 1
                 start = stop
 
-    def _batch(
-        self, columns: Columns, kinds: dict[str, Column], start: int, stop: int
-    ) -> EncodedBatch:
+    def _batch(self, columns: Columns, kinds: dict[str, Column], piece: _Piece) -> EncodedBatch:
+        base, start, stop = piece
         table = columns.table[start:stop]
-        base, last = int(table["offset"][0]), int(table["offset"][-1])
+        last = int(table["offset"][-1])
         base_timestamp, max_timestamp = (
             int(table["timestamp"][0]),
             int(table["timestamp"].max()),

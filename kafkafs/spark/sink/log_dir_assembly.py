@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from engine.file_names import (
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
+    SPARK_MANIFEST,
     log_file_name,
     offset_index_name,
     time_index_name,
@@ -38,7 +40,7 @@ from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.staging import sync_tree
 from engine.rebuild.writing import load_log, write_file
 from engine.record.attributes import TimestampType
-from engine.record.encoding import encode_empty_batch
+from engine.record.encoding import BATCH_OVERHEAD, encode_empty_batch
 from engine.units import (
     MAX_INT32,
     NO_PARTITION_LEADER_EPOCH,
@@ -62,7 +64,6 @@ from kafkafs.spark.sink.part_writer import WrittenPart
 from kafkafs.spark.sink.task_writer import TaskOutput
 from kafkafs.spark.sink.write_options import WriteOptions
 
-MANIFEST = "kafkafs-spark.json"
 FORMAT = 1
 _THREADS = 4
 _FILES = (log_file_name, offset_index_name, time_index_name)
@@ -148,7 +149,7 @@ def read_manifest(log_dir: str, disk: Disk = DISK) -> Json:
     Raises:
         OSError: there is no manifest, or it cannot be read.
     """
-    found: Json = json.loads(disk.read(os.path.join(log_dir, MANIFEST)))
+    found: Json = json.loads(disk.read(os.path.join(log_dir, SPARK_MANIFEST)))
     return found
 
 
@@ -232,6 +233,7 @@ def _build(job: JobFolder, log: NewLog, topic_id: str, disk: Disk) -> None:
     folder = os.path.join(job.log_dir, str(log.partition))
     disk.make_new_folder(folder)
     sizes = _move_parts(job, log, folder, disk)
+    _fill_gaps(log, folder, sizes, disk)
     sizes |= _write_bounds(log, [int(name[:20]) for name in sizes], folder, disk)
     metadata = render_partition_metadata(PartitionMetadata(0, topic_id))
     write_file(os.path.join(folder, PARTITION_METADATA), metadata, disk)
@@ -276,13 +278,32 @@ def _move_parts(job: JobFolder, log: NewLog, folder: str, disk: Disk) -> dict[st
     return sizes
 
 
+def _fill_gaps(log: NewLog, folder: str, sizes: dict[str, int], disk: Disk) -> None:
+    """Have a batch without records for the offsets between what two tasks wrote; a task leaves none within its own."""
+    bases = sorted(int(name[:20]) for name in sizes)
+    for (before, after_before), (part, shift) in pairwise(log.parts):
+        start, stop = before.next_offset + after_before, part.first_offset + shift
+        base = bases[bisect_left(bases, stop) - 1]
+        name = log_file_name(base)
+        is_far = max(stop - start, stop - base, sizes[name] + BATCH_OVERHEAD) > MAX_INT32
+        if start == stop or is_far:
+            continue
+        batch = _empty_batch(start, stop, before.epochs[-1].epoch if before.epochs else None)
+        with disk.open(os.path.join(folder, name)) as file:
+            file.write_at(sizes[name], batch)
+            file.sync()
+        sizes[name] += len(batch)
+
+
 def _write_bounds(log: NewLog, bases: Iterable[Offset], folder: str, disk: Disk) -> dict[str, int]:
     """Segments that only tell where the log begins or ends; the sizes of their .log files."""
     data: dict[Offset, bytes] = {}
     end = log.records_end
     if log.end > end:
         # Consumers pass a batch without records; an empty segment would hold them up below the log end.
-        data = {log.end: b""} if log.end - end > MAX_INT32 else {end: _empty_batch(log)}
+        epoch = log.epochs[-1].epoch if log.epochs else None
+        is_far = log.end - end > MAX_INT32
+        data = {log.end: b""} if is_far else {end: _empty_batch(end, log.end, epoch)}
     if log.start not in data and log.start < min([*data, *bases], default=log.start + 1):
         data[log.start] = b""
     sizes = {}
@@ -295,16 +316,16 @@ def _write_bounds(log: NewLog, bases: Iterable[Offset], folder: str, disk: Disk)
     return sizes
 
 
-def _empty_batch(log: NewLog) -> bytes:
-    epoch = log.epochs[-1].epoch if log.epochs else NO_PARTITION_LEADER_EPOCH
+def _empty_batch(start: Offset, stop: Offset, epoch: int | None) -> bytes:
+    """A batch without records for the offsets [start, stop)."""
     return bytes(
         encode_empty_batch(
-            base_offset=log.records_end,
-            last_offset=log.end - 1,
+            base_offset=start,
+            last_offset=stop - 1,
             producer_id=NO_PRODUCER_ID,
             producer_epoch=NO_PRODUCER_EPOCH,
             base_sequence=NO_SEQUENCE,
-            partition_leader_epoch=epoch,
+            partition_leader_epoch=NO_PARTITION_LEADER_EPOCH if epoch is None else epoch,
             timestamp_type=TimestampType.CREATE_TIME,
             timestamp=NO_TIMESTAMP,
             is_transactional=False,
@@ -324,7 +345,7 @@ def _root_files(logs: Sequence[NewLog], options: WriteOptions, manifest: Json) -
         RECOVERY_POINT_CHECKPOINT: render_offset_checkpoint(ends),
         REPLICATION_OFFSET_CHECKPOINT: render_offset_checkpoint(ends),
         LOG_START_OFFSET_CHECKPOINT: render_offset_checkpoint(starts),
-        MANIFEST: (json.dumps(manifest, ensure_ascii=True, indent=1) + "\n").encode(),
+        SPARK_MANIFEST: (json.dumps(manifest, ensure_ascii=True, indent=1) + "\n").encode(),
     }
     if options.cluster_id is not None:
         meta = MetaProperties(

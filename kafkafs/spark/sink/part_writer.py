@@ -118,7 +118,8 @@ class PartWriter:
         """Write what fills batches, or all there is."""
         if not self._rows:
             return
-        batches, rest = self._encoder.encode(_joined(self._rows), is_last=is_last)
+        follows = self.part.next_offset if self.part.batches else None
+        batches, rest = self._encoder.encode(_joined(self._rows), follows, is_last=is_last)
         for batch in batches:
             self._append(batch)
         # A slice would hold on to all that it was cut from.

@@ -169,6 +169,29 @@ def test_kept_offsets_may_come_from_several_tasks_in_any_order(tmp_path: Path) -
     assert findings_in(tmp_path / "made") == []
 
 
+@pytest.mark.parametrize("key", [b"k", None], ids=["keys", "no-keys"])
+@pytest.mark.parametrize("rows_waiting", [1, 1 << 30])
+def test_offsets_without_records_are_not_missing(
+    tmp_path: Path, key: bytes | None, rows_waiting: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check takes a gap between batches for a loss, most of all where records have no keys."""
+    monkeypatch.setattr(task_writer, "MOST_WAITING", rows_waiting)
+    kept = [*range(3, 600, 3), 5000, 5001, 100_000, 100_001]
+    rows = [row(offset, key=key) for offset in kept]
+    write(tmp_path / "made", rows[:50], rows[50:120], rows[120:], batchBytes="100")
+    assert [each.offset for each in records_of(tmp_path / "made")] == kept
+    assert bounds_of(tmp_path / "made") == (3, 100_002)
+    assert findings_in(tmp_path / "made") == []
+
+
+def test_offsets_that_no_batch_can_reach_over_stay_missing(tmp_path: Path) -> None:
+    write(tmp_path / "made", [row(5), row(6), row(5_000_000_000)], [row(10_000_000_000)])
+    assert [each.offset for each in records_of(tmp_path / "made")] == [
+        5, 6, 5_000_000_000, 10_000_000_000,
+    ]  # fmt: skip
+    assert len(findings_in(tmp_path / "made")) == 2
+
+
 def test_a_batch_larger_than_what_is_moved_at_once_gets_its_offset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
