@@ -71,7 +71,7 @@ def _proven(
     prover = Resync(segment.file, segment.end, segment.budgets)
     for _ in range(_ENTRIES_TO_TRY):
         entry = index.upper_bound_for_fetch(OffsetPosition(segment.base_offset, target), 0)
-        if entry is None or entry.position >= stop:
+        if entry is None or entry.position >= min(stop, segment.end):
             return None
         if prover.good_batch_at(entry.position) is not None and prover.goes_on(entry.position):
             item = next(segment.scan(entry.position, stop, chunk=_LOOK_UP_CHUNK), None)
