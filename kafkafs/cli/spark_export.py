@@ -27,7 +27,7 @@ FORMATS = ("parquet", "json", "csv", "orc")
               help="Go on with the export that is there, or add what the logs have got since.")  # fmt: skip
 @click.option("--chunk-size", "chunk_bytes", type=click.IntRange(min=1), metavar="BYTES",
               help="Of the logs, written in one go; 1 GiB or more when not given.")  # fmt: skip
-@selection_options
+@selection_options("fail")
 @job_options
 def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa: ANN401
     """Write records to files, by topic and day.

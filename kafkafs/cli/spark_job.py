@@ -6,10 +6,11 @@ A job's command takes `@job_options` (its function gets them as one dict, `given
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.progress import Tell
     from kafkafs.spark.jobs.summary import Summary
 
+MOST_WARNINGS = 20
 Command = TypeVar("Command", bound=Callable[..., Any])
 Found = TypeVar("Found", bound="Summary")
 
@@ -52,6 +54,7 @@ def run_job(
     name: str,
     job: Callable[[SparkSession, Tell], Found],
     results: Callable[[Found], None] | None = None,
+    status: Callable[[Found], int] | None = None,
 ) -> None:
     """Run a job, print its summary, and leave with its exit status.
 
@@ -61,6 +64,7 @@ def run_job(
         job: does it.
         results: prints what was found to standard output; the summary is for standard error then, unless it is
             all that is wanted.
+        status: the exit status; 1 when there are findings, else 0, when not given.
     """
     with job_session(given, name) as spark:
         with shown_progress(name, wanted=given["progress"]) as tell:
@@ -72,7 +76,22 @@ def run_job(
         else:
             results(summary)
             show(summary, err=True)
-    sys.exit(1 if summary.findings else 0)
+    sys.exit(bool(summary.findings) if status is None else status(summary))
+
+
+def tell_damage(damages: Sequence[str], count: int) -> None:
+    """Name damaged places on standard error.
+
+    Args:
+        damages: the facts of the first ones, as JSON.
+        count: how many there are.
+    """
+    for damage in damages[:MOST_WARNINGS]:
+        facts = json.loads(damage)
+        where = printable(f"{facts['file']}: byte {facts['position']}")
+        click.echo(f"kafkafs: {where}: {facts['reason']}", err=True)
+    if count > MOST_WARNINGS:
+        click.echo(f"kafkafs: {count - MOST_WARNINGS} more damaged places", err=True)
 
 
 def show(summary: Summary, *, err: bool = False) -> None:

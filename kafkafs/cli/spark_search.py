@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkafs.cli import EXIT_CANNOT_READ
 from kafkafs.cli.arguments import source_argument
 from kafkafs.cli.spark_export import FORMATS
-from kafkafs.cli.spark_job import job_options, run_job
+from kafkafs.cli.spark_job import job_options, run_job, tell_damage
 from kafkafs.cli.spark_selection import selected, selection_options
-from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.progress import Tell
     from kafkafs.spark.jobs.search import SearchSummary
-
-MOST_WARNINGS = 20
 
 
 @click.command()
@@ -41,7 +38,7 @@ MOST_WARNINGS = 20
               help="Write all of them to files instead, as an export lies.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
               help="Of the files.")  # fmt: skip
-@selection_options
+@selection_options("skip")
 @job_options
 def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options
     """Print the record lines of which all that is asked for is true.
@@ -53,8 +50,9 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
     kafkafs spark search /var/lib/kafka/data --where "length(value) > 1000000" --topics orders
 
     REGEX is a Python regular expression on the stored bytes; in Kafka's own topics (--internal) on
-    the JSON that keys and values say. Damaged places are reported on standard error and skipped.
-    Exit status: 0 something was found, 1 nothing.
+    the JSON that keys and values say. Damaged places are named on standard error, and the search goes on
+    behind them. Exit status: 0 something was found, 1 nothing, 3 places are damaged and were not searched,
+    whatever was found elsewhere.
     """
     keywords = selected(sources, given)
     keywords |= {name: given[name] for name in ("where", "target", "form", "most")}
@@ -71,15 +69,17 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
         predicate = Predicate(headers=headers, **chosen)
         return searching.search(spark, predicate=predicate, tell=tell, **keywords)
 
-    run_job(given, "search", job, _print)
+    run_job(given, "search", job, _print, _status)
+
+
+def _status(summary: SearchSummary) -> int:
+    """As `kafkafs grep` has it."""
+    return EXIT_CANNOT_READ if summary.damaged else summary.findings
 
 
 def _print(summary: SearchSummary) -> None:
     """The record lines, and what could not be searched."""
-    for damage in summary.damages[:MOST_WARNINGS]:
-        facts = json.loads(damage)
-        where = printable(f"{facts['file']}: byte {facts['position']}")
-        click.echo(f"kafkafs: {where}: {facts['reason']}", err=True)
+    tell_damage(summary.damages, summary.damaged)
     for line in summary.lines():
         sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()

@@ -13,12 +13,26 @@ from kafkafs.cli.spark_job import pairs
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def selection_options(command: Command) -> Command:
-    """--topics, --since, …: they arrive among the command's keyword arguments; see `selected`."""
-    for option in (
+def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
+    """--topics, --since, …: they arrive among the command's keyword arguments; see `selected`.
+
+    Args:
+        on_corrupt: what the command does at a damaged place when nothing is said.
+    """
+
+    def add(command: Command) -> Command:
+        for option in _options(on_corrupt):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _options(on_corrupt: str) -> tuple[Callable[[Command], Command], ...]:
+    return (
         click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE",
                      help="Any other option of the data source, such as splitBytes=128m."),
-        click.option("--on-corrupt", type=click.Choice(["fail", "skip"]), default="fail",
+        click.option("--on-corrupt", type=click.Choice(["fail", "skip"]), default=on_corrupt,
                      show_default=True, help="What to do at a damaged place; skip lists it and goes on."),
         click.option("--internal", is_flag=True, help="Kafka's own topics too."),
         click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log."),
@@ -28,9 +42,7 @@ def selection_options(command: Command) -> Command:
                      "or milliseconds since 1970."),
         click.option("--topic-pattern", metavar="REGEX", help="Topics in whose names this is found."),
         click.option("--topics", metavar="LIST", help="Topics by name, separated by commas."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    )  # fmt: skip
 
 
 def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import source_argument
-from kafkafs.cli.spark_job import job_options, run_job
+from kafkafs.cli.spark_job import job_options, run_job, tell_damage
 from kafkafs.cli.spark_selection import selected, selection_options
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
               "many times faster.")  # fmt: skip
 @click.option("--hours", type=click.IntRange(min=0), default=24, show_default=True, metavar="N",
               help="Latest hours in the table; --json has all.")  # fmt: skip
-@selection_options
+@selection_options("skip")
 @job_options
 def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options
     """Count bytes, batches, records, codecs and keys.
@@ -34,15 +34,18 @@ def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cli
     kafkafs spark stats /snapshots/broker-1 --keys 0
     kafkafs spark stats '/snapshots/broker-*/disk*' --topics orders --since 2024-01-01 --json
 
-    Hours are of each batch's largest timestamp, UTC. Exit status: 0, or 1 when places are damaged.
+    Hours are of each batch's largest timestamp, UTC. Damaged places are named on standard error, and all
+    else is counted. Exit status: 0, or 1 when places are damaged.
     """
     keywords = selected(sources, given)
 
     def job(spark: SparkSession, tell: Tell) -> Stats:
         from kafkafs.spark.jobs import stats as counting
 
-        return counting.stats(
+        found = counting.stats(
             spark, keys=given["keys"], shown_hours=given["hours"], tell=tell, **keywords
         )
+        tell_damage(found.damages, found.damaged)
+        return found
 
     run_job(given, "stats", job)

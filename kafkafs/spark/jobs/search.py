@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,6 +88,7 @@ class SearchSummary:
             "records": self.records,
             "target": self.target,
             "damagedPlaces": self.damaged,
+            "damage": [json.loads(each) for each in self.damages],
             "bytesSearched": self.source_bytes,
         }
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql import Observation, Window, functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import Window, functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructField, StructType
 
 from engine.units import Timestamp
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN_HOURS = 24
 MOST_HOURS = 100_000
+MOST_DAMAGES = 1000
 _HOUR = 3_600_000
 _ITS_OWN = ("view", "includeHeaders", "decode", "minPartitions", "maxRecordsPerPartition")
 _BATCH = StructType(
@@ -40,7 +41,7 @@ _BATCH = StructType(
         )
     ]
 )
-_KEY = StructType([StructField(name, RECORDS[name]) for name in ("topic", "key")])
+_KEY = StructType([StructField(name, RECORDS[name]) for name in ("topic", "key", CORRUPT)])
 
 
 class Count(NamedTuple):
@@ -83,7 +84,8 @@ class Stats:
         transactional: batches by topic that are of transactions, and control batches.
         hours: by the hour's beginning (None without a timestamp) and topic; the latest MOST_HOURS.
         skews: by topic; nothing when keys were not looked at.
-        damaged: places that could not be read.
+        damages: places that could not be read, the first MOST_DAMAGES of them, as facts.
+        damaged: how many there are.
         shown_hours: how many of the latest the table has.
     """
 
@@ -91,6 +93,7 @@ class Stats:
     transactional: Mapping[str, tuple[int, int]] = field(repr=False)
     hours: Mapping[tuple[Timestamp | None, str], Count] = field(repr=False)
     skews: Mapping[str, KeySkew] = field(repr=False)
+    damages: Sequence[str] = field(repr=False)
     damaged: int
     shown_hours: int = SHOWN_HOURS
 
@@ -109,6 +112,7 @@ class Stats:
                 for (hour, topic), count in self.hours.items()
             ],
             "damagedPlaces": self.damaged,
+            "damage": [json.loads(each) for each in self.damages],
         }
 
     @property
@@ -169,7 +173,7 @@ class Stats:
         if self.skews:
             tables.append(self._keys_table())
         if self.damaged:
-            tables.append(Table("", ("damaged", f"{self.damaged} places"), ()))
+            tables.append(Table("", ("damaged", f"{self.damaged} places were not counted"), ()))
         return tables
 
     def _topics_table(self) -> Table:
@@ -261,12 +265,12 @@ def stats(
     watch = JobWatch(spark, "stats", tell)
     parts = (0.0, 0.1 if keys else 1.0)
     with watch.step("batches", *parts):
-        found, damaged = _batches(spark, splits, read_options)
+        found, holes = _batches(spark, splits, read_options)
     skews: dict[str, KeySkew] = {}
     if keys and splits:
         with watch.step("keys", parts[1], 1.0):
-            skews = _skews(spark, splits, read_options, keys)
-    return Stats(*found, skews, damaged, shown_hours)
+            skews, holes = _skews(spark, splits, read_options, keys)
+    return Stats(*found, skews, *holes, shown_hours)
 
 
 _Found = tuple[
@@ -276,14 +280,24 @@ _Found = tuple[
 ]
 
 
-def _batches(spark: SparkSession, splits: list[Split], options: ReadOptions) -> tuple[_Found, int]:
-    holes = Observation(f"holes-{secrets.token_hex(8)}")
+_Holes = tuple[list[str], int]
+"""Facts of the first damaged places, and how many there are."""
+
+
+def _holes(counted: DataFrame) -> _Holes:
+    places = counted.where(F.col(CORRUPT).isNotNull()).select(CORRUPT)
+    first = [row[0] for row in places.orderBy(CORRUPT).limit(MOST_DAMAGES + 1).collect()]
+    return first[:MOST_DAMAGES], places.count() if len(first) > MOST_DAMAGES else len(first)
+
+
+def _batches(
+    spark: SparkSession, splits: list[Split], options: ReadOptions
+) -> tuple[_Found, _Holes]:
     frame = batches_of(spark, splits, _BATCH, replace(options, view="batches"))
-    frame = frame.observe(holes, F.count(CORRUPT).alias("damaged"))
     hour = F.floor(F.unix_millis("maxTimestamp") / _HOUR) * _HOUR
-    counted = (
-        frame.where(F.col(CORRUPT).isNull())
-        .groupBy("topic", "partition", "codec", hour.alias("hour"), "isControl", "isTransactional")
+    kinds = ("topic", "partition", "codec", "isControl", "isTransactional", CORRUPT)
+    every = (
+        frame.groupBy(*kinds, hour.alias("hour"))
         .agg(
             F.count(F.lit(1)).alias("batches"),
             F.sum("records").alias("records"),
@@ -292,6 +306,7 @@ def _batches(spark: SparkSession, splits: list[Split], options: ReadOptions) -> 
         .persist()
     )
     try:
+        counted = every.where(F.col(CORRUPT).isNull())
         data = counted.where(~F.col("isControl"))
         codecs = {
             (row["topic"], row["partition"], row["codec"]): _count(row)
@@ -312,11 +327,11 @@ def _batches(spark: SparkSession, splits: list[Split], options: ReadOptions) -> 
         hours = {
             (row["hour"], row["topic"]): _count(row) for row in latest.limit(MOST_HOURS).collect()
         }
-        damaged = int(holes.get["damaged"])
+        holes = _holes(every)
     finally:
-        counted.unpersist()
+        every.unpersist()
     in_order = dict(sorted(hours.items(), key=lambda item: (item[0][0] or -1, item[0][1])))
-    return (dict(sorted(codecs.items())), marked, in_order), damaged
+    return (dict(sorted(codecs.items())), marked, in_order), holes
 
 
 def _summed(frame: DataFrame, *by: str) -> DataFrame:
@@ -327,10 +342,12 @@ def _summed(frame: DataFrame, *by: str) -> DataFrame:
 
 def _skews(
     spark: SparkSession, splits: list[Split], options: ReadOptions, keys: int
-) -> dict[str, KeySkew]:
-    records = records_of(spark, splits, _KEY, replace(options, on_corrupt="skip"))
-    counts = records.groupBy("topic", "key").agg(F.count(F.lit(1)).alias("records")).persist()
+) -> tuple[dict[str, KeySkew], _Holes]:
+    records = records_of(spark, splits, _KEY, options)
+    every = records.groupBy("topic", "key", CORRUPT).agg(F.count(F.lit(1)).alias("records"))
+    every = every.persist()
     try:
+        counts = every.where(F.col(CORRUPT).isNull())
         totals = {
             row["topic"]: row
             for row in counts.groupBy("topic")
@@ -347,12 +364,14 @@ def _skews(
         for row in ranked.orderBy("topic", "rank").collect():
             key = None if row["key"] is None else bytes(row["key"])
             top[row["topic"]].append(TopKey(key, row["records"]))
+        holes = _holes(every)
     finally:
-        counts.unpersist()
-    return {
+        every.unpersist()
+    skews = {
         topic: KeySkew(row["distinct"], row["null"], row["records"], tuple(top[topic]))
         for topic, row in totals.items()
     }
+    return skews, holes
 
 
 def _count(row: Any) -> Count:  # noqa: ANN401 - a Row

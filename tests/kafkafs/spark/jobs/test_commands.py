@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -156,6 +157,28 @@ def test_damage_is_one_line_and_status_3_or_is_skipped_and_1(run: Run, tmp_path:
     done = run("export", source, tmp_path / "out", "--resume", "--on-corrupt", "skip")
     assert done.exit_code == 1
     assert f"1 places, see file://{tmp_path}/out/_export/damage" in done.stdout
+
+
+def test_search_and_stats_go_on_behind_damage_and_name_it(run: Run, tmp_path: Path) -> None:
+    source = copy_of("sample", tmp_path, ["orders-0"])
+    path = source / "orders-0" / "00000000000000000395.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    place = (
+        r"kafkafs: \S+/orders-0/00000000000000000395\.log: byte \d+: the batch's checksum is wrong"
+    )
+    searched = run("search", source, "--value", ".", "-m", "2000")
+    assert searched.exit_code == 3, searched.output
+    assert re.match(place, searched.stderr.splitlines()[0])
+    assert searched.stderr.splitlines()[-1] == "damaged  1 places were not searched"
+    found = [json.loads(line)["offset"] for line in searched.stdout.splitlines()]
+    assert (found[0], found[-1]) == (0, 999)
+    assert 980 < len(found) < 1000
+    counted = run("stats", source, "--keys", "0")
+    assert counted.exit_code == 1, counted.output
+    assert re.match(place, counted.stderr.splitlines()[0])
+    assert "damaged  1 places were not counted" in counted.stdout
 
 
 def test_a_source_that_is_none_is_status_3(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,6 +112,7 @@ def test_damage_is_counted_and_the_rest_as_well(spark: SparkSession, tmp_path: P
     counted = stats(spark, str(source), keys=1)
     (count,) = counted.codecs.values()
     assert counted.findings == 1
+    assert [json.loads(each)["file"] for each in counted.damages] == [str(path)]
     assert 980 < count.records < 1000
     assert counted.skews["orders"].records == count.records
     with pytest.raises(Exception, match=r"00000000000000000395\.log"):
