@@ -10,7 +10,7 @@ from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.partition_choice import choose
 from kafkafs.spark.source_paths import open_paths
 from kafkafs.spark.splits import Split, plan, plan_segments, split_ranges
-from kafkafs.spark.task_packing import largest_first, packed
+from kafkafs.spark.task_packing import packed
 from kafkafs.spark.volume import owners_by_root
 
 SMALL_TASK = 8 * MiB
@@ -61,15 +61,18 @@ def plan_batch(options: ReadOptions) -> list[Split]:
 
 
 def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...]]:
-    """The splits of each task, the largest task first; a task takes several that are small.
+    """The splits of each task, in their order; a task takes several that are small.
+
+    Rows are in the order of the tasks: `show`, `head` and `limit` take the first ones of the first partition, `tail` the
+    last ones of the last.
 
     Args:
-        splits: in their order, which they keep in a task.
+        splits: partitions in their order, offsets ascending.
         options: `minPartitions` and `maxRecordsPerPartition` leave each alone.
     """
     is_said = options.min_partitions is not None or options.max_records_per_partition is not None
     if is_said:
-        return largest_first((split,) for split in splits)
+        return [(split,) for split in splits]
     total = sum(split.size + _OPENING for split in splits)
     share = min(max(total // FEW_TASKS, SMALL_TASK), options.split_bytes)
     return packed(splits, share, _OPENING)

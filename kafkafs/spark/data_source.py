@@ -1,7 +1,8 @@
 """The data source "kafkalog", for PySpark's Python data source API.
 
-Filters are never pushed down here: PySpark 4.3 keeps what one scan of a frame pushed for the next scan of the
-same frame, which gives wrong rows. What is read is said by options and by the schema.
+Filters are never pushed down here: PySpark 4.3 keeps the partitions that one scan of a frame was planned with for the
+next scan of the same frame, which loses rows also where Spark applies all filters itself (see
+`tests/kafkafs/spark/test_canaries.py`). What is read is said by options and by the schema.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from engine.budgets import MiB
 from kafkafs.spark.batch_plan import for_counting, plan_batch, tasks_of
 from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.columns import check_schema, schema_of
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.options import ReadOptions, parse_options
+from kafkafs.spark.options import FROM_EARLIEST, UP_TO_LATEST, ReadOptions, parse_options
 from kafkafs.spark.rows_only import spare_the_dicts
 from kafkafs.spark.segment_rows import SegmentReader
 from kafkafs.spark.split_reader import SplitReader
@@ -33,6 +35,9 @@ from kafkafs.spark.splits import Split
 from kafkafs.spark.worker_process import make_ready
 
 log = logging.getLogger(__name__)
+
+HINT_BYTES = 512 * MiB
+"""That a frame reads, before it is worth a hint."""
 
 
 class KafkaLogDataSource(DataSource):
@@ -93,7 +98,7 @@ class KafkaLogReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """What each task reads, the largest first.
+        """What each task reads: partitions in their order, offsets ascending.
 
         Raises:
             OptionError, DataLossError, SourceError: see `plan_batch`.
@@ -102,7 +107,21 @@ class KafkaLogReader(DataSourceReader):
             log.warning("ignored in a batch without a broker: %s", ", ".join(self._options.ignored))
         options = self._options if self._schema.fields else for_counting(self._options)
         splits = plan_batch(options)
+        self._hint(sum(split.size for split in splits))
         return [SplitPartition(task) for task in tasks_of(splits, options)]
+
+    def _hint(self, size: int) -> None:
+        """Say once for a frame that a large read could be narrowed, where nothing narrows it."""
+        options = self._options
+        limits = (options.start, options.end, options.key, options.key_pattern)
+        is_whole = limits == (FROM_EARLIEST, UP_TO_LATEST, None, None)
+        if size >= HINT_BYTES and is_whole and "value" in self._schema.names:
+            log.warning(
+                "kafkalog: each use of this frame reads %.1f GiB: where() and select() do not narrow that. Options"
+                " do (startingOffsets, startingTimestamp, assign, keyEquals, …), and .schema(…) or columns=[…] reads"
+                " only some columns; columns=[] is the fastest count()",
+                size / 1024**3,
+            )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""

@@ -81,7 +81,11 @@ def session(
         where = master or LOCAL
         builder = builder.master(where)
         wanted |= _of_this_process(where, quick)
-    for key, value in (wanted | dict(settings or {})).items():
+    wanted |= dict(settings or {})
+    if not submitted and "spark.pyspark.python" in wanted:
+        # Only spark-submit looks at this setting; PySpark itself asks the environment.
+        os.environ["PYSPARK_PYTHON"] = wanted["spark.pyspark.python"]
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if not submitted and _is_cluster(spark):

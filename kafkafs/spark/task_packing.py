@@ -1,4 +1,4 @@
-"""Which pieces of work a task takes: a task costs Spark something itself, and the largest are to start first."""
+"""Which pieces of work a task takes: a task costs Spark something itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Some = TypeVar("Some", bound=Piece)
 
 
 def packed(pieces: Iterable[Some], most: int, opening: int) -> list[tuple[Some, ...]]:
-    """Pieces put together, in their order, to tasks of at most so many bytes, the largest task first.
+    """Pieces put together, in their order, to tasks of at most so many bytes; the tasks are in that order too.
 
     Args:
         pieces: a larger one has a task of its own.
@@ -34,9 +34,9 @@ def packed(pieces: Iterable[Some], most: int, opening: int) -> list[tuple[Some, 
             room = most
         tasks[-1].append(piece)
         room -= weight
-    return largest_first(map(tuple, tasks))
+    return [tuple(task) for task in tasks]
 
 
 def largest_first(tasks: Iterable[tuple[Some, ...]]) -> list[tuple[Some, ...]]:
-    """The tasks, those with most bytes in front."""
+    """The tasks, those with most bytes in front: they are done sooner where their order says nothing."""
     return sorted(tasks, key=lambda task: -sum(piece.size for piece in task))

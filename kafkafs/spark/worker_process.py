@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from functools import cache
+from typing import IO, Any
 
 from kafkafs.process_memory import keep_freed_memory
+
+_NOBODY_LISTENS = 255
+"""What PySpark's worker exits with."""
 
 
 def make_ready() -> None:
     """Everything of this module that is for all tasks."""
     spare_the_collector()
     keep_freed_memory()
+    end_quietly()
 
 
 @cache
@@ -22,3 +29,23 @@ def spare_the_collector() -> None:
     take for themselves.
     """
     gc.freeze()
+
+
+@cache
+def end_quietly() -> None:
+    """Have this worker end without a word when Spark has all the rows that it wants (`show`, `head`, `limit`).
+
+    Spark closes the pipe then, and PySpark 4.3 prints the BrokenPipeError with its traceback. Does nothing where
+    PySpark is not as expected.
+    """
+    worker = sys.modules.get("pyspark.worker")
+    tell = getattr(worker, "handle_worker_exception", None)
+    if tell is None:
+        return
+
+    def handle_worker_exception(error: BaseException, outfile: IO[bytes], *more: Any) -> None:  # noqa: ANN401
+        if isinstance(error, BrokenPipeError | ConnectionResetError):
+            os._exit(_NOBODY_LISTENS)
+        tell(error, outfile, *more)
+
+    worker.handle_worker_exception = handle_worker_exception  # type: ignore[union-attr]

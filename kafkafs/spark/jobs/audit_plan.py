@@ -17,7 +17,7 @@ from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.units import Offset
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.task_packing import packed
+from kafkafs.spark.task_packing import largest_first, packed
 from kafkafs.spark.volume import Volume
 
 TASK_BYTES = 128 << 20
@@ -109,8 +109,8 @@ def plan_audit(
         whole = Unit(name, whose, None, 0, place % _MOST_BUCKETS, policy_of(whose))
         units += _units(whole, sizes[name], share)
     # A folder costs something also where it holds nothing.
-    largest_first = sorted(units, key=lambda unit: -unit.size)
-    tasks = [(Unit("", "", None, 0),), *packed(largest_first, share, share // 100)]
+    by_size = sorted(units, key=lambda unit: -unit.size)
+    tasks = [(Unit("", "", None, 0),), *largest_first(packed(by_size, share, share // 100))]
     split = [unit.bucket for unit in units if unit.segments is not None]
     return AuditPlan(volume, topic, tuple(tasks), max(split, default=0) + 1, total)
 

@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from engine.budgets import MiB
 from kafkafs.spark.batch_rows import BatchReader
 from kafkafs.spark.split_reader import SplitReader
-from kafkafs.spark.task_packing import packed
+from kafkafs.spark.task_packing import largest_first, packed
+from kafkafs.spark.worker_process import make_ready
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +70,7 @@ def frame_of(
     tasks = tasks_of(splits, spark.sparkContext.defaultParallelism, split_bytes)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        make_ready()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for split in tasks[number]:
@@ -84,7 +86,7 @@ def tasks_of(splits: Sequence[Split], cores: int, split_bytes: int) -> list[tupl
     """
     total = sum(split.size + _OPENING for split in splits)
     most = max(_LEAST, min(total // (cores * _TASKS_OF_A_CORE), split_bytes))
-    return packed(splits, most, _OPENING)
+    return largest_first(packed(splits, most, _OPENING))
 
 
 @contextmanager

@@ -119,11 +119,15 @@ def commit(
         threads: that put logs together.
 
     Raises:
-        RecordError: an offset was written twice, or lies outside of the log's bounds.
+        RecordError: an offset was written twice, or lies outside of the log's bounds; or there is no row.
         RebuildFailedError: a log does not load.
         OSError: the disk fails. There is no target then.
     """
     logs = plan_logs(outputs, options, keeps_offsets=keeps_offsets)
+    if not logs and not options.allow_empty:
+        raise RecordError(
+            "the frame has no rows, so the log dir would have no partition; allowEmpty=true makes it all the same"
+        )
     topic_ids = {log.partition.topic: "" for log in logs}
     for topic in topic_ids:
         topic_ids[topic] = options.topic_ids.get(topic) or random_uuid()

@@ -16,7 +16,7 @@ from engine.errors import InvalidNameError
 from engine.file_names import validate_topic
 from engine.units import MAX_INT32, MAX_INT64, Offset, TopicPartition
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.option_values import count, one_of, size
+from kafkafs.spark.option_values import count, flag, one_of, size
 
 BATCH_BYTES = 64 * 1024
 SEGMENT_BYTES = 1024 * MiB
@@ -30,7 +30,7 @@ _KNOWN = {
     name.lower(): name
     for name in (
         "path", "topic", "codec", "compressionLevel", "batchBytes", "segmentBytes", "numPartitions", "offsets",
-        "leaderEpoch", "topicIds", "logStartOffsets", "logEndOffsets", "clusterId", "nodeId",
+        "leaderEpoch", "topicIds", "logStartOffsets", "logEndOffsets", "clusterId", "nodeId", "allowEmpty",
     )
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|includeheaders")
@@ -55,6 +55,7 @@ class WriteOptions:
         topic_ids: in base64, by topic; others get new ones.
         log_starts, log_ends: of partitions, where they are not those of the first and last record.
         cluster_id, node_id: for a meta.properties; both or none.
+        allow_empty: whether a frame without rows makes a log dir without partitions, which is an error else.
     """
 
     path: str
@@ -71,6 +72,7 @@ class WriteOptions:
     log_ends: Mapping[TopicPartition, Offset] = field(default_factory=dict)
     cluster_id: str | None = None
     node_id: int | None = None
+    allow_empty: bool = False
 
     def partitions_of(self, topic: str) -> int | None:
         """How many partitions a topic has, if that was said."""
@@ -113,6 +115,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         log_ends=ends,
         cluster_id=cluster_id,
         node_id=node_id,
+        allow_empty=flag(given, "allowEmpty"),
     )
 
 

@@ -157,7 +157,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._latest) if self._latest else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What each task reads, the largest first.
+        """What each task reads: partitions in their order, offsets ascending.
 
         Raises:
             DataLossError: what was to be read is not there any more.

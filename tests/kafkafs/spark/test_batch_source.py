@@ -219,6 +219,39 @@ def test_an_empty_schema_counts(spark: SparkSession) -> None:
     assert frame.count() == sum(len(truth_records("current", name, True)) for name in names)
 
 
+def test_rows_come_in_the_order_of_partitions_and_offsets(spark: SparkSession) -> None:
+    frame = load(spark, "sample", subscribe="orders", maxRecordsPerPartition="30")
+    frame = frame.select("partition", "offset")
+    assert [tuple(row) for row in frame.limit(5).collect()] == [(0, number) for number in range(5)]
+    assert tuple(frame.head() or ()) == (0, 0)
+    assert [tuple(row) for row in frame.tail(2)] == [(1, 998), (1, 999)]
+    rows = [tuple(row) for row in frame.collect()]
+    assert rows == sorted(rows)
+
+
+def test_a_large_frame_that_nothing_narrows_says_what_would(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from kafkafs.spark import data_source
+
+    monkeypatch.setattr(data_source, "HINT_BYTES", 1000)
+
+    def hints(columns: str | None = None, **options: str) -> int:
+        caplog.clear()
+        source = data_source.KafkaLogDataSource(options | {"path": str(log_dir("sample"))})
+        schema = source.schema()
+        if columns is not None:
+            schema = type(schema)([each for each in schema if each.name in columns.split()])
+        assert source.reader(schema).partitions()
+        return caplog.text.count("where() and select() do not narrow that. Options do")
+
+    assert hints() == 1
+    assert hints(view="batches") == hints("partition offset") == hints("") == 0
+    assert hints(startingTimestamp="1") == hints(keyEquals="k1") == 0
+    monkeypatch.setattr(data_source, "HINT_BYTES", 1 << 30)
+    assert hints() == 0
+
+
 def test_damage_fails_is_skipped_or_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     shutil.copytree(log_dir("current") / "orders-0", folder)

@@ -20,8 +20,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-def register_toy(spark: SparkSession) -> None:
-    """Rows of partitions 0 and 1, 500 each; takes filters on the partition."""
+def register_toy(spark: SparkSession, *, leaves_filters: bool = False) -> None:
+    """Rows of partitions 0 and 1, 500 each; looks at filters on the partition, and may leave them to Spark too."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, InputPartition
 
     class Reader(DataSourceReader):
@@ -32,6 +32,8 @@ def register_toy(spark: SparkSession) -> None:
             for each in filters:
                 if isinstance(each, EqualTo) and each.attribute == ("partition",):
                     self.wanted = (each.value,)
+                    if leaves_filters:
+                        yield each
                 else:
                     yield each
 
@@ -62,6 +64,19 @@ def test_a_pushed_filter_stays_for_later_uses_of_a_frame(spark: SparkSession) ->
         frame = spark.read.format("toy_with_filters").load()
         assert frame.where("partition = 1").count() == 500
         assert frame.count() == 500  # of 1000
+
+
+def test_a_pushed_filter_stays_also_where_spark_applies_it_again(spark: SparkSession) -> None:
+    """Why no filter narrows what is read, not even one that the source leaves to Spark: rows get lost."""
+    register_toy(spark, leaves_filters=True)
+    with settings(spark, {PUSHDOWN: "true"}):
+        frame = spark.read.format("toy_with_filters").load()
+        both = frame.where("partition = 0").union(frame.where("partition = 1"))
+        assert both.count() == 500  # of 1000
+        frame = spark.read.format("toy_with_filters").load()
+        assert frame.where("partition = 1").count() == 500
+        assert frame.count() == 500  # of 1000
+        assert frame.where("offset < 10 or offset is null").count() == 10  # of 20
 
 
 def test_a_reader_that_takes_filters_fails_where_they_are_off(spark: SparkSession) -> None:

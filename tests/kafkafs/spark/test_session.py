@@ -51,6 +51,37 @@ def test_no_command_imports_pyspark_before_it_is_asked_for() -> None:
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]", "spark://host:7077"])
+def test_the_python_of_the_settings_is_that_of_the_workers(
+    master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import SparkSession
+
+    given: dict[str, str] = {}
+
+    class Builder:
+        def appName(self, _: str) -> Builder:  # noqa: N802
+            return self
+
+        def master(self, _: str) -> Builder:
+            return self
+
+        def config(self, name: str, value: str) -> Builder:
+            given[name] = value
+            return self
+
+        def getOrCreate(self) -> None:  # noqa: N802
+            raise LookupError(os.environ["PYSPARK_PYTHON"])
+
+    monkeypatch.setattr(SparkSession, "builder", Builder())
+    monkeypatch.setattr(module, "why_not", lambda: None)
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "KAFKAFS_PYTHON"):
+        monkeypatch.setenv(name, "the environment's")
+    with pytest.raises(LookupError, match="/opt/env/bin/python"):
+        module.session(master=master, settings={"spark.pyspark.python": "/opt/env/bin/python"})
+    assert given["spark.pyspark.python"] == "/opt/env/bin/python"
+
+
 def test_workers_do_not_import_pyspark_from_a_zip(spark: SparkSession) -> None:
     def place(_: int) -> str:
         import pyspark

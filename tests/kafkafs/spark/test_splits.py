@@ -188,13 +188,14 @@ def test_small_splits_share_a_task_and_large_ones_have_their_own() -> None:
     splits = [of_size(size, number) for number, size in enumerate(sizes)]
     tasks = tasks_of(splits, parse_options({"path": "/logs"}))
     numbers = [[split.segment for split in task] for task in tasks]
-    assert numbers == [[5], [2], [4], [0, 1], [3]]
+    assert numbers == [[0, 1], [2], [3], [4], [5]]
 
 
 @pytest.mark.parametrize("said", [{"minPartitions": "1"}, {"maxRecordsPerPartition": "9"}])
 def test_where_the_number_of_tasks_is_said_each_split_has_one(said: dict[str, str]) -> None:
-    splits = [of_size(100, number) for number in range(30)]
-    assert len(tasks_of(splits, parse_options({"path": "/logs"} | said))) == 30
+    splits = [of_size(100 + number, number) for number in range(30)]
+    tasks = tasks_of(splits, parse_options({"path": "/logs"} | said))
+    assert tasks == [(split,) for split in splits]
 
 
 def test_thousands_of_splits_are_hundreds_of_tasks() -> None:

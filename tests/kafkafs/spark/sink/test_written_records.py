@@ -248,8 +248,11 @@ def test_a_log_of_no_records_begins_where_it_ends(tmp_path: Path) -> None:
     assert bounds_of(tmp_path / "made", "u-0") == (42, 42)
 
 
-def test_no_rows_make_an_empty_log_dir(tmp_path: Path) -> None:
-    assert write(tmp_path / "made", [])["partitions"] == []
+def test_no_rows_are_an_error_unless_an_empty_log_dir_is_wanted(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"no rows.* allowEmpty=true makes it all the same"):
+        write(tmp_path / "made", [])
+    assert not (tmp_path / "made").exists()
+    assert write(tmp_path / "made", [], allowEmpty="true")["partitions"] == []
     assert (tmp_path / "made" / "recovery-point-offset-checkpoint").read_bytes() == b"0\n0\n"
 
 
