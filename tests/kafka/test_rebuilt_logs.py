@@ -70,6 +70,22 @@ def mark_deleted(folder: Path, _: int) -> None:
             path.with_suffix(ending).unlink(missing_ok=True)
 
 
+def lose_last_log(folder: Path, _: int) -> None:
+    max(folder.glob("*.log")).unlink()
+
+
+def lose_all_logs(folder: Path, _: int) -> None:
+    for path in folder.glob("*.log"):
+        path.unlink()
+
+
+def tear_last_batch(folder: Path, _: int) -> None:
+    path = max(folder.glob("*.log"))
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+HELD = ("last-log-lost", "all-logs-lost", "last-batch-torn")
+"""The log end is held by a batch without records."""
 CASES = [
     *(
         Case(f"cut-{name}", f"{name}-0", {"start": Bound(offset=13), "stop": Bound(offset=91)})
@@ -87,6 +103,9 @@ CASES = [
     Case("below-start", "trimmed-0", {"below_log_start": True}),
     Case("compacted-again", "compacted-0", {}),
     Case("renamed", "weird-0", {}),
+    Case("last-log-lost", "days-0", {}, lose_last_log),
+    Case("all-logs-lost", "orders-0", {"allow_empty": True}, lose_all_logs),
+    Case("last-batch-torn", "orders-0", {}, tear_last_batch),
 ]
 
 
@@ -134,6 +153,19 @@ class Served:
     whole_reports: dict[str, dict[str, Any]]
     parts: dict[str, PartitionTruth]
     cases: dict[str, Case]
+    next_offsets: dict[str, int]
+
+
+def offset_of_next_record(bootstrap: str, topic: str) -> int:
+    """Produce a record; the offset that the broker gives it."""
+    given: list[int] = []
+    producer = clients.producer(bootstrap)
+    producer.produce(
+        topic, b"next", partition=0, on_delivery=lambda _, message: given.append(message.offset())
+    )
+    assert producer.flush(60) == 0
+    [offset] = given
+    return offset
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +205,7 @@ def served(current: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             {each["partition"]: each for each in whole.partitions},
             truth_of(broker.bootstrap, {case.topic for case in CASES}),
             {case.topic: case for case in CASES},
+            {topic: offset_of_next_record(broker.bootstrap, topic) for topic in HELD},
         )
 
 
@@ -216,6 +249,17 @@ def test_internal_topics_are_salvaged_like_any_other(current: Written, served: S
         if truth.internal:
             got = served.whole[name].records
             assert got[: len(truth.records)] == truth.records, name
+
+
+@pytest.mark.parametrize("topic", HELD)
+def test_no_offset_is_given_twice_where_the_last_records_are_lost(
+    current: Written, served: Served, topic: str
+) -> None:
+    case = served.cases[topic]
+    end = current.truth[case.source].latest
+    assert case.report["missing"][-1]["next_offset"] == end
+    assert served.parts[f"{topic}-0"].latest == end
+    assert served.next_offsets[topic] == end
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.topic)
