@@ -23,7 +23,7 @@ class Progress:
     """
 
     PATIENCE = 1.0
-    SILENCE = 4.0
+    SILENCE = 2.0
     """Seconds without a count after which the line appears."""
     _alive: ClassVar[list[Progress]] = []
 
