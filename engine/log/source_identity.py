@@ -26,6 +26,11 @@ LOG_DIR_FILES = {
     *(FileKind.LOCK, FileKind.BOOTSTRAP_CHECKPOINT),
 }
 """What a broker keeps beside the partitions."""
+_PARTITION_FILES = {
+    *(FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX),
+    *(FileKind.PRODUCER_SNAPSHOT, FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),
+}
+"""The files that a broker writes into a partition's folder and nowhere else."""
 UNKNOWN_PARTITION = -1
 
 
@@ -163,9 +168,11 @@ def _is_log_dir(entries: Sequence[SourceEntry]) -> bool:
 
 
 def _is_partition(entries: Sequence[SourceEntry]) -> bool:
-    """Whether it holds what a partition's folder holds."""
-    marks = {FileKind.LOG, FileKind.PARTITION_METADATA, FileKind.LEADER_EPOCH_CHECKPOINT}
-    return any(entry.kind is EntryKind.FILE and _kind_of(entry.name) in marks for entry in entries)
+    """Whether it holds any file of a partition's folder; its records files may be gone."""
+    return any(
+        entry.kind is EntryKind.FILE and _kind_of(entry.name) in _PARTITION_FILES
+        for entry in entries
+    )
 
 
 def _kind_of(name: str) -> FileKind | None:

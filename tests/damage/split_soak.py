@@ -140,6 +140,10 @@ def count(partition: Partition, size: str, **options: str) -> int:
 def differences(partition: Partition, random: Random, tally: Tally) -> Iterator[str]:
     """What is wrong with what tasks read, in words."""
     known = reference(partition)
+    if not any((partition.log_dir / partition.name).iterdir()):
+        if known:
+            yield f"{len(known)} records are in a folder without files"
+        return  # an empty folder is no source
     size = random.choice(SIZES)
     options = {"failOnDataLoss": "false"}
     if known and random.random() < 0.4:

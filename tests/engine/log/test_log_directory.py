@@ -127,6 +127,15 @@ def test_a_log_dir_may_have_no_partition_yet(tmp_path: Path) -> None:
     assert names_of(open_source(str(tmp_path))) == []
 
 
+@pytest.mark.parametrize("file", ["00000000000000000200.snapshot", "00000000000000000000.index"])
+def test_a_partition_that_lost_its_records_files_is_still_a_source(
+    tmp_path: Path, file: str
+) -> None:
+    (tmp_path / "a-0").mkdir()
+    (tmp_path / "a-0" / file).touch()
+    assert names_of(open_source(str(tmp_path / "a-0"))) == ["a-0"]
+
+
 # What is no source
 
 
