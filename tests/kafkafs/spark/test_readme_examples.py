@@ -36,11 +36,11 @@ def test_each_name_in_an_example_is_one_that_it_has(code: str) -> None:
     assert used - known == set()
 
 
-def test_the_example_of_writing_writes(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_example_of_writing_writes(spark: SparkSession, tmp_path: Path) -> None:
     (code,) = [each for each in of_spark() if "kafkafs.spark.write(" in each]
-    monkeypatch.chdir(tmp_path)
-    exec(code.replace("/var/lib/kafka/data", str(log_dir("sample"))), {})
+    code = code.replace("/var/lib/kafka/data", str(log_dir("sample")))
+    for name in ("lagos", "wide"):
+        code = code.replace(f'"{name}"', f'"{tmp_path / name}"')
+    exec(code, {})
     assert (tmp_path / "lagos" / "orders-0").is_dir()
     assert len(list((tmp_path / "wide").glob("orders-by-key-*"))) == 6
