@@ -41,7 +41,6 @@ _NOATIME = os.O_NOATIME
 
 _LARGE_READ = 1 << 20
 _MAX_AGE = 0.2
-_MOST_ATTEMPTS = 3
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _FLOCK = struct.Struct("@hhqqi4x")
 
@@ -114,30 +113,26 @@ class SourceFile:
         """
         if self._unreadable is not None:
             self._refuse_unreadable(position, size)
-        for _ in range(_MOST_ATTEMPTS):
-            try:
-                return self._read_at(position, size)
-            except OSError as error:
-                failure = error
-            self._explain(failure, position, size)
-        raise failure
-
-    def _read_at(self, position: int, size: int) -> bytes:
         fd = self._open_fd()
-        if size > _LARGE_READ:
-            size = max(min(size, os.fstat(fd).st_size - position), 0)
-        data = os.pread(fd, size, position) if size else b""
-        if len(data) == size or not data:
-            return data
-        parts = [data]
-        got = len(data)
-        while got < size:
-            data = os.pread(fd, size - got, position + got)
-            if not data:
-                break
-            parts.append(data)
-            got += len(data)
-        return b"".join(parts)
+        try:
+            wanted = size
+            if size > _LARGE_READ:
+                wanted = max(min(size, os.fstat(fd).st_size - position), 0)
+            data = os.pread(fd, wanted, position) if wanted else b""
+            if len(data) == wanted or not data:
+                return data
+            parts = [data]
+            got = len(data)
+            while got < wanted:
+                data = os.pread(fd, wanted - got, position + got)
+                if not data:
+                    break
+                parts.append(data)
+                got += len(data)
+            return b"".join(parts)
+        except OSError as error:
+            self._explain(error, position, size)
+        return SourceFile.read_at(self, position, size)
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
         """Fill `buffer` from absolute `position`; the number of bytes read, fewer where the file ends.
@@ -148,24 +143,18 @@ class SourceFile:
         size = len(view)
         if self._unreadable is not None:
             self._refuse_unreadable(position, size)
-        for _ in range(_MOST_ATTEMPTS):
-            try:
-                return self._read_into(view, position)
-            except OSError as error:
-                failure = error
-            self._explain(failure, position, size)
-        raise failure
-
-    def _read_into(self, view: memoryview, position: int) -> int:
         fd = self._open_fd()
-        size = len(view)
         got = 0
-        while got < size:
-            count = os.preadv(fd, [view[got:] if got else view], position + got)
-            if count == 0:
-                break
-            got += count
-        return got
+        try:
+            while got < size:
+                count = os.preadv(fd, [view[got:] if got else view], position + got)
+                if count == 0:
+                    break
+                got += count
+            return got
+        except OSError as error:
+            self._explain(error, position, size)
+        return SourceFile.read_into(self, view, position)
 
     def unreadable_in(self, position: int, end: int) -> Stretch | None:
         """The first stretch of [position, end) that is known to be unreadable; asks no device."""
@@ -185,6 +174,8 @@ class SourceFile:
         known = self._unreadable = UNREADABLE_FILES.of(os.fstat(fd))
         if known.find(fd, position, position + size, error.errno) is not None:
             self._refuse_unreadable(position, size)
+        elif not known.is_worth_another_try():
+            raise error
 
     def _open_fd(self) -> int:
         fd = self.fd

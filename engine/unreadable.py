@@ -35,6 +35,8 @@ PAGE = 4096
 _LARGEST_READ = 1 << 20
 _PATIENCE = 256
 """Failed reads of one device in a row after which the rest of a file is given up unasked."""
+_MOST_PASSING = 20
+"""Failures of a file that had passed when they were looked into, after which they are errors."""
 _STRETCHES_A_STEP = 256
 """After so many stretches in one file the steps behind the next one begin twice as large."""
 _MOST_DOUBLINGS = 14
@@ -106,11 +108,12 @@ class UnreadableFile:
         stretches: those that were found so far.
     """
 
-    __slots__ = ("_device", "_lock", "ctime_ns", "stretches")
+    __slots__ = ("_device", "_lock", "_passing", "ctime_ns", "stretches")
 
     def __init__(self, device: _Device, ctime_ns: int) -> None:
         self._device = device
         self._lock = Lock()
+        self._passing = 0
         self.ctime_ns = ctime_ns
         self.stretches = Stretches()
 
@@ -126,6 +129,11 @@ class UnreadableFile:
                 if found is not None:
                     self.stretches.add(found)
             return found
+
+    def is_worth_another_try(self) -> bool:
+        """Whether to read again where a read failed and then no stretch was found: not without end."""
+        self._passing += 1
+        return self._passing < _MOST_PASSING
 
 
 class _Device:

@@ -100,11 +100,13 @@ class Faults:
     Attributes:
         bad: stretches by device and inode.
         failed: the positions of the reads that have failed.
+        most: how many reads may fail.
     """
 
     def __init__(self, ranges: Ranges) -> None:
         self.bad: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self.failed: list[int] = []
+        self.most = 1 << 30
         self.set(ranges)
 
     def set(self, ranges: Ranges) -> None:
@@ -124,7 +126,8 @@ def unreadable_bytes(ranges: Ranges, number: int = errno.EIO) -> Iterator[Faults
     def readable(fd: int, size: int, position: int) -> int:
         status = os.fstat(fd)
         fine = size
-        for start, end in faults.bad.get((status.st_dev, status.st_ino), ()):
+        bad = faults.bad.get((status.st_dev, status.st_ino), [])
+        for start, end in bad if len(faults.failed) < faults.most else ():
             if start < position + fine and position < end:
                 fine = max(start - position, 0)
         if size and not fine and position < status.st_size:

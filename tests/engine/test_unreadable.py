@@ -99,6 +99,13 @@ def test_a_stretch_that_is_known_is_not_read_again_by_anybody(path: Path) -> Non
     assert len(faults.failed) == asked
 
 
+def test_a_failure_that_passes_is_read_again(path: Path) -> None:
+    with unreadable_bytes({path: [(8192, 12288)]}) as faults, opened(path) as file:
+        faults.most = 1
+        assert file.read_at(0, 1 << 20) == CONTENT
+    assert len(faults.failed) == 1
+
+
 def test_a_disk_that_reads_nothing_is_given_up_after_few_reads(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     with path.open("wb") as out:
