@@ -18,6 +18,7 @@ from engine.file_names import (
     FileKind,
     FileState,
     FolderState,
+    log_file_name,
     parse_file_name,
     parse_folder_name,
     producer_snapshot_name,
@@ -59,6 +60,42 @@ class ProvenEnd(NamedTuple):
     offset: Offset
     proofs: tuple[EndProof, ...] = ()
     doubted: tuple[EndProof, ...] = ()
+
+
+class LostEnd(NamedTuple):
+    """Offsets that were given and that no records file holds, at the end of a log.
+
+    Attributes:
+        first: the first of them.
+        end: where the log ended, and what proves it.
+        file: the name of the last records file; "" where there is none.
+        sentence: what is gone, and what proves that.
+    """
+
+    first: Offset
+    end: ProvenEnd
+    file: str
+    sentence: str
+
+
+def lost_end(view: LogView) -> LostEnd | None:
+    """What the records files lost at their end; None where nothing proves that they did."""
+    held = view.log_end_offset
+    end = proven_end(view, held)
+    if not end.proofs:
+        return None
+    name, first, holds = "", held, "there is no records file"
+    if view.base_offsets:
+        name = log_file_name(view.base_offsets[-1])
+        holds = f"the records files end at offset {held}"
+    else:
+        first = max(held, first_offset_without_records(view, end.offset))
+    lost = end.offset - first
+    gone = (
+        f"offset {first} is" if lost == 1 else f"offsets {first} to {end.offset - 1} ({lost}) are"
+    )
+    proofs = ", ".join(proof.says for proof in end.proofs)
+    return LostEnd(first, end, name, f"{gone} gone: {holds}, and {proofs}")
 
 
 def proven_end(view: LogView, held: Offset) -> ProvenEnd:

@@ -9,6 +9,7 @@ import click
 
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.proven_end import LostEnd, lost_end
 from engine.replay.log_ends import has_unread_end
 from kafkafs.cli import EXIT_FINDINGS, fail
 from kafkafs.cli.arguments import open_log_source, source_argument
@@ -70,6 +71,17 @@ def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
     return found.offset
 
 
+def lost_end_behind(view: LogView, time: int, offset: int | None) -> LostEnd | None:
+    """What the records files lost at their end, where the answer to a look-up can lie in it."""
+    is_at_end = time in (SPECS["latest"], SPECS["max-timestamp"])
+    if not is_at_end and (time < 0 or offset is not None):
+        return None
+    lost = lost_end(view)
+    if lost is not None:  # of a running broker, whose checkpoints may be newer than the view
+        lost = lost_end(view.log.view(max_age=0))
+    return lost
+
+
 @click.command()
 @source_argument
 @click.option("--time", "time_text", default="latest", metavar="TIME", show_default=True,
@@ -96,11 +108,12 @@ def offsets(
     kafkafs offsets /var/lib/kafka/data --time earliest --topic-partitions 'orders:0-2'
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
 
-    A partition with no offset at or after the instant is left out. Exit status 1: all are.
+    A partition with no offset at or after the instant is left out. Exit status 1: all are, or a log's
+    records files end before the end that its checkpoints or snapshots prove, which is told.
     """
     time = parse_time(time_text)
     choice = partition_choice(topic, topic_partitions)
-    shown = 0
+    shown = short = 0
     with open_log_source(sources) as source, Progress("looked up") as progress:
         logs = require_partitions(source)
         choice.require(source)
@@ -120,21 +133,29 @@ def offsets(
                      f" {view.log_end_offset} on")  # fmt: skip
                 continue
             offset = offset_for(view, time, committed=committed)
+            lost = lost_end_behind(view, time, offset)
+            progress.clear()
             if offset is not None:
-                progress.clear()
-                print_offset(log, offset, as_json=as_json)
+                print_offset(log, offset, lost, as_json=as_json)
                 shown += 1
+            if lost is not None:
+                fail(f"{log.name}: {lost.sentence}")
+                short += 1
+        if short:
+            sys.exit(EXIT_FINDINGS)
         if not shown and not source.unread():
             sentence = f"kafkafs: no partition has an offset for --time {time_text}"
             click.echo(printable(sentence), err=True)
             sys.exit(EXIT_FINDINGS)
 
 
-def print_offset(log: PartitionLog, offset: int, *, as_json: bool) -> None:
-    """One line for one partition."""
+def print_offset(
+    log: PartitionLog, offset: int, lost: LostEnd | None = None, *, as_json: bool
+) -> None:
+    """One line for one partition; as JSON with the proven log end where the records files end before it."""
     topic, partition = log.topic_partition
     if as_json:
         fact = {"topic": topic, "partition": partition, "offset": offset, "folder": log.name}
-        print_json(fact)
+        print_json(fact if lost is None else fact | {"provenLogEndOffset": lost.end.offset})
     else:
         click.echo(printable(f"{topic}:{partition}:{offset}"))
