@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from engine.budgets import MiB
+from engine.budgets import Budgets, MiB
 from engine.check.finding import Finding, failed_read
 from engine.check.kept_rows import KeptRows
 from engine.check.partition_under_check import (
@@ -23,6 +23,7 @@ from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.log_segment import LogSegment
 from engine.log.scan import BatchRun, Damage
+from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 
 CHUNK = 4 * MiB
@@ -71,12 +72,31 @@ def items_of(
         chunk=CHUNK,
     )
 
-    def check(item: BatchRun | Damage) -> RecordFacts | None:
-        return None if isinstance(item, Damage) else check_records(item, segment.budgets)
+    checked = _large_checked(items, segment.budgets)
+
+    def check(each: Checked) -> RecordFacts | None:
+        if each.facts is not None or isinstance(each.item, Damage):
+            return each.facts
+        return check_records(each.item, segment.budgets)
 
     if segment.tail_end - start <= CHUNK:
-        return ((item, check(item)) for item in items)
-    return workers.map(check, items)
+        return ((each.item, check(each)) for each in checked)
+    return ((each.item, facts) for each, facts in workers.map(check, checked))
+
+
+def _large_checked(items: Iterable[BatchRun | Damage], budgets: Budgets) -> Iterator[Checked]:
+    """What a scan yields, large runs checked and without their bytes.
+
+    The scan reads on only when nothing holds the bytes of a large run any more, so that no two are in memory.
+    """
+    for item in items:
+        if isinstance(item, BatchRun) and len(item.buffer) > LARGE:
+            facts = check_records(item, budgets)
+            item = item._replace(buffer=b"")
+            yield Checked(item, facts)
+        else:
+            yield Checked(item, None)
+        del item
 
 
 def look_at_segment(

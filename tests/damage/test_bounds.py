@@ -48,6 +48,13 @@ def test_a_batch_of_very_many_records_is_decoded_once(made: Path, tmp_path: Path
     assert found.peak < IDLE + 100 * MiB
 
 
+def test_a_check_has_one_large_batch_in_memory_at_a_time(made: Path, tmp_path: Path) -> None:
+    source = make_source("huge-batches", made, 0.3)
+    found = measured_run([*PROGRAM, *arguments_of("check", source, tmp_path)])
+    assert found.status == 1, found.shown
+    assert found.peak < IDLE + 75 * MiB + 40 * MiB
+
+
 @pytest.mark.parametrize("command", ["dump", "dump json", "cat records"])
 @pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex", "snapshot", "log"])
 def test_a_sparse_file_of_any_kind_is_passed_over(
