@@ -81,6 +81,7 @@ class LogPlan:
         renamed_to: the new name of a folder that is set aside as stray, or takes another one's place, or is deleted.
         has_open_transaction: whether a transaction is open in it, so that a broker reads it once more.
         is_at_risk: whether records may go for reasons that the log dirs do not tell.
+        offsets_given_again: how many offsets past the log end were given before.
         notes: what else to know, in sentences.
     """
 
@@ -104,12 +105,14 @@ class LogPlan:
     renamed_to: str | None = None
     has_open_transaction: bool = False
     is_at_risk: bool = False
+    offsets_given_again: int = 0
     notes: tuple[str, ...] = ()
 
     @property
     def is_harmless(self) -> bool:
-        """Whether the log loads, loses nothing, keeps its records files and its name, and no damage was found."""
-        return self.keeps_records and self.kept.is_good and not self.is_at_risk
+        """Whether the log loads, loses nothing, keeps its records files, its name and its end, and no damage was found."""
+        is_certain = not (self.is_at_risk or self.offsets_given_again)
+        return self.keeps_records and self.kept.is_good and is_certain
 
     @property
     def keeps_records(self) -> bool:

@@ -30,6 +30,7 @@ from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
 from engine.plan.moved_logs import Touch, moved, replaced
 from engine.plan.overlay_content import OverlayBudget
 from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.source_files import SourceRoot
@@ -80,6 +81,7 @@ class StartPlan:
         self._only: str | None = None
         self._budget = OverlayBudget()
         self._owners = Owners("")
+        self._stated_ends = StatedEnds()
         self.cluster: ClusterImage | None = None
         try:
             self._open(paths)
@@ -137,6 +139,7 @@ class StartPlan:
 
     def close(self) -> None:
         """Close the sources."""
+        self._stated_ends.close()
         for root in self._roots:
             root.close()
 
@@ -329,7 +332,17 @@ class StartPlan:
         self._disk.forget(path)
         if is_metadata or plan.outcome is not Outcome.LOADS:
             return plan
+        if plan.state is FolderState.LOG:
+            plan = self._with_proven_end(plan, log_dir)
         return self._with_place(plan, log_dir, folder)
+
+    def _with_proven_end(self, plan: LogPlan, log_dir: LogDirPlan) -> LogPlan:
+        """The same, with the offsets behind the last record that were given before."""
+        held = plan.log_end_before or 0
+        path = log_dir.path if self._only is None else os.path.join(log_dir.path, self._only)
+        end = self._stated_ends.proven(path, plan.folder, held)
+        notes = (*plan.notes, *sentences(end, held))
+        return replace(plan, offsets_given_again=end.offset - held, notes=notes)
 
     def _with_place(self, plan: LogPlan, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
         """The same, with what a broker does to a log that is a stranger here, is here twice, or is moved."""

@@ -119,6 +119,7 @@ class Summary:
         changed: logs that lose or change something.
         damaged_batches: those that a broker will serve as errors.
         at_risk: logs of which it cannot be told whether they stay.
+        given_again: offsets past the ends of the logs that were given before.
         bytes, unread_bytes: of records files that stay, and those of them that nobody read.
     """
 
@@ -126,6 +127,7 @@ class Summary:
     changed: int = 0
     damaged_batches: int = 0
     at_risk: int = 0
+    given_again: int = 0
     bytes: int = 0
     unread_bytes: int = 0
 
@@ -135,6 +137,7 @@ class Summary:
         self.changed += not log.keeps_records
         self.damaged_batches += log.kept.damaged_batches + log.kept.out_of_order
         self.at_risk += log.is_at_risk
+        self.given_again += log.offsets_given_again
         self.bytes += log.kept.bytes
         self.unread_bytes += log.kept.unread_bytes
 
@@ -160,15 +163,20 @@ def _ends(summary: Summary) -> Iterator[str]:
     if summary.damaged_batches:
         count = _count(summary.damaged_batches, "damaged batch")
         yield f"it will serve {count} as errors"
+    if summary.given_again:
+        yield f"it gives {_count(summary.given_again, 'offset')} to other records than before"
     read = summary.bytes - summary.unread_bytes
     if summary.unread_bytes:
         if summary.is_harmless:
-            yield "it takes no records away"
+            yield "the start takes no records away"
         yield f"not read: {summary.unread_bytes} of {summary.bytes} bytes of records"
     elif summary.is_harmless and not read:
         yield "there are no records in them"
     elif summary.is_harmless:
-        yield f"nothing is lost, all {read} bytes of records were read, and every checksum is right"
+        yield (
+            "the start takes no records away;"
+            f" all {read} bytes of records were read, and every checksum is right"
+        )
 
 
 def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
@@ -206,6 +214,7 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
             "damage": list(log.kept.damage),
         },
         "atRisk": log.is_at_risk,
+        "offsetsGivenAgain": log.offsets_given_again,
         "epochsBefore": _pairs(log.epochs_before),
         "epochsAfter": _pairs(log.epochs_after),
         "topicId": log.topic_id,
@@ -239,6 +248,7 @@ def broker_facts(start: StartPlan, summary: Summary) -> dict[str, Any]:
         "outcome": outcome.value,
         "reason": reason or None,
         "damagedBatches": summary.damaged_batches,
+        "offsetsGivenAgain": summary.given_again,
         "recordBytes": summary.bytes,
         "unreadBytes": summary.unread_bytes,
     }

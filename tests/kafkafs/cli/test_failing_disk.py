@@ -187,7 +187,7 @@ def test_plan_says_what_it_could_not_read_and_tells_of_the_other_logs(
     assert result.exit_code == 3
     assert f"byte {start}" in result.stdout
     assert "codec-gzip-0: log start 0, log end 900\n" in result.stdout
-    assert "nothing is lost" not in result.stdout
+    assert "every checksum is right" not in result.stdout
     assert ADVICE in result.stderr
 
 

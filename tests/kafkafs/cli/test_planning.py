@@ -47,16 +47,30 @@ def test_a_sound_log_dir_is_status_0(sound: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         f"{sound}: 3 logs, marked as cleanly closed, planned with no recovery\n"
-        f"A 4.3.1 broker starts with 3 logs: nothing is lost, all {RECORD_BYTES} bytes of records were"
-        " read, and every checksum is right\n"
+        "A 4.3.1 broker starts with 3 logs: the start takes no records away;"
+        f" all {RECORD_BYTES} bytes of records were read, and every checksum is right\n"
     )
+
+
+def test_offsets_that_a_broker_gives_again_are_said(sound: Path) -> None:
+    (sound / "orders-0" / "00000000000000000790.log").unlink()
+    result = run(str(sound))
+    assert result.exit_code == 1
+    assert (
+        "  offsets 790 to 999 were given before (the recovery point is 1000, the high watermark is 1000,"
+        " the newest producer snapshot is of offset 1000), and no records file holds them:"
+        " a leader gives them to other records\n"
+    ) in result.stdout
+    assert result.stdout.endswith("3 logs: it gives 210 offsets to other records than before\n")
+    (log,) = (each for each in objects(str(sound)) if each.get("folder") == "orders-0")
+    assert (log["harmless"], log["logEnd"], log["offsetsGivenAgain"]) == (False, 790, 210)
 
 
 def test_what_nobody_read_is_not_called_whole(hurt: Path) -> None:
     result = run(str(hurt), "--no-verify")
-    assert "nothing is lost" not in result.stdout
+    assert "checksum" not in result.stdout
     assert result.stdout.endswith(
-        f"it takes no records away; not read: {RECORD_BYTES} of {RECORD_BYTES} bytes of records\n"
+        f"the start takes no records away; not read: {RECORD_BYTES} of {RECORD_BYTES} bytes of records\n"
     )
 
 
@@ -106,7 +120,7 @@ def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
     assert log_dir["marker"] is True
     assert broker == {
         "kind": "broker", "version": "4.3.1", "outcome": "loads", "reason": None,
-        "damagedBatches": 0, "recordBytes": 346_778, "unreadBytes": 0,
+        "damagedBatches": 0, "offsetsGivenAgain": 0, "recordBytes": 346_778, "unreadBytes": 0,
     }  # fmt: skip
 
 
