@@ -76,7 +76,7 @@ def _proven_snapshot(view: LogView, offset: Offset) -> list[OngoingTxn] | None:
     """What a snapshot says is open; None when the snapshot is broken or the log says otherwise."""
     name = producer_snapshot_name(offset)
     try:
-        entries = ProducerSnapshot.parse(view.read_side_file(name), name)
+        entries = ProducerSnapshot.iterate(view.read_side_file(name), name)
     except (DamagedFileError, OSError) as error:
         view.log.problems.add_error("producer_snapshot", name, error)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from engine.errors import KafkaStorageError
@@ -22,6 +23,8 @@ from kafkafs.tree.partition import Partition, PartitionNode
 from kafkafs.tree.plain_files import MadeFile
 
 MOST_TRANSACTIONS = 100_000
+MOST_PRODUCERS = 100_000
+"""Of all snapshots of a partition together."""
 
 
 class StateFolder(PartitionNode):
@@ -91,15 +94,23 @@ def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[d
 
 
 def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
-    """Every producer snapshot with what it says; one that cannot be used says why."""
+    """Every producer snapshot with what it says; one that cannot be used says why.
+
+    Producers beyond MOST_PRODUCERS are only counted.
+    """
     found = []
+    room = MOST_PRODUCERS
     for offset in view.listing.producer_snapshots:
         _stop_if(cancel)
         name = producer_snapshot_name(offset)
         facts: dict[str, Any] = {"file": name, "offset": offset}
         try:
-            entries = ProducerSnapshot.parse(view.read_side_file(name), name)
-            facts["producers"] = [_producer(entry) for entry in entries]
+            entries = ProducerSnapshot.iterate(view.read_side_file(name), name)
+            listed = [_producer(entry) for entry in islice(entries, room)]
+            room -= len(listed)
+            facts["producers"] = listed
+            if not_listed := sum(1 for _ in entries):
+                facts["notListed"] = not_listed
         except (KafkaStorageError, OSError) as error:
             facts["error"] = exception_facts(error)
         found.append(facts)
@@ -123,6 +134,7 @@ def _producer(entry: ProducerStateEntry) -> dict[str, Any]:
 def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> dict[str, Any]:
     """Open transactions as the log shows them, aborted ones as the transaction indexes have them."""
     aborted: list[dict[str, Any]] = []
+    not_listed = 0
     errors = []
     for segment in view.segments_from(0):
         _stop_if(cancel)
@@ -137,6 +149,8 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
                             "lastStableOffset": txn.last_stable_offset,
                         }
                     )
+                else:
+                    not_listed += 1
         except FileNotFoundError:
             continue
         except (KafkaStorageError, OSError) as error:
@@ -152,6 +166,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
             for txn in view.open_transactions
         ],
         "aborted": aborted,
+        **({"abortedNotListed": not_listed} if not_listed else {}),
         **({"errors": errors} if errors else {}),
     }
 

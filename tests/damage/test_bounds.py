@@ -55,6 +55,13 @@ def test_a_check_has_one_large_batch_in_memory_at_a_time(made: Path, tmp_path: P
     assert found.peak < IDLE + 75 * MiB + 40 * MiB
 
 
+def test_the_producers_of_a_snapshot_are_looked_at_one_by_one(made: Path, tmp_path: Path) -> None:
+    source = make_source("checkpoints-within-budget", made, 0.3)
+    found = measured_run([*PROGRAM, *arguments_of("transactions --open", source, tmp_path)])
+    assert found.status == 0, found.shown
+    assert found.peak < IDLE + 100 * MiB
+
+
 @pytest.mark.parametrize("command", ["dump", "dump json", "cat records"])
 @pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex", "snapshot", "log"])
 def test_a_sparse_file_of_any_kind_is_passed_over(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafkafs.tree import partition_state
 from kafkafs.tree.errors import Cancelled
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
@@ -94,6 +95,22 @@ def test_transactions_that_are_open_and_that_were_aborted(tree: Tree, log: Built
         "open": [{"producerId": 7, "producerEpoch": 1, "firstOffset": 60}],
         "aborted": [{"producerId": 7, "firstOffset": 3, "lastOffset": 5, "lastStableOffset": 9}],
     }
+
+
+def test_producers_and_aborts_that_are_not_listed_are_counted(
+    tree: Tree, log: BuiltLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aborted = [Aborted(7, first, first + 1, first + 2) for first in range(3)]
+    producers = [SnapshotEntry(number) for number in range(4)]
+    log.segment(batches_of(3, first=60), 60, aborted=aborted, snapshot=producers)
+    look_again(tree)
+    monkeypatch.setattr(partition_state, "MOST_PRODUCERS", 3)
+    monkeypatch.setattr(partition_state, "MOST_TRANSACTIONS", 2)
+    older, newer = state(tree, "producers")
+    assert (len(older["producers"]), "notListed" in older) == (1, False)
+    assert (len(newer["producers"]), newer["notListed"]) == (2, 2)
+    found = state(tree, "transactions")
+    assert (len(found["aborted"]), found["abortedNotListed"]) == (2, 2)
 
 
 def test_indexes_of_each_segment(tree: Tree, log: BuiltLog) -> None:
