@@ -87,17 +87,21 @@ class AlreadyTold(click.exceptions.Exit):
 
 
 class Failures:
-    """Paths that gave nothing, told as they come; leaving with any of them ends with exit status 3."""
+    """Paths that gave nothing or not all, told as they come; leaving with any of them ends with exit status 3.
+
+    Where all could be read and some of it is damaged, the exit status is 1.
+    """
 
     def __init__(self) -> None:
         self.count = 0
+        self._is_damaged = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.count and kind is None:
-            raise AlreadyTold(EXIT_CANNOT_READ)
+        if kind is None and (self.count or self._is_damaged):
+            raise AlreadyTold(EXIT_CANNOT_READ if self.count else EXIT_FINDINGS)
 
     def tell(self, error: Exception, consequence: str = "") -> None:
         """Say what failed, and what follows from it; count it."""
@@ -108,6 +112,11 @@ class Failures:
         """Say that a stream of records has lines that stand for bytes which cannot be read, and count it."""
         fail(f'{path}: not all of it could be read; its lines {{"error": ...}} say where and why')
         self.count += 1
+
+    def tell_damage(self, path: str) -> None:
+        """Say that a stream of records has lines that stand for damaged bytes."""
+        fail(f'{path}: some of it is damaged; its lines {{"error": ...}} say where and why')
+        self._is_damaged = True
 
     def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
         """The answer to a call; None where there is an error instead, which is told."""

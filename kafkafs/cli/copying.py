@@ -27,8 +27,9 @@ from kafkafs.tree.node import Directory, File, Link, Node
 if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
 
-ERROR_LINE = re.compile(rb'^\{"error":\{.*"kind":"unreadable"', re.MULTILINE)
-"""The line that stands in a stream of records for bytes that the device cannot read."""
+ERROR_LINE = re.compile(rb'^\{"error":\{.*?"kind":"(\w+)"', re.MULTILINE)
+"""The line that stands in a stream of records for bytes that are damaged or cannot be read."""
+UNREAD_KINDS = frozenset({b"unreadable", b"codec_missing"})
 PIECE = 1 << 20
 """Bytes of a file that cp reads at a time behind bytes that cannot be read."""
 
@@ -46,8 +47,8 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
 
-    What cannot be read is told, and the rest is written. Exit status: 0 all is there, 3 something could not
-    be read.
+    What cannot be read is told, and the rest is written. Exit status: 0 all is there, 1 something is
+    damaged, 3 something could not be read.
     """
     with (
         open_tree(source, values) as tree,
@@ -59,14 +60,42 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
             if isinstance(node, File):
-                is_whole = True
+                errors = ErrorLines(node)
                 for data in failures.passed_on(node.chunks()):
-                    is_whole = is_whole and ERROR_LINE.search(data) is None
+                    errors.look(data)
                     write_output(data)
                     progress.advance(len(data))
-                if not is_whole:
-                    failures.tell_hole(path)
+                errors.tell(failures)
             write_output(b"", flush=True)
+
+
+class ErrorLines:
+    """Looks for the lines {"error": ...} in a file that passes by.
+
+    Args:
+        file: in a file that is no stream of records such a line is somebody's data.
+    """
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._kinds: set[bytes] = set()
+        self._is_line_start = True
+
+    def look(self, data: bytes) -> None:
+        """Take the next bytes."""
+        if not self._file.has_error_lines or not data:
+            return
+        for line in ERROR_LINE.finditer(data):
+            if line.start() or self._is_line_start:
+                self._kinds.add(line[1])
+        self._is_line_start = data.endswith(b"\n")
+
+    def tell(self, failures: Failures) -> None:
+        """Say what was found."""
+        if self._kinds & UNREAD_KINDS:
+            failures.tell_hole(self._file.path)
+        elif self._kinds:
+            failures.tell_damage(self._file.path)
 
 
 def resolved(tree: Tree, path: str) -> Node:
@@ -102,7 +131,8 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
 
     A DEST that is a folder gets the copy inside it. Existing files are never overwritten. What cannot be
     read is told and left out, and the exit status is 3; a copied segment has zeros in place of bytes
-    that the disk cannot read.
+    that the disk cannot read, and record lines have a line {"error": ...} there. Of damaged records these
+    lines are told too, and the exit status is 1.
     """
     with open_tree(source, values) as tree:
         node = resolved(tree, path)
@@ -153,6 +183,7 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = target.with_name(f".{target.name[:200]}.part")
     before, gaps, is_empty = failures.count, 0, True
+    errors = ErrorLines(file)
     with open(staged, "xb") as output:
         try:
             for data in failures.passed_on(pieces(file)):
@@ -161,6 +192,7 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
                     output.truncate(output.seek(data.length, os.SEEK_CUR))
                     gaps += 1
                 else:
+                    errors.look(data)
                     output.write(data)
                     progress.advance(len(data))
                     is_empty = False
@@ -173,6 +205,7 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
         staged.unlink()
         return False
     staged.rename(target)
+    errors.tell(failures)
     return True
 
 

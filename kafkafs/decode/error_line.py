@@ -11,6 +11,7 @@ from kafkafs.decode.shown_text import plain_json, valid_text
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.log.problems import Problems
     from engine.log.scan import Damage
 
 QUIET_KINDS = frozenset({"zero_tail"})
@@ -71,6 +72,11 @@ def problem_facts(problem: BatchProblem, row: np.void, path: str) -> dict[str, A
         "firstOffset": first,
         "lastOffset": last,
     }
+
+
+def add_problem(problems: Problems, problem: BatchProblem, row: np.void, path: str) -> None:
+    """Note among a partition's problems that a batch did not decode whole."""
+    problems.add("records", path, problem.detail, position=int(row["position"]))
 
 
 def problem_line(problem: BatchProblem, row: np.void, path: str) -> bytes:

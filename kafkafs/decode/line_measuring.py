@@ -10,12 +10,15 @@ import numpy as np
 from engine.budgets import MiB
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.problems import Problems
 from engine.log.scan import BatchRun, Damage
+from engine.record.batch_table import BatchProblem
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import Piece
 from kafkafs.decode.error_line import (
     QUIET_KINDS,
+    add_problem,
     damage_facts,
     error_line,
     problem_facts,
@@ -88,6 +91,7 @@ class PartMeasuring:
         self._findings = findings
         self._part = part
         self._cancel: Callable[[], bool] | None = None
+        self._problems = Problems()
         self._scan_end = end
         self.position = start
         self.next_offset = next_offset
@@ -104,6 +108,7 @@ class PartMeasuring:
     ) -> None:
         """Do it. Raises Cancelled, OSError."""
         self._cancel = cancel
+        self._problems = view.log.problems
         rendering, findings = self._rendering, self._findings
         findings.is_clean_end = True
         for item in rendering.scan(file, self.position, self._scan_end, self.next_offset):
@@ -114,6 +119,7 @@ class PartMeasuring:
                 if item.kind not in QUIET_KINDS:
                     self._size += len(error_line(item))
                     findings.note(damage_facts(item))
+                    self._problems.add_damage(item)
                 continue
             findings.is_clean_end = True
             findings.last_head = _head_of_last(item)
@@ -143,7 +149,7 @@ class PartMeasuring:
             if result.problem is not None:
                 batch = table[result.problem.row]
                 extra = len(problem_line(result.problem, batch, path))
-                findings.note(problem_facts(result.problem, batch, path))
+                self._note(result.problem, batch, path)
             own = None if fates is None else fates[row:done]
             findings.has_open |= own is not None and bool((own == _OPEN).any())
             if result.size > LARGE_TEXT:
@@ -157,6 +163,11 @@ class PartMeasuring:
             if result.is_large:
                 self._measure_large(run, row, fates, path)
                 row += 1
+
+    def _note(self, problem: BatchProblem, batch: np.void, path: str) -> None:
+        """Note that a batch did not decode whole."""
+        self._findings.note(problem_facts(problem, batch, path))
+        add_problem(self._problems, problem, batch, path)
 
     def _measure_large(self, run: BatchRun, row: int, fates: Fates, path: str) -> None:
         """Cut the text of one batch into chunks: not too many, since each decodes all of the batch."""
@@ -179,7 +190,7 @@ class PartMeasuring:
                 self._end_piece(first, start, end, expected, own)
             self._findings.has_open |= own is not None and bool((own == _OPEN).any())
             for problem in batch.problems:
-                self._findings.note(problem_facts(problem, run.table[row], path))
+                self._note(problem, run.table[row], path)
         self._seen_offset = int(run.table["last_offset"][row]) + 1
         self._close(end, self._seen_offset)
 

@@ -11,13 +11,14 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.problems import Problems
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.memory_gate import LARGE
 from engine.record.lines_result import NO_BOUND
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
-from kafkafs.decode.error_line import QUIET_KINDS, error_line, problem_line
+from kafkafs.decode.error_line import QUIET_KINDS, add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import Chunk
 
@@ -88,24 +89,34 @@ class Rendering(NamedTuple):
         for item in self.scan(file, start, end, expected):
             if isinstance(item, Damage):
                 if item.kind not in QUIET_KINDS:
+                    view.log.problems.add_damage(item)
                     yield error_line(item)
             else:
-                yield from self._pieces(item, view.fates(segment, item), file.path)
+                fates = view.fates(segment, item)
+                yield from self._pieces(item, fates, file.path, view.log.problems)
             del item  # before the next one is read: a batch may be as large as the budget
 
-    def _pieces(self, run: BatchRun, fates: Fates, path: str) -> Iterator[bytes]:
+    def _pieces(
+        self, run: BatchRun, fates: Fates, path: str, problems: Problems | None = None
+    ) -> Iterator[bytes]:
         row, count = 0, len(run.table)
         while row < count:
             result = self.lines(run, row, count, fates, enough=_PIECE_TEXT)
             if result.text:
                 yield result.text
             if result.problem is not None:
-                yield problem_line(result.problem, run.table[result.problem.row], path)
+                batch = run.table[result.problem.row]
+                if problems is not None:
+                    add_problem(problems, result.problem, batch, path)
+                yield problem_line(result.problem, batch, path)
             row += result.rows_done
             if result.is_large or result.next_record:
                 with self.large(run, row, fates, path) as batch:
                     for piece in batch.pieces(result.next_record):
                         yield piece.text or b""
+                    if problems is not None:
+                        for problem in batch.problems:
+                            add_problem(problems, problem, run.table[row], path)
                 row += 1
 
     def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:

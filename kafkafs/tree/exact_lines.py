@@ -45,6 +45,7 @@ class ExactFile(File):
     __slots__ = ("_period", "partition")
 
     slow = True
+    has_error_lines = True
 
     def __init__(self, path: str, partition: Partition, period: Period) -> None:
         super().__init__(path)

@@ -67,6 +67,7 @@ class LineFile(File):
     __slots__ = ("_source", "partition")
 
     slow = True
+    has_error_lines = True
 
     def __init__(
         self, path: str, partition: Partition, source: Callable[[LogView], LineSource]

@@ -175,11 +175,17 @@ class Content:
 
 
 class File(Node):
-    """A file; `slow` says that `open` may take more than a millisecond."""
+    """A file; `slow` says that `open` may take more than a millisecond.
+
+    Attributes:
+        has_error_lines: whether a line {"error": ...} stands in it for records that are damaged or cannot be read;
+            `chunks` then gives each such line in one piece.
+    """
 
     __slots__ = ()
 
     slow: bool = False
+    has_error_lines: bool = False
 
     @abstractmethod
     def open(self, cancel: Cancel | None = None) -> Content:
