@@ -169,7 +169,7 @@ class ActiveTail:
         for item in items:
             if isinstance(item, Damage):
                 if is_search or not item.skipped:
-                    self._files.problems.add_damage(item)
+                    self._files.problems.add_damage(self._files.path, item)
                 if not item.skipped and (item.found or 0) >= self._before_last:
                     # This batch goes on where the one before the last ended: the last stated too much.
                     self.next_offset = self._before_last

@@ -348,7 +348,7 @@ class LogSegment:
         last_possible = self.base_offset + MAX_INT32
         for item in items:
             if isinstance(item, Damage):
-                self.files.problems.add_damage(item)
+                self.files.problems.add_damage(self.path, item)
             elif item.next_offset - 1 > last_possible:
                 self.files.problems.add(
                     "offset_range",

@@ -80,13 +80,13 @@ class Problems:
         else:
             self.add(kind, file, reason_of(error), errno=error_name(error) or None)
 
-    def add_damage(self, damage: Damage) -> None:
-        """Note what a scan found damaged; of what cannot be read, which bytes that are."""
+    def add_damage(self, file: str, damage: Damage) -> None:
+        """Note what a scan of a file found damaged; of what cannot be read, which bytes that are."""
         for stretch in damage.stretches:
             at, length = stretch.position, stretch.length
             self.add(
                 damage.kind,
-                damage.path,
+                file,
                 stretch.reason,
                 position=at,
                 length=length,
@@ -96,7 +96,7 @@ class Problems:
             return
         self.add(
             damage.kind,
-            damage.path,
+            file,
             damage.reason,
             position=damage.position,
             expected=damage.expected,

@@ -74,9 +74,9 @@ def problem_facts(problem: BatchProblem, row: np.void, path: str) -> dict[str, A
     }
 
 
-def add_problem(problems: Problems, problem: BatchProblem, row: np.void, path: str) -> None:
+def add_problem(problems: Problems, file: str, problem: BatchProblem, row: np.void) -> None:
     """Note among a partition's problems that a batch did not decode whole."""
-    problems.add("records", path, problem.detail, position=int(row["position"]))
+    problems.add("records", file, problem.detail, position=int(row["position"]))
 
 
 def problem_line(problem: BatchProblem, row: np.void, path: str) -> bytes:

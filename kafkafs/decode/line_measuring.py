@@ -92,6 +92,7 @@ class PartMeasuring:
         self._part = part
         self._cancel: Callable[[], bool] | None = None
         self._problems = Problems()
+        self._file = ""
         self._scan_end = end
         self.position = start
         self.next_offset = next_offset
@@ -108,7 +109,7 @@ class PartMeasuring:
     ) -> None:
         """Do it. Raises Cancelled, OSError."""
         self._cancel = cancel
-        self._problems = view.log.problems
+        self._problems, self._file = view.log.problems, segment.path
         rendering, findings = self._rendering, self._findings
         findings.is_clean_end = True
         for item in rendering.scan(file, self.position, self._scan_end, self.next_offset):
@@ -119,7 +120,7 @@ class PartMeasuring:
                 if item.kind not in QUIET_KINDS:
                     self._size += len(error_line(item))
                     findings.note(damage_facts(item))
-                    self._problems.add_damage(item)
+                    self._problems.add_damage(segment.path, item)
                 continue
             findings.is_clean_end = True
             findings.last_head = _head_of_last(item)
@@ -167,7 +168,7 @@ class PartMeasuring:
     def _note(self, problem: BatchProblem, batch: np.void, path: str) -> None:
         """Note that a batch did not decode whole."""
         self._findings.note(problem_facts(problem, batch, path))
-        add_problem(self._problems, problem, batch, path)
+        add_problem(self._problems, self._file, problem, batch)
 
     def _measure_large(self, run: BatchRun, row: int, fates: Fates, path: str) -> None:
         """Cut the text of one batch into chunks: not too many, since each decodes all of the batch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,9 +11,9 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
-from engine.log.problems import Problems
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.memory_gate import LARGE
+from engine.record.batch_table import BatchProblem
 from engine.record.lines_result import NO_BOUND
 from engine.source_files import SourceFile
 from engine.units import Offset, Position
@@ -27,6 +27,14 @@ _PIECE_TEXT = 512 * 1024
 
 Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
 """What became of the transaction of each batch of a run; None when none is transactional."""
+
+
+Note: TypeAlias = Callable[[BatchProblem, np.void], object]
+"""Told of a batch that did not decode whole."""
+
+
+def _no_note(problem: BatchProblem, batch: np.void) -> None:
+    """The problem is known from the first pass."""
 
 
 class Rendering(NamedTuple):
@@ -86,18 +94,22 @@ class Rendering(NamedTuple):
         For who reads it once and needs no size first: it is decoded once, and nothing is kept.
         """
         file = segment.file
+
+        def noted(problem: BatchProblem, batch: np.void) -> None:
+            add_problem(view.log.problems, segment.path, problem, batch)
+
         for item in self.scan(file, start, end, expected):
             if isinstance(item, Damage):
                 if item.kind not in QUIET_KINDS:
-                    view.log.problems.add_damage(item)
+                    view.log.problems.add_damage(segment.path, item)
                     yield error_line(item)
             else:
                 fates = view.fates(segment, item)
-                yield from self._pieces(item, fates, file.path, view.log.problems)
+                yield from self._pieces(item, fates, file.path, noted)
             del item  # before the next one is read: a batch may be as large as the budget
 
     def _pieces(
-        self, run: BatchRun, fates: Fates, path: str, problems: Problems | None = None
+        self, run: BatchRun, fates: Fates, path: str, note: Note = _no_note
     ) -> Iterator[bytes]:
         row, count = 0, len(run.table)
         while row < count:
@@ -106,17 +118,15 @@ class Rendering(NamedTuple):
                 yield result.text
             if result.problem is not None:
                 batch = run.table[result.problem.row]
-                if problems is not None:
-                    add_problem(problems, result.problem, batch, path)
+                note(result.problem, batch)
                 yield problem_line(result.problem, batch, path)
             row += result.rows_done
             if result.is_large or result.next_record:
                 with self.large(run, row, fates, path) as batch:
                     for piece in batch.pieces(result.next_record):
                         yield piece.text or b""
-                    if problems is not None:
-                        for problem in batch.problems:
-                            add_problem(problems, problem, run.table[row], path)
+                    for problem in batch.problems:
+                        note(problem, run.table[row])
                 row += 1
 
     def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
