@@ -38,6 +38,20 @@ class BrokerEpochCheckpoint:
         self._file.write_if_dir_exists(entries)
 
 
+class NoCheckpoint:
+    """Keeps nothing: for a first try at a recovery, which may have to be done again."""
+
+    def read(self) -> list[EpochEntry]:
+        """No entries."""
+        return []
+
+    def write(self, entries: Sequence[EpochEntry]) -> None:
+        """Nothing."""
+
+    def write_if_dir_exists(self, entries: Sequence[EpochEntry]) -> None:
+        """Nothing."""
+
+
 def read_epochs(disk: Disk, path: str) -> list[EpochEntry]:
     """The entries of a leader-epoch-checkpoint. Raises BrokerFailure, OSError."""
     with disk.open(path, writable=False) as file:

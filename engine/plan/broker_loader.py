@@ -17,17 +17,19 @@ from engine.errors import (
     InvalidOffsetError,
     OffsetOverflowError,
 )
-from engine.file_names import LEADER_EPOCH_CHECKPOINT, FileKind, FileState, log_file_name
+from engine.file_names import FileKind, FileState, log_file_name
+from engine.plan.broker_epochs import NoCheckpoint
 from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_segment import BrokerSegment, NotAllGood
 from engine.plan.java_text import offset_in_name
-from engine.state.snapshot_file import SnapshotFile
+from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.state.snapshot_file import SnapshotFiles
 from engine.storage.log_loader import LoadedLogOffsets, LogLoader, _SegmentOverflow
 from engine.storage.producer_rebuild import rebuild_producer_state
 from engine.storage.segment_files import time_index_path
 from engine.storage.writable_segment import WritableSegment
-from engine.units import MAX_INT64, EpochEntry, Offset
+from engine.units import MAX_INT64, Offset
 
 _DELETED = FileState.DELETED.value
 _CLEANED = FileState.CLEANED.value
@@ -45,7 +47,7 @@ class BrokerLoader(LogLoader):
     segment_type: type[BrokerSegment] = BrokerSegment
     """How segments are read; older brokers read some otherwise."""
     _forgets_snapshots = False
-    _snapshots: dict[Offset, SnapshotFile] | None = None
+    _snapshots: SnapshotFiles | None = None
     """What the last recovery of a segment left, so that the next need not list the folder."""
 
     @cached_property
@@ -169,19 +171,16 @@ class BrokerLoader(LogLoader):
     def _recover_segment(self, segment: WritableSegment, before_truncation: object = None) -> int:
         """Make a segment's indexes again and cut what is no batch off; the number of bytes cut."""
         snapshots, self._snapshots = self._snapshots, None
-        epochs = (
-            self._leader_epochs.epoch_entries,
-            self._disk.read(self._at(LEADER_EPOCH_CHECKPOINT)),
-        )
+        epochs = self._leader_epochs.with_checkpoint(NoCheckpoint())
         producers = self._producers_before(segment, snapshots)
         # Made once: it writes snapshots, and what is loaded from those has forgotten who has expired.
         before = producers.copied()
         try:
             try:
-                truncated = segment.recover(producers, self._leader_epochs)
+                truncated = segment.recover(producers, epochs)
+                self._take_epochs(epochs)
             except NotAllGood:
                 assert isinstance(segment, BrokerSegment)
-                self._restore_epochs(*epochs)
                 producers = before
                 truncated = segment.recover_slowly(producers, self._leader_epochs)
         except OffsetOverflowError as error:
@@ -191,13 +190,15 @@ class BrokerLoader(LogLoader):
         self.recovered.add(segment.base_offset)
         return truncated
 
-    def _restore_epochs(self, entries: list[EpochEntry], file: bytes) -> None:
-        self._leader_epochs.clear()
-        self._leader_epochs.assign_all(entries)
-        self._disk.replace_atomically(self._at(LEADER_EPOCH_CHECKPOINT), file)
+    def _take_epochs(self, recovered: LeaderEpochFileCache) -> None:
+        """Write the epochs that a recovery began, all newer than those before; without any, touch no file."""
+        latest = self._leader_epochs.latest_epoch
+        self._leader_epochs.assign_all(
+            each for each in recovered.epoch_entries if latest is None or each.epoch > latest
+        )
 
     def _producers_before(
-        self, segment: WritableSegment, snapshots: dict[Offset, SnapshotFile] | None
+        self, segment: WritableSegment, snapshots: SnapshotFiles | None
     ) -> BrokerProducers:
         producers = BrokerProducers(
             self._topic_partition,

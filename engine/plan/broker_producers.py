@@ -12,7 +12,7 @@ from engine.coding.compression import CompressionType
 from engine.disk import Disk, StrPath
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.file_names import FileKind
-from engine.plan.broker_failure import stops
+from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.java_text import offset_in_name
 from engine.record.append_origin import AppendOrigin
 from engine.record.record import Record
@@ -21,10 +21,13 @@ from engine.state.completed_txn import CompletedTxn
 from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
-from engine.state.snapshot_file import SnapshotFile
-from engine.units import LogOffsetMetadata, Offset, TopicPartition
+from engine.state.snapshot_file import SnapshotFile, SnapshotFiles
+from engine.units import MAX_INT32, LogOffsetMetadata, TopicPartition
 
 _ENDING = FileKind.PRODUCER_SNAPSHOT.value
+_LARGEST_ARRAY = MAX_INT32 - 8
+SNAPSHOT_LIMIT = 64 << 20
+"""What is read of a snapshot: more than a million producers."""
 _LARGEST_CODEC = max(CompressionType)
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
@@ -45,23 +48,22 @@ class BrokerProducers(ProducerStateManager):
         config: ProducerStateManagerConfig,
         clock: Clock,
         disk: Disk,
-        snapshots: dict[Offset, SnapshotFile] | None = None,
+        snapshots: SnapshotFiles | None = None,
     ) -> None:
         self._known = snapshots
         super().__init__(topic_partition, folder, max_transaction_timeout_ms, config, clock, disk)
 
     @property
-    def snapshots(self) -> dict[Offset, SnapshotFile]:
+    def snapshots(self) -> SnapshotFiles:
         """The snapshots that are there, by offset."""
         return self._snapshots
 
     def copied(self) -> Self:
-        """The same as of now; what happens to one does not happen to the other, but for the files."""
+        """The same as of now; what happens to one does not happen to the other, but for the snapshots."""
         twin = copy(self)
         twin._producers = self._producers.copied()
         twin._ongoing = self._ongoing.copied()
         twin._unreplicated = self._unreplicated.copied()
-        twin._snapshots = {**self._snapshots}
         return twin
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
@@ -69,20 +71,37 @@ class BrokerProducers(ProducerStateManager):
         entry = self.last_entry(producer_id) or ProducerStateEntry(producer_id)
         return _AppendInfo(self.topic_partition, producer_id, entry, origin)
 
-    def _load_snapshots(self) -> dict[Offset, SnapshotFile]:
+    def _read_snapshot(self, path: Path) -> list[ProducerStateEntry]:
+        size = self._disk.size(path)
+        if size > _LARGEST_ARRAY:
+            raise stops(
+                "OutOfMemoryError",
+                f"{path} has {size} bytes, more than the {_LARGEST_ARRAY} that Java reads into an array",
+            )
+        if size > SNAPSHOT_LIMIT:
+            raise BrokerFailure(
+                Outcome.UNKNOWN,
+                "",
+                f"{path} has {size} bytes: whether a broker has the memory for them cannot be told",
+            )
+        return super()._read_snapshot(path)
+
+    def _load_snapshots(self) -> SnapshotFiles:
         known, self._known = self._known, None
         if known is not None:
             return known
         found = {}
         for name in self._disk.list(self.folder):
+            if not name.endswith(_ENDING):
+                continue
             path = Path(self.folder, name)
-            if not name.endswith(_ENDING) or self._disk.is_dir(path):
+            if self._disk.is_dir(path):
                 continue
             offset = offset_in_name(name)
             if offset is None:
                 raise stops("NumberFormatException", f"{path} has no offset before its first dot")
             found[offset] = SnapshotFile(path, offset, self._disk)
-        return dict(sorted(found.items()))
+        return SnapshotFiles(found.values())
 
 
 class _AppendInfo(ProducerAppendInfo):

@@ -19,7 +19,7 @@ from engine.index.writable_index import WritableIndex
 from engine.index.writable_lazy_index import LazyWritableIndex
 from engine.index.writable_offset_index import WritableOffsetIndex
 from engine.index.writable_transaction_index import WritableTransactionIndex
-from engine.plan.broker_failure import EXPECTED, stops
+from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, stops
 from engine.plan.broker_records import (
     BrokerRecords,
     batch_in,
@@ -57,6 +57,8 @@ _TRANSACTION = np.dtype(
      ("last_stable_offset", ">i8")]
 )  # fmt: skip
 _TRANSACTIONS_AT_ONCE = _TRANSACTION.itemsize << 15
+TRANSACTIONS_LIMIT = 1 << 30
+"""What is read of a transaction index: the markers of more aborted transactions do not fit into a segment."""
 
 
 class NotAllGood(Exception):
@@ -138,6 +140,13 @@ class BrokerSegment(WritableSegment):
                 _TRANSACTIONS_AT_ONCE,
             ):
                 data = file.read_at(position, _TRANSACTIONS_AT_ONCE)
+                if position >= TRANSACTIONS_LIMIT:
+                    raise BrokerFailure(
+                        Outcome.UNKNOWN,
+                        "",
+                        f"{path} has {file.size()} bytes, more than any segment needs: whether a broker that"
+                        " reads all of them finds a damaged one cannot be told",
+                    )
                 self._check_entries(
                     data[: len(data) // _TRANSACTION.itemsize * _TRANSACTION.itemsize], path
                 )

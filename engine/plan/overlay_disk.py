@@ -18,8 +18,11 @@ from engine.errors import SourceRefusedError
 from engine.folder_entries import EntryKind
 from engine.plan.overlay_content import OpenSources, OverlayBudget, OverlayContent, SourcePlace
 from engine.source_files import SourceRoot
+from engine.units import MAX_INT32
 
 _MAX_FILE = 1 << 40
+_SMALL_MAP = 64 << 10
+"""A map of up to so many bytes is searched in a copy of its own."""
 
 
 class OverlayFile(WritableFile):
@@ -53,6 +56,9 @@ class OverlayFile(WritableFile):
         """Fill `buffer` from `position`; the number of bytes read, fewer where the file ends."""
         content, view = self._opened(), memoryview(buffer).cast("B")
         wanted = max(min(len(view), content.size - position), 0)
+        if content.is_in_memory:
+            view[:wanted] = content.read_at(position, wanted)
+            return wanted
         fd, got = content.fileno() if wanted else -1, 0
         while got < wanted:
             count = os.preadv(fd, [view[got:wanted]], position + got)
@@ -81,8 +87,15 @@ class OverlayFile(WritableFile):
         self._content = None
 
     def map(self, size: int) -> Mapping:
-        """A map of the first `size` bytes of our own copy: a source's file may shrink under a map."""
+        """A map of the first `size` bytes of our own copy: a source's file may shrink under a map.
+
+        Raises ValueError where the file is shorter, and where Java refuses to map so much.
+        """
         content = self._opened()
+        if size > MAX_INT32:
+            raise ValueError(
+                f"{self.path} has {size} bytes, more than the {MAX_INT32} that Java maps"
+            )
         if size > content.size:
             raise ValueError(f"{self.path} is shorter than {size} bytes")
         return _OverlayMapping(self, size, content)
@@ -101,13 +114,40 @@ class OverlayFile(WritableFile):
 
 
 class _OverlayMapping(Mapping):
-    """A map of an overlay's own copy of a file."""
+    """A map of an overlay's own copy of a file, which takes a descriptor only where much of it is searched."""
 
-    __slots__ = ()
+    __slots__ = ("_content", "_mapped")
 
     def __init__(self, file: OverlayFile, size: int, content: OverlayContent) -> None:
-        super().__init__(_Mapped(content.own_file()) if size else file, size)
-        self.file = file
+        super().__init__(file, 0)
+        self.size = size
+        self._content = content
+        self._mapped: Mapping | None = None
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes, to be searched; what is written afterwards need not show up. ValueError when closed."""
+        if self._mapped is not None:
+            return self._mapped.buffer
+        if self.is_closed or not self.size:
+            return super().buffer
+        if self.size <= _SMALL_MAP:
+            return memoryview(self._content.read_at(0, self.size))
+        self._mapped = Mapping(_Mapped(self._content.own_file()), self.size)
+        return self._mapped.buffer
+
+    def read(self, position: int, size: int) -> bytes:
+        """See Mapping."""
+        if self.is_closed:
+            raise ValueError(f"the map of {self.file.path} is closed")
+        return self._content.read_at(position, max(min(size, self.size - position), 0))
+
+    def close(self) -> None:
+        """See Mapping."""
+        super().close()
+        mapped, self._mapped = self._mapped, None
+        if mapped is not None:
+            mapped.close()
 
 
 class _Mapped(WritableFile):

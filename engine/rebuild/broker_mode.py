@@ -16,7 +16,9 @@ from engine.log.proven_end import proven_end
 from engine.plan.broker_epochs import BrokerEpochCheckpoint
 from engine.plan.broker_failure import EXPECTED, failure_of
 from engine.plan.broker_loader import BrokerLoader
-from engine.plan.broker_producers import BrokerProducers
+from engine.plan.broker_producers import SNAPSHOT_LIMIT, BrokerProducers
+from engine.plan.broker_segment import TRANSACTIONS_LIMIT
+from engine.plan.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
@@ -27,6 +29,15 @@ from engine.units import MAX_INT32, Offset
 
 _MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker makes again from the records where they are missing."""
+_LARGEST = {
+    FileKind.OFFSET_INDEX: MAX_INT32,
+    FileKind.TIME_INDEX: MAX_INT32,
+    FileKind.TRANSACTION_INDEX: TRANSACTIONS_LIMIT,
+    FileKind.PRODUCER_SNAPSHOT: SNAPSHOT_LIMIT,
+    FileKind.LEADER_EPOCH_CHECKPOINT: TEXT_LIMIT,
+    FileKind.PARTITION_METADATA: TEXT_LIMIT,
+}
+"""What the loading looks at of each file beside the records."""
 _TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
@@ -50,21 +61,27 @@ class BrokerLoaded(NamedTuple):
 
 
 def refuse_oversized(chosen: Sequence[Chosen]) -> None:
-    """Raise RebuildFailedError for a records file too large for any broker, before anything is copied."""
+    """Raise RebuildFailedError for a file that is larger than a broker's can be, before anything is copied."""
     for each in chosen:
         log = each.copies[0]
         with contextlib.suppress(OSError):  # said when the folder is copied
             for name in log.root.list_apart(log.folder)[0]:
                 parsed = parse_file_name(name)
-                if parsed is None or parsed.kind is not FileKind.LOG:
+                if parsed is None or parsed.state is not FileState.LIVE:
                     continue
                 path = f"{log.folder}/{name}" if log.folder else name
                 size = log.root.stat(path).st_size
-                if parsed.state is FileState.LIVE and size > MAX_INT32:
+                if parsed.kind is FileKind.LOG and size > MAX_INT32:
                     raise RebuildFailedError(
                         f"{log.name}: a broker ends with KafkaException: {log.root.display(path)} has"
                         f" {size} bytes, more than the {MAX_INT32} that a segment may have;"
                         " --mode salvage keeps what is good"
+                    )
+                limit = _LARGEST.get(parsed.kind)
+                if limit is not None and size > limit:
+                    raise RebuildFailedError(
+                        f"{log.name}: {log.root.display(path)} has {size} bytes, more than the {limit} that"
+                        " are copied and loaded here; --mode salvage makes the file anew"
                     )
 
 

@@ -23,7 +23,7 @@ from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_map import ProducerMap
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.state.snapshot_file import SnapshotFile, list_snapshot_files
+from engine.state.snapshot_file import SnapshotFile, SnapshotFiles, list_snapshot_files
 from engine.state.transactions_by_offset import TransactionsByOffset, TxnMetadata
 from engine.units import NO_PRODUCER_ID, LogOffsetMetadata, Offset, Timestamp, TopicPartition
 
@@ -121,12 +121,12 @@ class ProducerStateManager:
     @property
     def latest_snapshot_offset(self) -> Offset | None:
         """The offset of the newest snapshot."""
-        return max(list(self._snapshots), default=None)
+        return self._snapshots.latest
 
     @property
     def oldest_snapshot_offset(self) -> Offset | None:
         """The offset of the oldest snapshot."""
-        return min(list(self._snapshots), default=None)
+        return self._snapshots.oldest
 
     def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
         """What is known of a producer."""
@@ -209,7 +209,7 @@ class ProducerStateManager:
         write_snapshot(path, self._producers.values(), sync=sync, disk=self._disk)
         took = self._clock.now_ms() - began
         log.info("wrote %s with %d producers in %d ms", path, len(self._producers), took)
-        self._snapshots[offset] = SnapshotFile(path, offset, self._disk)
+        self._snapshots.add(SnapshotFile(path, offset, self._disk))
         self._snapshot_offset = offset
         return path
 
@@ -222,9 +222,8 @@ class ProducerStateManager:
         is. Otherwise `map_end_offset` is the loaded snapshot's offset, or the log start when there is
         none: the caller follows the batches from there on. A snapshot that is corrupt is deleted.
         """
-        for offset in [*self._snapshots]:
-            if not log_start_offset < offset <= log_end_offset:
-                self._remove_and_delete_snapshot(offset)
+        for offset in self._snapshots.outside(log_start_offset, log_end_offset):
+            self._remove_and_delete_snapshot(offset)
         if log_end_offset == self._map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
             return
@@ -269,12 +268,14 @@ class ProducerStateManager:
         if strays and (not segment_base_offsets or strays[-1] > max(segment_base_offsets)):
             strays.pop()
         for offset in strays:
-            found.pop(offset).delete_if_exists()
+            stray = found.take(offset)
+            if stray is not None:
+                stray.delete_if_exists()
         self._snapshots = found
 
     def remove_and_mark_snapshot_for_deletion(self, offset: Offset) -> SnapshotFile | None:
         """Take out the snapshot at an offset and rename its file; None when there is none, or no file any more."""
-        snapshot = self._snapshots.pop(offset, None)
+        snapshot = self._snapshots.take(offset)
         if snapshot is None:
             return None
         try:
@@ -301,7 +302,7 @@ class ProducerStateManager:
         while (offset := self.latest_snapshot_offset) is not None:
             path = self._snapshots[offset].path
             try:
-                entries = read_snapshot(path, self._disk)
+                entries = self._read_snapshot(path)
             except CorruptSnapshotError as error:
                 log.warning("%s", error)
                 self._remove_and_delete_snapshot(offset)
@@ -331,11 +332,14 @@ class ProducerStateManager:
         entry = self._producers.get(first.producer_id) if first else None
         self._oldest_transaction_timestamp = entry.last_timestamp if entry else -1
 
-    def _load_snapshots(self) -> dict[Offset, SnapshotFile]:
-        return {each.offset: each for each in list_snapshot_files(self.folder, self._disk)}
+    def _read_snapshot(self, path: Path) -> list[ProducerStateEntry]:
+        return read_snapshot(path, self._disk)
+
+    def _load_snapshots(self) -> SnapshotFiles:
+        return SnapshotFiles(list_snapshot_files(self.folder, self._disk))
 
     def _remove_and_delete_snapshot(self, offset: Offset) -> None:
-        snapshot = self._snapshots.pop(offset, None)
+        snapshot = self._snapshots.take(offset)
         if snapshot is not None:
             snapshot.delete_if_exists()
 

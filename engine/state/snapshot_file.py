@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
 from pathlib import Path
 
 from engine.disk import DISK, Disk
@@ -48,6 +50,45 @@ class SnapshotFile:
             self._disk.rename(self.path, renamed)
         finally:
             self.path = renamed
+
+
+class SnapshotFiles(dict[Offset, SnapshotFile]):
+    """The snapshots of a log by offset. The newest is found at once, however many there are.
+
+    One thread changes them; others may ask meanwhile.
+    """
+
+    def __init__(self, files: Iterable[SnapshotFile] = ()) -> None:
+        super().__init__((each.offset, each) for each in files)
+        self._offsets = sorted(self)
+
+    @property
+    def latest(self) -> Offset | None:
+        """The largest offset."""
+        return next(iter(self._offsets[-1:]), None)
+
+    @property
+    def oldest(self) -> Offset | None:
+        """The smallest offset."""
+        return next(iter(self._offsets[:1]), None)
+
+    def outside(self, start: Offset, end: Offset) -> list[Offset]:
+        """The offsets outside of (start, end], ascending."""
+        offsets = self._offsets
+        return offsets[: bisect_right(offsets, start)] + offsets[bisect_right(offsets, end) :]
+
+    def add(self, file: SnapshotFile) -> None:
+        """Add a snapshot, or put it in the place of the one at its offset."""
+        if file.offset not in self:
+            insort(self._offsets, file.offset)
+        self[file.offset] = file
+
+    def take(self, offset: Offset) -> SnapshotFile | None:
+        """Take out the snapshot at an offset; None when there is none."""
+        file = self.pop(offset, None)
+        if file is not None:
+            del self._offsets[bisect_left(self._offsets, offset)]
+        return file
 
 
 def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> list[SnapshotFile]:
