@@ -42,8 +42,25 @@ class Difference(NamedTuple):
 
 
 def render_manifest(manifest: Json) -> bytes:
-    """The file that holds it."""
-    return (json.dumps(manifest, ensure_ascii=True, indent=1) + "\n").encode()
+    """The file that holds it, in UTF-8 that every JSON parser takes, whatever names of folders are in it."""
+    return (json.dumps(_valid(manifest), ensure_ascii=True, indent=1) + "\n").encode()
+
+
+def valid_name(name: str) -> str:
+    """A name or a sentence as it stands in the manifest: `\\x..` for bytes of a name that are not UTF-8.
+
+    >>> valid_name("orders-\\udcff")
+    'orders-\\\\xff'
+    """
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _valid(facts: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(facts, str):
+        return valid_name(facts)
+    if isinstance(facts, dict):
+        return {valid_name(name): _valid(value) for name, value in facts.items()}
+    return [_valid(each) for each in facts] if isinstance(facts, list | tuple) else facts
 
 
 def parse_manifest(data: bytes, *, path: str) -> Json:
@@ -111,13 +128,13 @@ def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Differen
     if manifest.get("state") != COMPLETE:
         raise CorruptCheckpointError("the log dir was never finished", line=1, path=MANIFEST)
     expected = {each["path"]: each for each in manifest["files"]}
-    there = set(files_below(folder))
-    for path in sorted(expected.keys() - there):
+    there = {valid_name(path): path for path in files_below(folder)}
+    for path in sorted(expected.keys() - there.keys()):
         yield Difference(path, "it is missing")
-    for path in sorted(there - expected.keys()):
+    for path in sorted(there.keys() - expected.keys()):
         yield Difference(path, "it was not there when the log dir was made")
-    for path in sorted(expected.keys() & there):
-        full = os.path.join(folder, path)
+    for path in sorted(expected.keys() & there.keys()):
+        full = os.path.join(folder, there[path])
         status = os.lstat(full)
         if not stat.S_ISREG(status.st_mode):
             yield Difference(path, "it is no regular file")

@@ -18,7 +18,15 @@ from engine.disk import DISK, TEMPORARY_SUFFIX, Disk
 from engine.errors import CorruptCheckpointError
 from engine.file_names import LOCK, META_PROPERTIES
 from engine.rebuild.errors import RebuildRefusedError
-from engine.rebuild.manifest import FORMAT, MANIFEST, STAGING, Json, read_manifest, render_manifest
+from engine.rebuild.manifest import (
+    FORMAT,
+    MANIFEST,
+    STAGING,
+    Json,
+    read_manifest,
+    render_manifest,
+    valid_name,
+)
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
 _LONGEST = 50
@@ -191,7 +199,7 @@ def _is_leftover(path: str, target: str, disk: Disk) -> bool:
     if MANIFEST not in names:  # nothing is made before it
         return names <= {LOCK, MANIFEST + TEMPORARY_SUFFIX}
     try:
-        return bool(read_manifest(path, disk).get("target") == target)
+        return bool(read_manifest(path, disk).get("target") == valid_name(target))
     except CorruptCheckpointError:
         return False
 
