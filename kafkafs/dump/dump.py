@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from engine.errors import KafkaStorageError
 from engine.file_names import FileKind
+from engine.read_failures import failure_text
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
@@ -50,10 +51,9 @@ def dump_text(
 
 
 def _unreadable(file: DumpFile, error: OSError | KafkaStorageError) -> str:
-    reason = str(error)
-    if isinstance(error, OSError) and error.strerror:
-        reason = error.strerror
-    return reason if file.shown in reason else f"{file.shown}: {reason}"
+    """Why a file could not be dumped, with the path of the file that could not be read."""
+    text = failure_text(error)
+    return text if file.shown in text else f"{file.shown}: {text}"
 
 
 def _dump_one(file: DumpFile, options: DumpOptions, report: DumpReport, advance: Advance) -> None:
@@ -124,4 +124,4 @@ def dump_json(
             else:
                 writer.unknown(file)
         except (OSError, KafkaStorageError) as error:
-            writer.unreadable(file.shown, _unreadable(file, error))
+            writer.unreadable(file.shown, _unreadable(file, error).removeprefix(f"{file.shown}: "))

@@ -50,6 +50,8 @@ class Extent(NamedTuple):
             if len(logs) != 1:
                 return None
             view = logs[0].view()
+            if logs[0].has_unread:
+                return None
             first, last = self.offsets_in(folder)
             start, end = min([view.log_start_offset, *view.base_offsets[:1]]), view.log_end_offset
         except (KafkaStorageError, OSError):

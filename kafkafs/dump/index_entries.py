@@ -6,6 +6,7 @@ index: batch headers near an entry are read once and kept for the entries that f
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from engine.file_names import FileKind
 from engine.index import offset_index, time_index, transaction_index
 from engine.index.offset_index import OffsetIndex
 from engine.log.zeros import first_data
+from engine.read_failures import reason_of
 from engine.source_files import SourceFile
 from engine.units import MAX_INT32, NO_TIMESTAMP, Offset, Position
 from kafkafs.decode.shown_text import printable
@@ -98,12 +100,19 @@ def _padding(file: DumpFile, opened: SourceFile, start: Position) -> Iterator[Fa
         )
 
 
+def _not_compared(file: DumpFile, kind: FileKind, error: OSError) -> Fault:
+    """That a file beside an index cannot be read; the file itself is told where it is dumped."""
+    other = os.path.basename(file.sibling_path(kind))
+    reason = reason_of(error)
+    return Fault("unreadable", f"{file.shown}: its entries are not compared with {other}: {reason}")
+
+
 def _log_of(file: DumpFile) -> SourceFile | Fault:
     """The records that an index is of, or why they cannot be looked at."""
     try:
         opened = file.sibling(FileKind.LOG)
     except OSError as error:
-        return Fault("unreadable", f"{file.sibling_path(FileKind.LOG)}: {error}")
+        return _not_compared(file, FileKind.LOG, error)
     if opened is None:
         path = file.sibling_path(FileKind.LOG)
         return Fault("no_log", f"{path} is not there: entries are not compared with it")
@@ -270,7 +279,7 @@ def _index_of(file: DumpFile, base: Offset) -> OffsetIndex | Fault:
     try:
         opened = file.sibling(FileKind.OFFSET_INDEX)
     except OSError as error:
-        return Fault("unreadable", f"{path}: {error}")
+        return _not_compared(file, FileKind.OFFSET_INDEX, error)
     if opened is None:
         return Fault("no_index", f"{path} is not there: batches are looked for in the log alone")
     return OffsetIndex(opened, base, path=path)

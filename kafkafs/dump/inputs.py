@@ -14,6 +14,7 @@ from engine.errors import InvalidNameError, KafkaStorageError, SourceError
 from engine.file_names import FileKind, parse_folder_name
 from engine.folder_entries import EntryKind
 from engine.log.tiered_folders import candidates, folders_of_copies
+from engine.read_failures import error_name, reason_of, way_out
 from engine.source_files import SourceRoot
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
@@ -84,7 +85,8 @@ def _expand_path(path: str, extent: Extent | None) -> Iterator[DumpFile | Missin
 def _reason(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "no such file or directory"
-    return error.strerror or str(error)
+    hint = way_out(error_name(error))
+    return f"{reason_of(error)} ({hint})" if hint else reason_of(error)
 
 
 def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:

@@ -265,3 +265,40 @@ def test_a_file_that_may_be_read_again_is_read_without_a_new_start(
     (one_file / "txn-0" / f"{525:020}.log").chmod(0o644)
     assert log.view(0).log_end_offset == 661
     source.close()
+
+
+def test_dump_names_each_file_that_may_not_be_read_once_with_a_way_out(source: Path) -> None:
+    log = source / "codec-gzip-0" / f"{0:020}.log"
+    log.chmod(0)
+    result = run("dump", source)
+    log.chmod(0o644)
+    lines = result.stderr.splitlines()
+    assert lines.count(f"{log}: {DENIED}") == 1
+    assert lines.count(f"{source}/orders-0: {DENIED}") == 1
+    assert "Errno" not in result.stderr
+    assert result.exit_code == 3
+
+
+def test_dump_names_the_index_that_cannot_be_compared_with_its_log(source: Path) -> None:
+    log = source / "codec-gzip-0" / f"{0:020}.log"
+    log.chmod(0)
+    text = run("dump", source / "codec-gzip-0")
+    lines = [json.loads(line) for line in run("dump", log, "--json").stdout.splitlines()]
+    log.chmod(0o644)
+    told = f"its entries are not compared with {log.name}: Permission denied"
+    assert text.stderr.splitlines() == [
+        f"{log.with_suffix('.index')}: {told}",
+        f"{log}: {DENIED}",
+        f"{log.with_suffix('.timeindex')}: {told}",
+    ]
+    assert [line["error"]["reason"] for line in lines] == [DENIED]
+
+
+def test_dump_of_a_range_does_not_call_a_log_empty_that_may_not_be_read(source: Path) -> None:
+    log = source / "codec-gzip-0" / f"{0:020}.log"
+    log.chmod(0)
+    result = run("dump", source / "codec-gzip-0", "--from", "5")
+    log.chmod(0o644)
+    assert "its log is empty" not in result.stderr
+    assert f"{log}: {DENIED}\n" in result.stderr
+    assert result.exit_code == 3
