@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from engine.errors import KafkaStorageError
+from engine.log.unmatched import known_names
 from kafkafs.cli.arguments import source_paths
+from kafkafs.cli.partition_choice import NothingMatchedError
 from kafkafs.cli.spark_job import pairs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -50,6 +54,7 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         click.BadParameter: something is malformed.
+        NothingMatchedError: the topics are not in the source, where it can be opened here.
     """
     found: dict[str, Any] = {"path": source_paths(sources)}
     options: dict[str, str | bool] = {"onCorrupt": given["on_corrupt"]}
@@ -65,7 +70,49 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     for name in ("since", "until"):
         if given[name] is not None:
             found[name] = instant(given[name], f"--{name}")
+    if given["topics"] is not None or given["topic_pattern"] is not None:
+        _require_topics(found["path"], given)
     return found | options
+
+
+def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
+    """Look that the topics are there, before a session is started; a source that is not here is left to Spark."""
+    from kafkafs.spark.errors import OptionError
+    from kafkafs.spark.partition_choice import ALL, choose
+    from kafkafs.spark.source_paths import open_paths
+
+    try:
+        source = open_paths(tuple(paths))
+    except (OptionError, KafkaStorageError, OSError):
+        return
+    try:
+        logs = source.partitions()
+        topics = sorted({each.topic for each in choose(logs, ALL, internal=True)})
+        shown = sorted({each.topic for each in choose(logs, ALL, internal=given["internal"])})
+    finally:
+        source.close()
+    for name in filter(None, map(str.strip, (given["topics"] or "").split(","))):
+        if name not in topics:
+            there = known_names(shown, "topic", name)
+            raise NothingMatchedError(f"no topic matches --topics {name}; {there}")
+    _require_match(given["topic_pattern"], topics, shown)
+
+
+def _require_match(text: str | None, topics: list[str], shown: list[str]) -> None:
+    """Look that a pattern is found in a topic's name."""
+    if text is None:
+        return
+    try:
+        pattern = re.compile(text.strip())
+    except re.error as error:
+        raise click.BadParameter(
+            f"{text!r} is not a regular expression: {error}", param_hint="--topic-pattern"
+        ) from error
+    if any(map(pattern.search, shown)):
+        return
+    is_internal = any(map(pattern.search, topics))
+    there = "name --internal too" if is_internal else known_names(shown, "topic", text)
+    raise NothingMatchedError(f"no topic matches --topic-pattern {text}; {there}")
 
 
 def instant(text: str, option: str) -> int:
