@@ -78,7 +78,7 @@ def max_timestamp(
         records_only: leave out control records.
     """
     nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
-    if before is None:
+    if before is None and segment.end > _CHUNK:  # a smaller one is read faster than its indexes
         before = proven_record_entry(segment) if records_only else proven_entry(segment, None)
     largest, position = before or (nothing, 0)
     for item in segment.scan(position):

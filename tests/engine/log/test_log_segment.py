@@ -443,6 +443,23 @@ def test_records_without_a_timestamp_are_passed(tmp_path: Path) -> None:
     assert view.segment_at(0).first_batch_timestamp is None
 
 
+def test_the_largest_timestamp_of_a_small_segment_takes_one_scan_and_no_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = complete(tmp_path, small(20), interval=1).segment_at(0)
+    opened, scans = [], []
+    open_file, scan = SourceRoot.open_fresh, LogSegment.scan
+    monkeypatch.setattr(
+        SourceRoot, "open_fresh", lambda self, name: opened.append(name) or open_file(self, name)
+    )
+    monkeypatch.setattr(
+        LogSegment, "scan", lambda self, *a, **k: scans.append(a) or scan(self, *a, **k)
+    )
+    assert segment.max_timestamp == TimestampOffset(NOW + 1000 * 59, 59)
+    assert len(scans) == 1
+    assert not [name for name in opened if name.endswith(".timeindex")]
+
+
 def test_what_is_known_of_a_growing_segment_is_not_found_out_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
