@@ -243,6 +243,14 @@ def test_damaged_logs_are_dumped_as_kafka_does_and_further(peer: DumpPeer, tmp_p
     assert seen["dies"] > DAMAGES // 10
 
 
+def _as_kafka_says(err: str) -> str:
+    """Standard error without the bytes behind an index's last entry, which Kafka's tool passes over in silence."""
+    lines = err.strip().split("\n")
+    return "\n".join(
+        line for line in lines if " are passed over: there is data at byte " not in line
+    )
+
+
 def test_damaged_indexes_are_verified_as_kafka_does(peer: DumpPeer, tmp_path: Path) -> None:
     damager = Damager(SEED)
     widths = {".index": 8, ".timeindex": 12}
@@ -268,7 +276,7 @@ def test_damaged_indexes_are_verified_as_kafka_does(peer: DumpPeer, tmp_path: Pa
             assert ours.status == 1, (source, damager.how, kafka.thrown)
             continue
         assert ours.out == kafka.out, (source, damager.how)
-        assert ours.err.strip() == kafka.err.strip(), (source, damager.how)
+        assert _as_kafka_says(ours.err) == kafka.err.strip(), (source, damager.how)
         same += 1
     assert same > DAMAGES // 3
 
