@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ class Jobs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
-        self._group = f"refused-{id(self)}"
+        self._group = f"refused-{uuid.uuid4()}"  # the number of an object that is gone comes again
         self._context.setJobGroup(self._group, "what is to be refused")
 
     def started(self) -> int:
