@@ -20,6 +20,8 @@ _NOISE = (
     "9.swap",
     "a.cleaned",
 )
+_PLAIN_NOISE = ("5.log", "+7.log", "12.snapshot", "notes.txt")
+"""Names that a broker reads or passes over; those besides end its start."""
 _SWAPPABLE = (".log", ".index", ".timeindex", ".txnindex")
 
 
@@ -29,11 +31,13 @@ class Hurt:
     Args:
         seed: the same does the same.
         folder: is changed.
+        mild: whether to leave out what ends a start more often than not.
     """
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, *, mild: bool = False) -> None:
         self.random = random.Random(seed)
         self.folder = folder
+        self.mild = mild
 
     def hurt(self) -> list[str]:
         """Do it; what was done."""
@@ -73,6 +77,9 @@ class Hurt:
             self._leave_temporary,
             self._empty_log,
         ]
+        if self.mild:
+            rough = (self._odd_control_batch, self._last_of_all_offsets, self._move_log)
+            acts = [act for act in acts if act not in rough]
         chosen = [
             self.random.choice(acts) for _ in range(self.random.choice([1, 1, 1, 2, 2, 3, 4]))
         ]
@@ -327,6 +334,11 @@ class Hurt:
             "x\n", "0\n1\nx 0\n", "0\n1\n-1 0\n", "0\n1\n0 -5\n", "0\n-1\n", "0\n2\n5 0\n3 9\n", "0\n2\n0 0\n1 0\n",
             "0\n3\n0 0\n4 2\n9 100000\n", "0\n1\n 0 0\n", "0\r\n1\r\n2 2\r\n", "0\n1\n99999999999 0\n", "\xff",
         )  # fmt: skip
+        if self.mild:
+            texts = (
+                "", "0\n0\n", "0\n1\n0 0\n", "0\n1\n3 7", "0\n2\n5 0\n3 9\n", "0\n2\n0 0\n1 0\n",
+                "0\n3\n0 0\n4 2\n9 100000\n", "0\r\n1\r\n2 2\r\n",
+            )  # fmt: skip
         text = self.random.choice(texts)
         (self.folder / "leader-epoch-checkpoint").write_bytes(text.encode("latin-1"))
 
@@ -337,6 +349,8 @@ class Hurt:
             "version: -1\ntopic_id: cmVjb3JkcyBvZiBsb2dzIQ", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
             "version: 0\ntopic_id: short", "version: 0\ntopic_id: cmVjb3JkcyBvZiBsb2dzIQ==", "version:0\n", "\xff",
         )  # fmt: skip
+        if self.mild:
+            texts = texts[4:5] + texts[9:10]
         text = self.random.choice(texts)
         (self.folder / "partition.metadata").write_bytes(text.encode("latin-1"))
 
@@ -362,7 +376,8 @@ class Hurt:
                 source.unlink()
 
     def _odd_name(self) -> None:
-        (self.folder / self.random.choice(_NOISE)).write_bytes(
+        names = _PLAIN_NOISE if self.mild else _NOISE
+        (self.folder / self.random.choice(names)).write_bytes(
             self.random.randbytes(self.random.choice([0, 30]))
         )
 

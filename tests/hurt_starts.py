@@ -20,6 +20,13 @@ DIRECTORY_IDS = ("sgf5MsZgRTuEMv68ZXKJbQ", "cmVjb3JkcyBvZiBsb2dzIQ", "b3RoZXIgcm
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 _META = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={directory}\n"
 _METADATA = "__cluster_metadata-0"
+_ROUGH = 0.3
+"""The share of starts to which anything may happen; the others mostly go on, so that their logs are compared."""
+_MILD_META = frozenset({"other spelling", "directory lost"})
+_MILD_ENTRIES = frozenset(
+    {"__cluster_metadata-1", "remote-log-index-cache", "empty-3", "odd.txt",
+     "__cluster_metadata-0.00000000000000000000000000000000-delete"}
+)  # fmt: skip
 
 
 @dataclass
@@ -50,6 +57,7 @@ class StartMaker:
         self.seed = seed
         self.random = random.Random(seed)
         self.sound = sound
+        self.is_rough = self.random.random() < _ROUGH
         count = self.random.choice([1, 1, 2, 2, 3])
         self.made = HurtStart([top / f"dir{number}" for number in range(count)])
         self.topics: dict[str, dict[str, Any]] = {}
@@ -76,7 +84,7 @@ class StartMaker:
         text = _META.format(cluster=CLUSTER, node=NODE, directory=DIRECTORY_IDS[number])
         path = log_dir / "meta.properties"
         path.write_text(text)
-        if self.random.random() < 0.85:
+        if self.random.random() < 0.8:
             return
         lines = text.splitlines(keepends=True)
         other = DIRECTORY_IDS[(number + 1) % 3]
@@ -85,6 +93,7 @@ class StartMaker:
             "garbage": lambda: path.write_bytes(self.random.randbytes(90)),
             "zeros": lambda: path.write_bytes(bytes(len(text))),
             "gone": path.unlink,
+            "directory lost": lambda: path.write_text("".join(lines[:3])),
             "line lost": lambda: path.write_text("".join(self._without_one(lines))),
             "version 0": lambda: path.write_text(text.replace("version=1", "version=0")),
             "version 0 of a broker": lambda: path.write_text(
@@ -113,7 +122,7 @@ class StartMaker:
             ),
             "bad escape": lambda: path.write_text(text + "x=\\u12\n"),
         }
-        name = self.random.choice(sorted(acts))
+        name = self.random.choice(sorted(acts if self.is_rough else _MILD_META))
         acts[name]()
         self.made.acts.append(f"{log_dir.name} meta {name}")
 
@@ -142,8 +151,14 @@ class StartMaker:
             self.topics[topic] = {"name": topic, "id": topic_id, "partitions": [partition]}
         state = random.choice(["", "", "", "", "", "-delete", "-stray", "-future"])
         folder = self._copy_log(log_dir, topic, state, topic_id)
-        if state == "" and random.random() < 0.3:
-            target = random.choice(self.made.log_dirs)
+        # Where a future log becomes the log, the log must not be in the same log dir.
+        targets = [
+            each
+            for each in self.made.log_dirs
+            if self.is_rough or each != log_dir or directory != DIRECTORY_IDS[at]
+        ]
+        if state == "" and targets and random.random() < 0.35:
+            target = random.choice(targets)
             future = self._copy_log(target, topic, "-future", topic_id, like=folder)
             if random.random() < 0.6:
                 segments = sorted(future.glob("*.log"))
@@ -152,10 +167,10 @@ class StartMaker:
                     path.unlink()
                     for ending in (".index", ".timeindex", ".txnindex"):
                         path.with_suffix(ending).unlink(missing_ok=True)
-            if random.random() < 0.2:
+            if self.is_rough and random.random() < 0.2:
                 self._copy_log(random.choice(self.made.log_dirs), topic, "", topic_id)
-        if random.random() < 0.35:
-            acts = Hurt(self.seed + number, folder).hurt()
+        if random.random() < (0.35 if self.is_rough else 0.6):
+            acts = Hurt(self.seed + number, folder, mild=not self.is_rough).hurt()
             self.made.acts.append(f"{folder.relative_to(log_dir.parent)} {acts}")
 
     def _copy_log(
@@ -201,16 +216,9 @@ class StartMaker:
             if random.random() < 0.9:
                 path.write_bytes(render_offset_checkpoint(offsets))
             if random.random() < 0.06:
-                texts = (
-                    "",
-                    "0",
-                    "1\n0\n",
-                    "0\n1\n",
-                    "0\n1\nhurt0 x 3\n",
-                    "0\n1\nhurt0 0\n",
-                    "x",
-                    "\xff",
-                )
+                texts = ("", "0\n0\n", "0\n1\nhurt0 x 3\n", "0\n1\nhurt0 0 -3\n", "0\n-1\n")
+                if self.is_rough:
+                    texts += ("0", "1\n0\n", "0\n1\n", "0\n1\nhurt0 0\n", "x", "\xff")
                 path.write_bytes(random.choice(texts).encode("latin-1"))
                 self.made.acts.append(f"{log_dir.name} {name} spoiled")
 
@@ -219,7 +227,7 @@ class StartMaker:
         marker = log_dir / ".kafka_cleanshutdown"
         if random.random() < 0.04:
             marker.mkdir()
-            if random.random() < 0.5:
+            if self.is_rough and random.random() < 0.5:
                 (marker / "x").write_text("")
             self.made.acts.append(f"{log_dir.name} marker is a folder")
         elif random.random() < 0.5:
@@ -227,11 +235,13 @@ class StartMaker:
 
     def _odd_entry(self, log_dir: Path) -> None:
         random = self.random
-        name = random.choice(
+        names = (
             ["lost+found", "a-b", "notes", "__cluster_metadata-1", "__cluster_metadata-0",
              "remote-log-index-cache", "x-0.1-future", "recovery-point-offset-checkpoint.tmp", "a-+7",
              "__cluster_metadata-0.00000000000000000000000000000000-delete", "empty-3", "odd.txt"]
+            if self.is_rough else sorted(_MILD_ENTRIES)
         )  # fmt: skip
+        name = random.choice(names)
         path = log_dir / name
         if name == "odd.txt":
             path.write_text("x")

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from engine.file_names import FileKind, FolderState, folder_name
-from engine.plan.broker_failure import BrokerFailure, stops
+from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.file_changes import Change, FileChange
 from engine.plan.future_logs import Fate, FutureLog, Place
 from engine.plan.log_dir_plan import LogDirPlan
@@ -26,22 +26,26 @@ class Touch:
         log_dir: of the log.
         folder: of the log.
         is_last: whether it comes when all logs are loaded; else when this one is.
+        own: the log's own failure after it; None when the log loads.
     """
 
     log_dir: LogDirPlan
     folder: str
     is_last: bool
+    own: BrokerFailure | None = None
 
     @classmethod
-    def of(cls, log_dir: LogDirPlan, plan: LogPlan) -> Touch:
+    def of(cls, log_dir: LogDirPlan, plan: LogPlan, own: BrokerFailure | None) -> Touch:
         """What is done to a log that is renamed, or has an open transaction."""
         is_stray = (plan.renamed_to or "").endswith(FolderState.STRAY.value)
-        return cls(log_dir, plan.folder, plan.renamed_to is not None and not is_stray)
+        return cls(log_dir, plan.folder, plan.renamed_to is not None and not is_stray, own)
 
     @property
     def fails(self) -> bool:
-        """Whether it may come after the failure: that of a file that ends a log dir at once, or of any."""
-        return self.is_last or any(each.at_once for each in self.log_dir.failures)
+        """Whether its log dir may have failed before: at once for another file, or when all logs were loaded."""
+        if self.is_last:
+            return self.log_dir.outcome is Outcome.LOG_DIR_OFFLINE
+        return any(each.at_once and each is not self.own for each in self.log_dir.failures)
 
     @property
     def failure(self) -> BrokerFailure:

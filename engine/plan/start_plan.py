@@ -151,10 +151,12 @@ class StartPlan:
         for root, log_dir in zip(self._roots, self.log_dirs, strict=True):
             for folder in log_dir.folders:
                 plan = self._planned(root, log_dir, folder)
+                failure = None
                 if plan.outcome is not Outcome.LOADS:
-                    log_dir.fail(BrokerFailure(plan.outcome, plan.java, plan.reason))
-                elif plan.renamed_to is not None or plan.has_open_transaction:
-                    self._touches.append(Touch.of(log_dir, plan))
+                    failure = BrokerFailure(plan.outcome, plan.java, plan.reason)
+                    log_dir.fail(failure)
+                if plan.renamed_to is not None or plan.has_open_transaction:
+                    self._touches.append(Touch.of(log_dir, plan, failure))
                 yield log_dir, plan
 
     def _planned(self, root: SourceRoot, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
@@ -185,11 +187,7 @@ class StartPlan:
         """
         found = [] if self._owners.failure is None else [self._owners.failure]
         found += [each for log_dir in self.log_dirs for each in log_dir.failures]
-        found += [
-            touch.failure
-            for touch in self._touches
-            if touch.log_dir.outcome is Outcome.LOG_DIR_OFFLINE and touch.fails
-        ]
+        found += [touch.failure for touch in self._touches if touch.fails]
         return found
 
     def verdict(self) -> tuple[Outcome, str]:
