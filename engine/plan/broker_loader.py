@@ -152,6 +152,9 @@ class BrokerLoader(LogLoader):
         self._segments.add(segment)
 
     def _open(self, base_offset: Offset, *, file_already_exists: bool = False) -> WritableSegment:
+        if base_offset < 0:
+            reason = f"{self._folder} has no records file, and begins at the offset {base_offset}"
+            raise BrokerFailure(Outcome.UNKNOWN, "", reason)
         fresh = not file_already_exists
         segment = self.segment_type.open(
             self._folder,

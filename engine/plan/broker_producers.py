@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Self
 
 from engine.clock import Clock
-from engine.coding.compression import CompressionType
 from engine.disk import Disk, StrPath
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.file_names import FileKind
 from engine.plan.broker_failure import BrokerFailure, Outcome, stops
+from engine.plan.broker_records import check_codec
 from engine.plan.java_text import offset_in_name
 from engine.record.append_origin import AppendOrigin
 from engine.record.record import Record
@@ -28,7 +28,6 @@ _ENDING = FileKind.PRODUCER_SNAPSHOT.value
 _LARGEST_ARRAY = MAX_INT32 - 8
 SNAPSHOT_LIMIT = 64 << 20
 """What is read of a snapshot: more than a million producers."""
-_LARGEST_CODEC = max(CompressionType)
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 
@@ -122,12 +121,11 @@ class _AppendInfo(ProducerAppendInfo):
 
 
 def _first_record(batch: RecordBatch) -> Record | None:
-    where = f"the control batch at byte {batch.file_position} of {batch.path}"
-    if batch.codec_id > _LARGEST_CODEC:
-        raise stops("IllegalArgumentException", f"{where} has the unknown codec {batch.codec_id}")
+    check_codec(batch)
     try:
         return next(iter(batch.records()), None)
     except DecompressionError as error:
+        where = f"the control batch at byte {batch.file_position} of {batch.path}"
         raise stops("KafkaException", f"{where}: {error}") from error
 
 

@@ -13,11 +13,14 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.compression import CompressionType
 from engine.coding.fixed_width import read_int32
+from engine.coding.varint import to_int32
 from engine.errors import CorruptRecordError, InvalidRecordError
+from engine.plan.broker_failure import stops
 from engine.record.default_records import HEADER, DefaultRecordBatch
 from engine.record.file_records import FileRecords
-from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.legacy_records import HEADERS, LegacyRecordBatch
 from engine.record.log_input_stream import ReadableFile, read_batch
 from engine.record.record_batch import RecordBatch
 from engine.record.writable_file_records import WritableFileRecords
@@ -29,6 +32,7 @@ _SMALLEST = 14
 _CRC = 12
 _MAGIC = 16
 _CURRENT = 2
+_LARGEST_CODEC = max(CompressionType)
 
 
 class Frame(NamedTuple):
@@ -139,9 +143,33 @@ def find_offset(
     return None
 
 
+def check_codec(batch: RecordBatch) -> None:
+    """Raise BrokerFailure for a batch whose records a broker cannot inflate: no codec has its number."""
+    if batch.codec_id > _LARGEST_CODEC:
+        where = f"the batch at byte {batch.file_position} of {batch.path}"
+        raise stops("IllegalArgumentException", f"{where} has the unknown codec {batch.codec_id}")
+
+
+def _check_value(batch: LegacyRecordBatch) -> None:
+    """Raise BrokerFailure where the value of an old compressed batch is not where Java looks for it."""
+    message = batch.raw[_OVERHEAD:]
+    at = HEADERS[batch.magic].size - _OVERHEAD
+    where = f"the value of the batch at byte {batch.file_position} of {batch.path}"
+    for _ in ("key", "value"):
+        if not 0 <= at <= len(message) - 4:
+            raise stops("IndexOutOfBoundsException", f"{where} has no length in it")
+        size = read_int32(message, at)
+        at = to_int32(at + 4 + max(size, 0))
+    if size > 0 and not 0 <= at <= len(message):
+        raise stops("IllegalArgumentException", f"{where} has {size} bytes, more than the batch")
+
+
 def _base_offset(batch: RecordBatch) -> Offset:
     """The first offset; all of an old compressed batch is inflated for it, to a checksum at its end."""
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
+        check_codec(batch)
+        if batch.compression is not CompressionType.ZSTD:  # no old batch can have that
+            _check_value(batch)
         with suppress(InvalidRecordError):  # nobody looks into the messages after the first
             deque(batch.messages(), 0)
     return batch.base_offset

@@ -291,6 +291,39 @@ def test_an_unknown_codec_matters_to_nobody_who_loads(folder: Path) -> None:
     assert plan(folder).log_end == END + 1
 
 
+def test_an_unknown_codec_of_an_old_batch_matters_where_an_offset_is_looked_up(
+    folder: Path,
+) -> None:
+    old = message(END, None, b"odd", attributes=6)
+    (folder / f"{END:020}.log").write_bytes(old)
+    made = plan(folder)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "IllegalArgumentException")
+    assert made.reason.endswith("has the unknown codec 6")
+
+
+@pytest.mark.parametrize(
+    ("position", "java"), [(26, "IndexOutOfBoundsException"), (30, "IllegalArgumentException")]
+)
+def test_an_old_batch_with_a_length_beyond_it_stops_as_java_does(
+    folder: Path, position: int, java: str
+) -> None:
+    old = patched(wrapper([message(0, None, b"odd")], END, CompressionType.GZIP), position, b"\x10")
+    (folder / f"{END:020}.log").write_bytes(
+        patched(old, 12, zlib.crc32(old[16:]).to_bytes(4, "big"))
+    )
+    made = plan(folder)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, java)
+
+
+def test_where_a_log_begins_whose_log_start_is_negative_cannot_be_told(folder: Path) -> None:
+    assert plan(folder, log_start=-3).outcome is Outcome.LOADS
+    for path in folder.iterdir():
+        path.unlink()
+    made = plan(folder, log_start=-3)
+    assert made.outcome is Outcome.UNKNOWN
+    assert made.reason.endswith("has no records file, and begins at the offset -3")
+
+
 def test_a_log_start_above_the_end_deletes_everything(folder: Path) -> None:
     made = plan(folder, log_start=1000)
     assert (made.log_start, made.log_end) == (1000, 1000)

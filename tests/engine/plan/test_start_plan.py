@@ -14,6 +14,8 @@ from engine.plan.log_dir_plan import parse_log_folder
 from engine.plan.start_plan import StartPlan
 from engine.units import TopicPartition
 from tests import fixtures_data as data
+from tests.builders import Producer, batch, values
+from tests.replayed_bytes import write_partition
 
 FIRST_ID, SECOND_ID = "sgf5MsZgRTuEMv68ZXKJbQ", "cmVjb3JkcyBvZiBsb2dzIQ"
 META = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id={}\n"
@@ -176,3 +178,35 @@ def test_a_folder_that_is_no_log_dir_is_an_error(tmp_path: Path) -> None:
         StartPlan([str(tmp_path)])
     with pytest.raises(SourceError, match="is empty"):
         StartPlan([str(tmp_path / "bin")])
+
+
+def open_transaction(folder: Path, topic_id: str) -> None:
+    """A log with an open transaction in it, and a text for partition.metadata."""
+    made = batch(values("open"), producer=Producer(id=5), transactional=True)
+    write_partition(folder.parent, folder.name, [made])
+    (folder / "partition.metadata").write_text(topic_id)
+
+
+def javas(log_dir: Path, other: Path) -> tuple[Outcome, set[str]]:
+    with StartPlan([str(log_dir), str(other)], clean=False) as start:
+        list(start.logs())
+        return start.verdict()[0], {each.java for each in start.failures}
+
+
+def test_a_log_that_is_read_before_it_fails_may_end_the_start_for_its_offline_log_dir(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    """Kafka reads at the first open transaction, which an offline log dir refuses, before it reads the topic id."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (log_dir / "meta.properties").write_text(META.format(FIRST_ID))
+    (other / "meta.properties").write_text(META.format(SECOND_ID))
+    open_transaction(log_dir / "open-0", "")  # Kafka does not expect that
+    assert javas(log_dir, other) == (Outcome.BROKER_STOPS, {"NullPointerException"})
+    open_transaction(log_dir / "open-0", "version: x\n")  # an I/O error, but after the read
+    assert javas(log_dir, other) == (Outcome.LOG_DIR_OFFLINE, {"IOException"})
+    (log_dir / "orders-0" / "leader-epoch-checkpoint").write_text("1\n0\n")
+    stops = {"IOException", "KafkaStorageException"}
+    assert javas(log_dir, other) == (Outcome.BROKER_STOPS, stops)
+    open_transaction(log_dir / "open-0", "")
+    assert javas(log_dir, other) == (Outcome.BROKER_STOPS, {*stops, "NullPointerException"})
