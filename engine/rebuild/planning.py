@@ -15,7 +15,12 @@ from engine.file_names import (
 )
 from engine.log.log_view import LogView
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
-from engine.log.proven_end import EndProof, first_offset_without_records, proven_end
+from engine.log.proven_end import (
+    EndProof,
+    end_of_clean_stop,
+    first_offset_without_records,
+    proven_end,
+)
 from engine.log.stable_offset import leader_epochs
 from engine.rebuild.cut import cut, first_at_or_after
 from engine.rebuild.filling import fill
@@ -120,6 +125,11 @@ class _Planner:
         log_start, log_end = self._cut_to_bounds(log_start, log_end)
         if proof is not None and held < log_end:
             self.notes.append(self._note_on_end(held, log_end, proof))
+        if self._is_end_unread(held):
+            self.notes.append(
+                f"the end of the log cannot be read: if the log held offset {log_end} or higher ones,"
+                f" a broker gives them again{self._way_out()}"
+            )
         epochs, odd = lineage(self.pieces, self._known_epochs())
         self.notes += [
             f"the batches of offsets {piece.base_offset} to {piece.next_offset - 1} state the"
@@ -177,6 +187,15 @@ class _Planner:
             (proof for proof in proofs if proof.offset > held),
             key=lambda proof: proof.offset,
             default=None,
+        )
+
+    def _is_end_unread(self, held: Offset) -> bool:
+        """Whether unreadable bytes lie behind all records, and nothing tells where the log ended."""
+        if self.options.stop is not None or end_of_clean_stop(self.view) is not None:
+            return False
+        return any(
+            each.kind == "unreadable" and (each.first_offset is None or each.first_offset >= held)
+            for each in self.dropped
         )
 
     # Several copies
@@ -255,11 +274,13 @@ class _Planner:
         ends = "there is no records file"
         if any(view.base_offsets for view in self.views):
             ends = f"the records files end at offset {held}"
-        way_out = "" if len(self.views) > 1 else "; --merge takes them from a replica that has them"
         return (
             f"{ends}, and {proof.says}: a batch without records holds offsets {held} to"
-            f" {log_end - 1}, so that a broker gives none of them again{way_out}"
+            f" {log_end - 1}, so that a broker gives none of them again{self._way_out()}"
         )
+
+    def _way_out(self) -> str:
+        return "" if len(self.views) > 1 else "; --merge takes them from a replica that has them"
 
     # Bounds
 

@@ -141,12 +141,16 @@ def tell_unread(unread: Sequence[Unread], *, is_filled: bool = False) -> bool:
 
     Args:
         unread: what.
-        is_filled: whether other copies had what is there, so that nothing is missing in the result.
+        is_filled: whether other copies had what is there, or nobody asked for it.
     """
     _tell_places(unread)
     if unread:
         places, them = ("1 place", "it") if len(unread) == 1 else (f"{len(unread)} places", "them")
-        ending = f"other copies fill {them}" if is_filled else f"the result goes without {them}"
+        ending = (
+            f"nothing is missing because of {them}"
+            if is_filled
+            else f"the result goes without {them}"
+        )
         click.echo(f"kafkafs: {places} could not be read; {ending}", err=True)
     _advise(unread)
     return bool(unread)

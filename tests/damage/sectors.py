@@ -1,12 +1,15 @@
 """Random sectors that cannot be read, and the records that commands lose to them: those of the batches there, and no others.
 
-`python -m tests.damage.sectors SEED COUNT` tries COUNT sectors of all fixtures.
+`python -m tests.damage.sectors SEED COUNT` tries COUNT sectors of all fixtures: a search, the plan of a rebuild, and
+a rebuild that is written, read again, and held to what it says.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
@@ -21,16 +24,22 @@ from engine.log.scan import BatchRun
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from kafkafs.cli import cli
+from kafkafs.tree.node import File
+from kafkafs.tree.tree import Tree
 from tests.fixtures_data import KINDS, log_dir, partitions
 from tests.unreadable import Faults, sector, unreadable_bytes
 
+_TRANSACTION = re.compile(rb'"transaction":\{[^}]*\},?')
+
 
 class Batch(NamedTuple):
-    """A batch's place, and the offsets of its records."""
+    """A batch's place, its first and last offset, and the offsets of its records."""
 
     path: Path
     start: int
     end: int
+    first: int
+    last: int
     offsets: frozenset[int]
 
 
@@ -63,7 +72,18 @@ def batches(folder: Path) -> tuple[Batch, ...]:
                     offsets |= set(columns.offset.tolist())
                 start = int(row["position"])
                 path = folder / segment.name
-                found.append(Batch(path, start, start + int(row["size"]), frozenset(offsets)))
+                # The base offset of a compressed batch of magic 0 or 1 is its last.
+                spanned = int(row["base_offset"]), int(row["last_offset"]), *offsets
+                found.append(
+                    Batch(
+                        path,
+                        start,
+                        start + int(row["size"]),
+                        min(spanned),
+                        max(spanned),
+                        frozenset(offsets),
+                    )
+                )
     return tuple(found)
 
 
@@ -102,6 +122,53 @@ def kept_before(folder: Path) -> frozenset[Batch]:
     return kept(folder)[0]
 
 
+def lines(source: Path) -> dict[int, bytes]:
+    """The lines of a partition's records from its log start on, without the fate of transactions."""
+    found = {}
+    with closing(open_source(str(source))) as opened:
+        ((name, log),) = opened.partitions().items()
+        view = log.view()
+        node = Tree(opened).resolve(f"{name}/offset/{view.log_start_offset}..")
+        assert isinstance(node, File)
+        for line in b"".join(node.chunks()).splitlines():
+            offset = int(line[line.index(b'"offset":') + 9 : line.index(b',"timestamp"')])
+            found[offset] = _TRANSACTION.sub(b"", line)
+    return found
+
+
+@cache
+def lines_before(folder: Path) -> dict[int, bytes]:
+    """The same of the sound partition."""
+    return lines(folder)
+
+
+class Written(NamedTuple):
+    """A rebuild: its exit status, what it printed, its manifest, and the lines of the records in its target."""
+
+    status: int
+    output: str
+    report: dict[str, Any]
+    lines: dict[int, bytes]
+
+
+def written(folder: Path) -> Written:
+    """Rebuild a partition."""
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch) / "target"
+        result = CliRunner().invoke(cli, ["rebuild", str(folder), str(target), "--allow-empty"])
+        if not target.exists():
+            return Written(result.exit_code, result.output, {}, {})
+        (report,) = json.loads((target / "kafkafs-rebuild.json").read_text())["partitions"]
+        output = result.output.replace(str(target), "TARGET")
+        return Written(result.exit_code, output, report, lines(target))
+
+
+@cache
+def written_before(folder: Path) -> Written:
+    """The same of the sound partition."""
+    return written(folder)
+
+
 def contradictions(path: Path, start: int, end: int) -> Iterator[str]:
     """What grep and rebuild lose to an unreadable stretch, where that is not what lies on it."""
     folder = path.parent
@@ -125,6 +192,77 @@ def contradictions(path: Path, start: int, end: int) -> Iterator[str]:
         each["position"] < end and each["position"] + each["size"] > start for each in named
     ):
         yield f"rebuild: does not name the place: {report['dropped'][:3]}"
+    for sentence in _written_wrong(folder, (path, start, end), hit):
+        yield f"written rebuild: {sentence}"
+
+
+def _written_wrong(folder: Path, bad: tuple[Path, int, int], hit: set[Batch]) -> Iterator[str]:
+    """What a rebuild over an unreadable stretch keeps, or says, that is not so."""
+    path, start, end = bad
+    before = written_before(folder)
+    if before.lines != lines_before(folder):
+        yield f"of the sound log: {_differing(before.lines, lines_before(folder))}"
+    with unreadable_bytes({path: [(start, end)]}):
+        made = written(folder)
+    lost = frozenset[int]().union(*(each.offsets for each in hit))
+    left = {offset: line for offset, line in before.lines.items() if offset not in lost}
+    if made.lines != left:
+        yield _differing(made.lines, left)
+    if not made.report:
+        yield f"nothing is there: {made.output}"
+        return
+    known = kept_before(folder)
+    is_harmed = not hit or bool(hit & known)
+    if made.status != (3 if is_harmed else 0):
+        yield f"exit status {made.status}"
+    log_start, log_end = made.report["logStartOffset"], made.report["logEndOffset"]
+    if log_start != before.report["logStartOffset"]:
+        yield f"starts at {log_start} instead of {before.report['logStartOffset']}"
+    if log_end != before.report["logEndOffset"]:
+        told = f"the end of the log cannot be read: if the log held offset {log_end} or higher ones"
+        if told not in made.output or any(each.last >= log_end for each in known - hit):
+            yield f"ends at {log_end} instead of {before.report['logEndOffset']}: {made.output}"
+    missing = {
+        offset
+        for gap in made.report["missing"]
+        for offset in range(gap["first_offset"], gap["next_offset"])
+    }
+    gone = {
+        offset
+        for each in hit
+        for offset in range(max(each.first, log_start), min(each.last + 1, log_end))
+    }
+    served = {offset for each in known - hit for offset in each.offsets}
+    if not missing >= gone or missing & served:
+        yield f"missing {sorted(missing)[:5]}, and {sorted(missing ^ gone)[:5]} are or are not"
+    left_records = before.report["records"] - sum(len(each.offsets) for each in hit & known)
+    closing = f"TARGET: {_counted(left_records, 'record')} in 1 partition; "
+    if missing:
+        closing += f"missing: {_counted(len(missing), 'offset')} in 1 partition; "
+    elif is_harmed:
+        closing += "damage in 1 partition may have cost records; "
+    else:
+        closing += "nothing is missing that was asked for; "
+    closing += "synced and verified\n"
+    if closing not in made.output:
+        yield f"says {made.output!r} and not {closing!r}"
+    ending = "the result goes without it" if is_harmed else "nothing is missing because of it"
+    if f"kafkafs: 1 place could not be read; {ending}\n" not in made.output:
+        yield f"does not say {ending!r}: {made.output!r}"
+    place = f"{path}: {min(end, path.stat().st_size) - start} bytes at byte {start} cannot be read"
+    if place not in made.output:
+        yield f"does not say {place!r}: {made.output!r}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _differing(found: dict[int, bytes], wanted: dict[int, bytes]) -> str:
+    offsets = sorted(
+        offset for offset in found.keys() | wanted.keys() if found.get(offset) != wanted.get(offset)
+    )
+    return f"{len(offsets)} records differ, {offsets[:5]}"
 
 
 def _told(faults: Faults, status: int) -> Iterator[str]:
@@ -145,5 +283,8 @@ def run(seed: int, count: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    wrong = list(run(int(sys.argv[1]), int(sys.argv[2])))
-    print(*wrong, f"{sys.argv[2]} sectors, {len(wrong)} contradictions", sep="\n")
+    wrong = 0
+    for sentence in run(int(sys.argv[1]), int(sys.argv[2])):
+        wrong += 1
+        print(sentence, flush=True)
+    print(f"seed {sys.argv[1]}: {sys.argv[2]} sectors, {wrong} contradictions")

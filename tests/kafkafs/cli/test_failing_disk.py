@@ -19,6 +19,7 @@ ONLY = [
 SEGMENT = "orders-0/00000000000000000395.log"
 START = 8192
 REASON = f"{SECTOR} bytes at byte {START} cannot be read (Input/output error)"
+UNHARMED = "kafkafs: 1 place could not be read; nothing is missing because of it\n"
 ADVICE = f"kafkafs: {IMAGE_FIRST}\n"
 
 
@@ -96,9 +97,44 @@ def test_another_copy_fills_the_hole(failing: Path, tmp_path: Path) -> None:
     )
     (report,) = json.loads(result.stdout)["partitions"]
     assert (report["records"], report["missing"]) == (1000, [])
-    assert "kafkafs: 1 place could not be read; other copies fill it\n" in result.stderr
+    assert UNHARMED in result.stderr
     assert result.stderr.endswith(ADVICE)
     assert result.exit_code == 0
+
+
+def test_a_sector_below_the_log_start_costs_nothing_that_was_asked_for(tmp_path: Path) -> None:
+    partition = copy_of("current", tmp_path, ["trimmed-0"]) / "trimmed-0"
+    with unreadable_bytes({min(partition.glob("*.log")): [(START, START + SECTOR)]}):
+        result = run("rebuild", partition, tmp_path / "target", "-q")
+    assert "; nothing is missing that was asked for; " in result.stdout
+    assert UNHARMED in result.stderr
+    assert "copies" not in result.stderr
+    assert result.exit_code == 0
+
+
+def test_an_end_that_cannot_be_read_and_that_nothing_states_is_told(tmp_path: Path) -> None:
+    partition = copy_of("crashed", tmp_path, ["crash-0"]) / "crash-0"
+    last = max(partition.glob("*.log"))
+    start, end = sector(last.stat().st_size - 1)
+    with unreadable_bytes({last: [(start, end)]}):
+        result = run("rebuild", partition, tmp_path / "target", "-q")
+    (report,) = json.loads((tmp_path / "target" / "kafkafs-rebuild.json").read_text())["partitions"]
+    told = (
+        "  the end of the log cannot be read: if the log held offset"
+        f" {report['logEndOffset']} or higher ones, a broker gives them again"
+    )
+    assert told in result.stdout
+    assert result.exit_code == 3
+
+
+def test_an_end_that_cannot_be_read_is_known_after_a_clean_stop(
+    source: Path, tmp_path: Path
+) -> None:
+    last = max((source / "orders-0").glob("*.log"))
+    with unreadable_bytes({last: [sector(last.stat().st_size - 1)]}):
+        result = run("rebuild", source, tmp_path / "target", "--topic", "orders", "-q")
+    assert "so that a broker gives none of them again" in result.stdout
+    assert "the end of the log cannot be read" not in result.stdout
 
 
 def test_rebuild_as_a_broker_leaves_out_what_a_broker_could_not_load(
