@@ -173,14 +173,16 @@ class _Replay:
 
     Attributes:
         producers: by id.
-        gap_end: one past the largest offset so far that is not there, or below which nothing is known.
+        gap_end: one past the largest offset so far that is not there, or below which nothing is known: a broker that
+            recovers a log reads it from the log start on.
     """
 
     def __init__(self, partition: PartitionUnderCheck) -> None:
         self.partition = partition
         self.producers: dict[int, _Producer] = {}
-        self.gap_end: Offset = partition.segments[0].base_offset if partition.segments else 0
-        self._next: Offset = self.gap_end
+        first = partition.segments[0].base_offset if partition.segments else 0
+        self.gap_end: Offset = max(first, partition.log_start_offset)
+        self._next: Offset = first
         self._is_full = False
 
     def states(self, offsets: list[Offset]) -> Iterator[tuple[Offset, bool]]:

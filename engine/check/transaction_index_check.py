@@ -1,8 +1,9 @@
 """The transaction indexes of a partition held to its ABORT markers, from which they could be made anew.
 
 Legitimate differences are none: entries of transactions of which compaction took all data are gone with it; a
-transaction's first offset and the last stable offset may lie where nothing is any more; and a follower that
-takes many batches at once writes a later last stable offset than its leader.
+transaction's first offset and the last stable offset may lie where nothing is any more; a follower that
+takes many batches at once writes a later last stable offset than its leader; and a broker that recovers a log reads
+it from the log start on, so that it knows of a transaction what lies there or above.
 """
 
 from __future__ import annotations
@@ -44,15 +45,17 @@ class _Abort(NamedTuple):
     Attributes:
         producer_id, position: whose, and where in its segment.
         first_offset: of the transaction's data; None when none is known.
+        first_served: of those of its batches that reach the log start; None when none does.
         last_stable_offset: by all transactions that no marker has ended.
         after: the last marker of the producer before, -1 when none is known.
-        is_certain: whether no offsets are missing between the data and the marker: where some are, compaction may
-            have taken the end of one transaction and the beginning of another.
-        known_stable: the last stable offset by those transactions alone of which that is certain.
+        is_certain: whether no offsets are missing between the served data and the marker: where some are, compaction
+            may have taken the end of one transaction and the beginning of another.
+        known_stable: the last stable offset by the served data of those transactions alone of which that is certain.
     """
 
     producer_id: int
     first_offset: Offset | None
+    first_served: Offset | None
     position: Position
     last_stable_offset: Offset
     after: Offset
@@ -80,7 +83,9 @@ class _Transactions:
         self.certain_from: Offset = first
         self._next: Offset = first
         self._gap_end: Offset = first
+        self._log_start = partition.log_start_offset
         self._open: dict[int, Offset] = {}
+        self._served: dict[int, Offset] = {}
         self._ended: dict[int, Offset] = {}
 
     def read(self, segment: SegmentUnderCheck) -> dict[Offset, _Abort]:
@@ -99,9 +104,7 @@ class _Transactions:
                 if ends[row]:
                     self._end(rows[row], reader, aborts, int(gap_ends[row]))
                 else:
-                    self._open.setdefault(
-                        int(rows["producer_id"][row]), int(rows["base_offset"][row])
-                    )
+                    self._add(rows[row])
         if losses:
             self._lose(segment.next_offset)
         return aborts
@@ -118,7 +121,14 @@ class _Transactions:
     def _lose(self, offset: Offset) -> None:
         self.certain_from = max(self.certain_from, offset)
         self._open.clear()
+        self._served.clear()
         self._ended.clear()
+
+    def _add(self, row: np.void) -> None:
+        producer, base = int(row["producer_id"]), int(row["base_offset"])
+        self._open.setdefault(producer, base)
+        if row["last_offset"] >= self._log_start:
+            self._served.setdefault(producer, base)
 
     def _end(
         self, row: np.void, reader: MarkerReader, aborts: dict[Offset, _Abort], gap_end: Offset
@@ -128,17 +138,19 @@ class _Transactions:
             return
         producer, offset = int(row["producer_id"]), int(row["base_offset"])
         first = self._open.pop(producer, None)
+        served = self._served.pop(producer, None)
         if marker.type is ControlRecordType.ABORT:
             stable = min(self._open.values(), default=offset + 1)
             after = self._ended.get(producer, -1)
-            known = (each for each in self._open.values() if each >= gap_end)
+            known = (each for each in self._served.values() if each >= gap_end)
             aborts[offset] = _Abort(
                 producer,
                 first,
+                served,
                 int(row["position"]),
                 stable,
                 after,
-                first is not None and first >= gap_end,
+                served is not None and served >= gap_end,
                 min(known, default=offset + 1),
             )
         self._ended[producer] = offset
@@ -221,9 +233,12 @@ class _SegmentCheck:
         limit = entry.last_offset if abort.first_offset is None else abort.first_offset
         if abort.after < first < limit and self._is_gone(first):
             return True
-        # Compaction can have emptied the first batch, or taken the end of a transaction before this one.
-        is_possible = not abort.is_certain and abort.after < first <= entry.last_offset
-        return is_possible and self._begins_transaction(first, abort.producer_id)
+        # A recovery reads from the log start on, which was lower than it is now, or where it is.
+        highest = abort.first_served
+        if not abort.is_certain or highest is None:
+            # Compaction can have emptied the first batch, or taken the end of a transaction before this one.
+            highest = entry.last_offset
+        return abort.after < first <= highest and self._begins_transaction(first, abort.producer_id)
 
     def _stable_fits(self, entry: AbortedTxn, abort: _Abort) -> bool:
         stable = entry.last_stable_offset
@@ -253,14 +268,13 @@ class _SegmentCheck:
         ) and self._is_gone(offset)
 
     def _is_gone(self, offset: Offset) -> bool:
-        """Whether no batch of the log holds an offset."""
+        """Whether no batch of the log holds an offset, or one that compaction emptied."""
         segment = self.partition.view.segment_for(offset)
-        if segment is None:
-            return True
         try:
-            return segment.batch(offset) is None
+            run = None if segment is None else segment.batch(offset)
         except (DamagedFileError, OSError):
             return True
+        return run is None or not run.table["record_count"][0]
 
     def _begins_transaction(self, offset: Offset, producer: int | None) -> bool:
         """Whether a batch of a transaction begins at an offset, of a producer or, None, of any."""
@@ -276,9 +290,8 @@ class _SegmentCheck:
         missing = [
             (offset, abort)
             for offset, abort in self.aborts.items()
-            if abort.first_offset is not None
+            if abort.first_served is not None  # nobody reads what lies below the log start
             and offset not in known
-            and offset >= self.partition.log_start_offset  # nobody reads what lies below
         ]
         uncertain = [each for each in missing if not each[1].is_certain]
         missing = [each for each in missing if each[1].is_certain]
@@ -286,7 +299,7 @@ class _SegmentCheck:
             offset, abort = uncertain[0]
             yield self._missing_from(
                 f"it may lack {len(uncertain)} transactions: compaction took what would tell",
-                abort.first_offset or 0,
+                abort.first_served or 0,
                 offset + 1,
                 severity=Severity.NOTE,
                 transactions=len(uncertain),
@@ -297,13 +310,13 @@ class _SegmentCheck:
         if not is_there or len(missing) > _MOST_NAMED:
             yield self._missing_from(
                 f"{what}the segment has ABORT markers of {len(missing)} transactions that it lacks",
-                min(abort.first_offset or 0 for _, abort in missing),
+                min(abort.first_served or 0 for _, abort in missing),
                 missing[-1][0] + 1,
                 transactions=len(missing),
             )
             return
         for offset, abort in missing:
-            first = abort.first_offset or 0
+            first = abort.first_served or 0
             yield self._missing_from(
                 f"producer {abort.producer_id} aborted what it wrote from offset {first} on, with the"
                 f" marker at offset {offset}, position {abort.position} of the segment",

@@ -218,6 +218,29 @@ def test_an_aborted_transaction_without_an_entry_would_be_served(folder: Path) -
     assert (finding.first_offset, finding.next_offset) == (first, last + 1)
 
 
+def test_a_transaction_below_the_log_start_needs_no_entry_and_one_above_it_does(
+    folder: Path,
+) -> None:
+    path = files(folder, ".txnindex")[0]
+    first, last = struct.unpack_from(">qq", path.read_bytes(), 10)
+    entry = path.read_bytes()
+    path.write_bytes(b"")
+    middle = (first + last) // 2
+    write_checkpoint(folder, "log-start", f"side 0 {middle}")
+    finding = of(folder, "txn-index-missing")
+    assert finding.severity is Severity.ERROR
+    assert first < (finding.first_offset or 0) <= last
+
+    # A broker that recovers the log from its start on finds the transaction begin there.
+    found_first = struct.pack(">q", finding.first_offset or 0)
+    path.write_bytes(entry[:10] + found_first + entry[18:])
+    assert "txn-index-entry" not in rules(folder)
+
+    path.write_bytes(b"")
+    write_checkpoint(folder, "log-start", f"side 0 {last}")
+    assert "txn-index-missing" not in rules(folder)
+
+
 # -- producer snapshots
 
 
