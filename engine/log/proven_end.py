@@ -1,28 +1,40 @@
 """The end of a log, by all that states it: the records files may have lost their last batches.
 
 A broker notes how far a log came in several places: the recovery point (flushed up to there), the high watermark
-(replicated up to there), the cleaner's checkpoint, the names of producer snapshots and of indexes. None of them may lie
-behind the last record. Where one does, records are gone, and their offsets were given once.
+(replicated up to there), the cleaner's checkpoint, the names of producer snapshots, the start of the last leader epoch,
+the names and entries of indexes. None of them may lie behind the last record: a broker that truncates a log truncates
+them too. Where one does, records are gone, and their offsets were given once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from engine.errors import InvalidNameError
+import numpy as np
+
+from engine.budgets import MiB
+from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.errors import CorruptIndexError, DamagedFileError, InvalidNameError
 from engine.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     FileKind,
     FileState,
     FolderState,
     log_file_name,
+    offset_index_name,
     parse_file_name,
     parse_folder_name,
     producer_snapshot_name,
+    time_index_name,
 )
+from engine.index.offset_index import OffsetIndex
+from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
@@ -30,6 +42,10 @@ from engine.log.stable_offset import leader_epochs
 from engine.units import Offset
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+_OFFSETS = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+_TIMES = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+_LARGEST_INDEX = 64 * MiB
+"""More than a segment of 2 GiB needs with an entry for each kilobyte."""
 
 
 class EndProof(NamedTuple):
@@ -39,7 +55,7 @@ class EndProof(NamedTuple):
         offset: the log ended there, or behind.
         file: the name of the file that says so.
         says: the same in words: "the recovery point is 1600".
-        is_exact: whether a broker that stopped cleanly writes exactly the log end there.
+        is_exact: whether a broker that stops cleanly writes the log end itself there, as a rule.
     """
 
     offset: Offset
@@ -54,12 +70,10 @@ class ProvenEnd(NamedTuple):
     Attributes:
         offset: the highest end that is proven; that of the records files where nothing proves a higher one.
         proofs: what proves more than the records files hold, the highest first.
-        doubted: what states more, and is contradicted.
     """
 
     offset: Offset
     proofs: tuple[EndProof, ...] = ()
-    doubted: tuple[EndProof, ...] = ()
 
 
 class LostEnd(NamedTuple):
@@ -101,18 +115,26 @@ def lost_end(view: LogView) -> LostEnd | None:
 def proven_end(view: LogView, held: Offset) -> ProvenEnd:
     """Where a log ended, when its records files end at `held`.
 
-    After a clean stop the recovery point and the newest producer snapshot are the log end itself. Where one of them
-    agrees with the records files, a file that states more is not believed: that file is the damaged one.
+    After a clean stop the recovery point, the newest producer snapshot and, as a rule, the high watermark are the log
+    end itself. An end that two of them agree on, or one of them and the records files, is the end: a file that states
+    more is not believed, since that file is the damaged one.
     """
-    stated = sorted(_proofs(view), key=lambda proof: -proof.offset)
+    stated = sorted(_proofs(view, held), key=lambda proof: -proof.offset)
     higher = tuple(proof for proof in stated if proof.offset > held)
     if not higher:
         return ProvenEnd(held)
-    if view.log.checkpoints.stopped_cleanly() and any(
-        proof.is_exact and proof.offset == held for proof in stated
-    ):
-        return ProvenEnd(held, doubted=higher)
-    return ProvenEnd(higher[0].offset, higher)
+    agreed = _agreed_end(held, stated) if view.log.checkpoints.stopped_cleanly() else None
+    if agreed is None:
+        return ProvenEnd(higher[0].offset, higher)
+    proofs = tuple(proof for proof in higher if proof.offset <= agreed)
+    return ProvenEnd(agreed, proofs)
+
+
+def _agreed_end(held: Offset, stated: Sequence[EndProof]) -> Offset | None:
+    """The end that most state, the highest of those that equally many do; None where no two agree."""
+    ends = Counter([held, *(proof.offset for proof in stated if proof.is_exact)])
+    offset, votes = max(ends.items(), key=lambda item: (item[1], item[0]))
+    return offset if votes > 1 and offset >= held else None
 
 
 def end_of_clean_stop(view: LogView) -> Offset | None:
@@ -145,20 +167,90 @@ def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
     return found
 
 
-def _proofs(view: LogView) -> Iterator[EndProof]:
+def _proofs(view: LogView, held: Offset) -> Iterator[EndProof]:
     if view.log.only is not None:
         return
-    if view.partition.topic != CLUSTER_METADATA_TOPIC and _is_log(view):
-        yield from _checkpoints(view)
+    if view.partition.topic != CLUSTER_METADATA_TOPIC:
+        if _is_log(view):
+            yield from _checkpoints(view)
+        yield from _last_epoch(view, held)
     snapshots = view.listing.producer_snapshots
     if snapshots:
         newest = snapshots[-1]
         says = f"the newest producer snapshot is of offset {newest}"
         yield EndProof(newest, producer_snapshot_name(newest), says, is_exact=True)
+    yield from _last_orphan(view)
+
+
+def _last_epoch(view: LogView, held: Offset) -> Iterator[EndProof]:
+    """A leader epoch starts where the log ended at that time, and truncation takes it away again.
+
+    A running broker writes the epoch before its first batch. An epoch that a batch below its start states already is
+    contradicted.
+    """
+    if view.live:
+        return
+    try:
+        entries = parse_leader_epochs(view.read_side_file(LEADER_EPOCH_CHECKPOINT))
+    except (DamagedFileError, OSError):
+        return
+    if not entries or any(
+        after.epoch <= before.epoch or after.start_offset <= before.start_offset
+        for before, after in pairwise(entries)
+    ):
+        return
+    epoch, start = entries[-1]
+    if start > held and _epoch_at_end(view, held) < epoch:
+        says = f"leader epoch {epoch} begins at offset {start}"
+        yield EndProof(start, LEADER_EPOCH_CHECKPOINT, says)
+
+
+def _epoch_at_end(view: LogView, held: Offset) -> int:
+    """The leader epoch of the last batch below an offset; -1 where no batch ends there."""
+    try:
+        found = view.batch(min(held, view.log_end_offset) - 1)
+    except (DamagedFileError, OSError):
+        return -1
+    return -1 if found is None else int(found[1].table["leader_epoch"][-1])
+
+
+def _last_orphan(view: LogView) -> Iterator[EndProof]:
+    """What the indexes of the last segment without a records file state: its base offset, and their last entries."""
     orphans = orphan_indexes(view.listing)
-    if orphans:
-        base, name = max(orphans.items())
-        yield EndProof(base, name, f"an index names a segment {base} that is not there")
+    if not orphans:
+        return
+    base, name = max(orphans.items())
+    if log_file_name(base, FileState.DELETED) in view.listing.files:
+        return  # a broker was about to delete the segment: it renames the indexes after the records file
+    proof = EndProof(base, name, f"an index names a segment {base} that is not there")
+    for index in (offset_index_name(base), time_index_name(base)):
+        last = _last_indexed(view, index, base) if index in view.listing.files else None
+        if last is not None and last >= proof.offset:
+            says = f"{index} has an entry for offset {last} but no records file"
+            proof = EndProof(last + 1, index, says)
+    yield proof
+
+
+def _last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
+    """The offset of an index's last entry; None for an index without entries, and for one that is out of order."""
+    kind, dtype = (
+        (OffsetIndex, _OFFSETS) if name == offset_index_name(base) else (TimeIndex, _TIMES)
+    )
+    path = f"{view.log.folder}/{name}" if view.log.folder else name
+    try:
+        with view.log.root.open_fresh(path) as file:
+            index = kind(file, base)
+            index.check()
+            count = len(index)
+            if not count or index.byte_size > _LARGEST_INDEX:
+                return None
+            data = file.read_at(0, count * dtype.itemsize)
+    except (CorruptIndexError, OSError):
+        return None
+    table = np.frombuffer(data, dtype)
+    columns = (table[column] for column in dtype.fields or ())
+    ascends = all((column[1:] >= column[:-1]).all() for column in columns)
+    return base + int(table["relative_offset"][-1]) if ascends else None
 
 
 def _is_log(view: LogView) -> bool:
@@ -178,7 +270,7 @@ def _checkpoints(view: LogView) -> Iterator[EndProof]:
     watermark = known.high_watermark(partition)
     if watermark is not None:
         says = f"the high watermark is {watermark}"
-        yield EndProof(watermark, REPLICATION_OFFSET_CHECKPOINT, says)
+        yield EndProof(watermark, REPLICATION_OFFSET_CHECKPOINT, says, is_exact=True)
     cleaned = known.cleaner_offset(partition)
     if cleaned is not None:
         says = f"the log was compacted up to {cleaned}"

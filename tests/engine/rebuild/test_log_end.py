@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -157,3 +158,24 @@ def test_as_a_broker_an_end_before_what_the_checkpoints_prove_is_a_loss(tmp_path
     [report] = result.partitions
     assert result.lost_something
     assert (report["logEndOffsetBefore"], report["logEndOffset"]) == (made.next_offset, first)
+
+
+def test_a_leader_epoch_alone_holds_the_end(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "source", Random(3), segments=4, transactions=False)
+    first = last_gone(made)
+    change = made.next_offset - 1
+    lines = "".join(f"{epoch} {at}\n" for epoch, at in {**made.epochs, 90: change}.items())
+    (made.folder / "leader-epoch-checkpoint").write_text(f"0\n{len(made.epochs) + 1}\n{lines}")
+    [report] = made_of(tmp_path).partitions
+    assert report["logEndOffset"] == change
+    assert report["missing"] == [{"first_offset": first, "next_offset": change}]
+
+
+def test_the_entries_of_an_index_without_its_records_file_hold_the_end(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "source", Random(3), segments=4, transactions=False)
+    first = last_gone(made)
+    index = made.path(first).with_suffix(".index")
+    index.write_bytes(struct.pack(">iiii", 3, 100, 17, 5000) + bytes(8 * 100))
+    [report] = made_of(tmp_path).partitions
+    assert report["logEndOffset"] == first + 18
+    assert report["missing"] == [{"first_offset": first, "next_offset": first + 18}]

@@ -11,7 +11,8 @@ from tests.fixtures_data import KINDS, copy_of, log_dir
 
 GONE = (
     "kafkafs: orders-0: offsets 790 to 999 (210) are gone: the records files end at offset 790, and the"
-    " recovery point is 1000, the high watermark is 1000, the newest producer snapshot is of offset 1000\n"
+    " recovery point is 1000, the high watermark is 1000, the newest producer snapshot is of offset 1000,"
+    " 00000000000000000790.timeindex has an entry for offset 999 but no records file\n"
 )
 
 

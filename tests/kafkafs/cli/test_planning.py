@@ -58,12 +58,26 @@ def test_offsets_that_a_broker_gives_again_are_said(sound: Path) -> None:
     assert result.exit_code == 1
     assert (
         "  offsets 790 to 999 were given before (the recovery point is 1000, the high watermark is 1000,"
-        " the newest producer snapshot is of offset 1000), and no records file holds them:"
+        " the newest producer snapshot is of offset 1000, 00000000000000000790.timeindex has an entry for"
+        " offset 999 but no records file), and no records file holds them:"
         " a leader gives them to other records\n"
     ) in result.stdout
     assert result.stdout.endswith("3 logs: it gives 210 offsets to other records than before\n")
     (log,) = (each for each in objects(str(sound)) if each.get("folder") == "orders-0")
     assert (log["harmless"], log["logEnd"], log["offsetsGivenAgain"]) == (False, 790, 210)
+
+
+def test_a_leader_epoch_alone_shows_that_offsets_are_given_again(sound: Path) -> None:
+    for path in (*sound.glob("*-checkpoint"), *sound.glob("orders-0/*0790.*")):
+        path.unlink()
+    for path in sound.glob("orders-0/*.snapshot"):
+        path.unlink()
+    epochs = sound / "orders-0" / "leader-epoch-checkpoint"
+    epochs.write_text("0\n2\n0 0\n9 900\n")
+    result = run(str(sound))
+    assert (
+        "  offsets 790 to 899 were given before (leader epoch 9 begins at offset 900), and no records file"
+    ) in result.stdout
 
 
 def test_what_nobody_read_is_not_called_whole(hurt: Path) -> None:
