@@ -2,13 +2,17 @@
 
 A broker tells clients the high watermark, which is the log end once all replicas in sync have it. Offline
 the log end is what is left to know: the checkpoint of high watermarks is up to five seconds old in a log dir
-that was copied from a running broker, and says less than the log itself.
+that was copied from a running broker, and says less than the log itself. Where records files are lost, the end is the
+one that the files beside them prove: groups have consumed up to there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
+from engine.log.proven_end import LostEnd, lost_end
 from engine.units import Offset, Timestamp, TopicPartition
 
 NO_OFFSET = -1
@@ -35,9 +39,13 @@ class LogEnds:
 
     def __init__(self, source: LogSource) -> None:
         self._source = source
+        self._lost: dict[str, LostEnd] = {}
 
     def end_of(self, topic: str, partition: int, until: Timestamp | None = None) -> Offset | None:
-        """Where a partition's log ends; None when the source does not hold it, or its end cannot be read.
+        """Where a partition's log ends, or ended at a time; None when the source does not tell.
+
+        Of a log whose last records are gone it is the proven end; where it ended at a time that none of the others
+        reaches is not known.
 
         Raises OSError, UnsupportedCodecError.
         """
@@ -47,7 +55,28 @@ class LogEnds:
         view = log.view_or_none()
         if view is None or (until is None and has_unread_end(view)):
             return None
-        return end_offset(view, until)
+        end = end_offset(view, until)
+        if end < view.log_end_offset:
+            return end
+        lost = _lost_end(view)
+        if lost is None:
+            return end
+        self._lost[view.name] = lost
+        return lost.end.offset if until is None else None
+
+    def notes(self) -> Iterator[str]:
+        """Which of the logs that were asked for have lost their last records."""
+        for name, lost in sorted(self._lost.items()):
+            yield f"{name}: {lost.sentence}; the log end and the lag count the lost offsets"
+
+
+def _lost_end(view: LogView) -> LostEnd | None:
+    lost = lost_end(view)
+    if (
+        lost is not None and view.live
+    ):  # the checkpoints of a running broker may be newer than the view
+        lost = lost_end(view.log.view(max_age=0))
+    return lost
 
 
 def lag(committed: Offset | None, end: Offset | None) -> int | None:

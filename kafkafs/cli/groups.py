@@ -62,10 +62,11 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
     kafkafs groups /var/lib/kafka/data --state --at 2024-01-01T10:30:00Z
     kafkafs groups /disk1/kafka,/disk2/kafka billing --json
 
-    The log end is that of the partition's log in the source; - where the source does not hold it. A
+    The log end is that of the partition's log in the source; - where the source does not hold it. Where a
+    log has lost its last records, which is told, the end is the one that the files beside them prove. A
     partition that a member has is told with the member. Share groups have start offsets, and with --json
     the records in flight, how often they were delivered and whether they are done with.
-    Exit status 1: damage was found, or a group that was asked for is not there.
+    Exit status 1: damage was found, a log has lost its last records, or a group that was asked for is not there.
     """
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
@@ -86,6 +87,7 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
             if group.kind == "share":
                 found = state.share_rows(group, known).notes()
                 notes += [f"{group.group_id}, {note}" for note in found]
+        notes += state.ends.notes()
         notes += [f"{name} has records in several partitions" for name in known.doubled]
         if warn(known.unreadable, notes) or is_missing:
             click.get_current_context().exit(FINDINGS)

@@ -45,8 +45,9 @@ def topics(
     kafkafs topics /var/lib/kafka/data --json --at 2024-01-01T10:30:00Z
 
     TOPIC is a regular expression. A source without the metadata log is described by its folders and their
-    partition.metadata: leaders and replicas are then not known (-). Exit status 1: damage was found, or
-    a TOPIC matched nothing.
+    partition.metadata: leaders and replicas are then not known (-). Exit status 1: damage was found, a
+    TOPIC matched nothing, or with --json a log has lost its last records: its log end is the one that the
+    files beside it prove.
     """
     from engine.replay.source_state import SourceState
 
@@ -68,7 +69,7 @@ def topics(
             and not (exclude_internal and name.startswith("__"))
         }
         _show(state, chosen, until, only_names=only_names, as_json=as_json)
-        is_damaged = image is not None and _warn(image)
+        is_damaged = _warn(image, state.ends.notes())
         is_missing = [_report_missing(each, chosen, list(found)) for each in patterns]
         if is_damaged or any(is_missing):
             click.get_current_context().exit(FINDINGS)
@@ -92,8 +93,10 @@ def _pattern(text: str) -> re.Pattern[str]:
         ) from error
 
 
-def _warn(image: ClusterImage) -> bool:
-    notes = list(image.notes)
+def _warn(image: ClusterImage | None, short: Iterable[str]) -> bool:
+    if image is None:
+        return warn((), short)
+    notes = [*image.notes, *short]
     if image.missing is not None:
         notes.append(f"what the records before offset {image.missing} said is not known")
     return warn(image.unreadable, notes)

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from kafkafs.cli import cli, main
 from kafkafs.cli.table import duration, moment
 from tests.builders import Producer, batch, end_marker, values
-from tests.fixtures_data import log_dir
+from tests.fixtures_data import copy_of, log_dir
 from tests.replayed_bytes import (
     NOW,
     TOPIC_ID,
@@ -62,6 +62,25 @@ def test_groups_as_json_are_one_object_a_line() -> None:
     [row] = lines(run("groups", CURRENT, "billing-0", "--json"))
     assert (row["group"], row["topic"], row["partition"]) == ("billing-0", "orders", 0)
     assert (row["currentOffset"], row["logEndOffset"], row["lag"]) == (50, 1000, 950)
+
+
+@pytest.mark.parametrize("command", ["groups", "topics"])
+def test_the_end_of_a_log_without_its_last_records_file_is_the_proven_one_and_told(
+    tmp_path: Path, command: str
+) -> None:
+    source = copy_of("current", tmp_path, ["orders-0", OFFSETS, "__cluster_metadata-0"])
+    max((source / "orders-0").glob("*.log")).unlink()
+    result = run(command, str(source), "--json")
+    rows = lines(result)
+    if command == "topics":
+        [orders] = [row for row in rows if row["name"] == "orders"]
+        assert orders["partitions"][0]["logEndOffset"] == 1000
+    else:
+        billing = [row for row in rows if (row["topic"], row["partition"]) == ("orders", 0)]
+        assert {(row["logEndOffset"], row["lag"]) for row in billing} == {(1000, 950)}
+    assert "orders-0: offsets 790 to 999 (210) are gone" in result.stderr
+    assert "the log end and the lag count the lost offsets" in result.stderr
+    assert result.exit_code == 1
 
 
 def test_a_group_that_is_not_there_is_named_with_status_1() -> None:
