@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.clock import SYSTEM_CLOCK
@@ -60,29 +60,28 @@ class BrokerLoaded(NamedTuple):
     unread: list[CopyUnreadableError]
 
 
-def refuse_oversized(chosen: Sequence[Chosen]) -> None:
+def refuse_oversized(chosen: Chosen) -> None:
     """Raise RebuildFailedError for a file that is larger than a broker's can be, before anything is copied."""
-    for each in chosen:
-        log = each.copies[0]
-        with contextlib.suppress(OSError):  # said when the folder is copied
-            for name in log.root.list_apart(log.folder)[0]:
-                parsed = parse_file_name(name)
-                if parsed is None or parsed.state is not FileState.LIVE:
-                    continue
-                path = f"{log.folder}/{name}" if log.folder else name
-                size = log.root.stat(path).st_size
-                if parsed.kind is FileKind.LOG and size > MAX_INT32:
-                    raise RebuildFailedError(
-                        f"{log.name}: a broker ends with KafkaException: {log.root.display(path)} has"
-                        f" {size} bytes, more than the {MAX_INT32} that a segment may have;"
-                        " --mode salvage keeps what is good"
-                    )
-                limit = _LARGEST.get(parsed.kind)
-                if limit is not None and size > limit:
-                    raise RebuildFailedError(
-                        f"{log.name}: {log.root.display(path)} has {size} bytes, more than the {limit} that"
-                        " are copied and loaded here; --mode salvage makes the file anew"
-                    )
+    log = chosen.copies[0]
+    with contextlib.suppress(OSError):  # said when the folder is copied
+        for name in log.root.list_apart(log.folder)[0]:
+            parsed = parse_file_name(name)
+            if parsed is None or parsed.state is not FileState.LIVE:
+                continue
+            path = f"{log.folder}/{name}" if log.folder else name
+            size = log.root.stat(path).st_size
+            if parsed.kind is FileKind.LOG and size > MAX_INT32:
+                raise RebuildFailedError(
+                    f"a broker ends with KafkaException: {log.root.display(path)} has"
+                    f" {size} bytes, more than the {MAX_INT32} that a segment may have;"
+                    " --mode salvage keeps what is good"
+                )
+            limit = _LARGEST.get(parsed.kind)
+            if limit is not None and size > limit:
+                raise RebuildFailedError(
+                    f"{log.root.display(path)} has {size} bytes, more than the {limit} that"
+                    " are copied and loaded here; --mode salvage makes the file anew"
+                )
 
 
 def load_as_broker(
@@ -100,7 +99,7 @@ def load_as_broker(
     Raises:
         CopyUnreadableError: the source cannot be read; the folder may be there in part.
         OSError: the disk fails.
-        RebuildFailedError: a broker would not start.
+        RebuildFailedError: a broker would not load the log.
     """
     log = chosen.copies[0]
     try:
@@ -201,8 +200,9 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
         raise
     except EXPECTED as error:
         failure = failure_of(error)
+        reason = failure.reason.replace(folder, log.root.display(log.folder))
         raise RebuildFailedError(
-            f"{log.name}: a broker ends with {failure.java or 'an error'}: {failure.reason};"
+            f"a broker ends with {failure.java or 'an error'}: {reason};"
             " --mode salvage keeps what is good"
         ) from error
     finally:

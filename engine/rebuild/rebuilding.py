@@ -108,7 +108,7 @@ def rebuild(
 
     Raises:
         RebuildRefusedError: it is not done, and why; EmptyResultError: it would have no records.
-        RebuildFailedError: what was made is not what it should be, or a broker would not start.
+        RebuildFailedError: what was made is not what it should be, or a broker loads none of the logs.
         SourceError: a source cannot be read.
         OSError: a source cannot be read or the disk fails. The target is not there then.
     """
@@ -175,6 +175,7 @@ class _Rebuild:
         self.lost_something = False
         self.copies_unread: list[Unread] = []
         self.unread_partitions: list[str] = []
+        self._not_loaded: list[str] = []
         self.checksums: dict[str, int] = {}
         self.checkpoints: dict[str, dict[TopicPartition, Offset]] = {
             name: {}
@@ -193,8 +194,6 @@ class _Rebuild:
                 "a broker has the source open, and a copy of its files would be torn",
                 "stop it, take a snapshot of the volume, or use --mode salvage",
             )
-        if self.options.mode is Mode.BROKER:
-            refuse_oversized(self.selection.chosen)
         refuse_bounds(self.options, self.selection.chosen)
         if self.target is None:
             for chosen in self.selection.chosen:
@@ -221,9 +220,16 @@ class _Rebuild:
         return self._rebuilt(staging.target, manifest, staging.removed)
 
     def _refuse_empty(self, result: Rebuilt) -> None:
-        """Raises EmptyResultError when no record is left and nobody said that this is fine."""
+        """Stop when no record is left and nobody said that this is fine.
+
+        Raises:
+            RebuildFailedError: a broker loads none of the logs.
+            EmptyResultError: no record is left for another reason.
+        """
         if self.options.allow_empty or any(map(holds_records, self.reports)):
             return
+        if not self.reports and self._not_loaded:
+            raise RebuildFailedError("; ".join(self._not_loaded))
         start, stop = self.options.start, self.options.stop
         reason = "the result would have no records"
         if start is not None and stop is not None:
@@ -314,12 +320,17 @@ class _Rebuild:
         if clean is None:
             clean = _was_clean(self.sources[0].log_dirs[0])
         try:
+            refuse_oversized(chosen)
             loaded = load_as_broker(
                 chosen, staging.path, clean, self.disk, lambda count: self.advance("written", count)
             )
-        except CopyUnreadableError as failure:
-            self.copies_unread.append(Unread.of(failure.path, failure.error))
-            self._leave_out_unread(chosen, failure)
+        except (CopyUnreadableError, RebuildFailedError) as failure:
+            if isinstance(failure, CopyUnreadableError):
+                self.copies_unread.append(Unread.of(failure.path, failure.error))
+                self._leave_out_unread(chosen, failure)
+            else:
+                self._not_loaded.append(f"{log.name}: {failure}")
+                self._leave_out(chosen, str(failure))
             folder = os.path.join(staging.path, str(chosen.partition))
             if self.disk.exists(folder):
                 self.disk.remove_tree(folder)

@@ -367,7 +367,7 @@ def test_a_broker_that_was_stopped_cleanly_notices_nothing(tmp_path):
 def test_where_a_broker_would_not_start_the_reason_is_given(tmp_path):
     made = make_log(tmp_path / "source", Random(8))
     (made.folder / "abc.log").write_bytes(b"x")
-    with pytest.raises(RebuildFailedError, match="NumberFormatException"):
+    with pytest.raises(RebuildFailedError, match=r"orders-0: .* NumberFormatException"):
         made_of(tmp_path, mode=Mode.BROKER)
     assert not (tmp_path / "target").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
@@ -387,6 +387,22 @@ def test_a_records_file_too_large_for_a_broker_is_refused_before_anything_is_cop
             advance=lambda _, count: copied.append(count),
         )
     assert copied == []
+
+
+def test_a_log_that_no_broker_loads_never_vetoes_the_others(tmp_path):
+    hurt = make_log(tmp_path / "source", Random(8))
+    (hurt.folder / "abc.log").write_bytes(b"x")
+    shutil.copytree(hurt.folder, hurt.log_dir / "orders-1", ignore=lambda *_: {"abc.log"})
+    result = made_of(tmp_path, mode=Mode.BROKER)
+    assert [report["partition"] for report in result.partitions] == ["orders-1"]
+    [left_out] = result.left_out
+    assert (left_out.path, left_out.is_loss) == (str(hurt.folder), True)
+    name = hurt.folder / "abc.log"
+    assert left_out.reason.startswith(
+        f"a broker ends with NumberFormatException: {name} has no offset"
+    )
+    assert result.lost_something
+    assert [path.name for path in (tmp_path / "target").glob("orders-*")] == ["orders-1"]
 
 
 def test_holes_of_a_file_are_copied_as_holes(tmp_path):
