@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
-from engine.errors import OffsetOutOfRangeError
+from engine.errors import CorruptRecordError, OffsetOutOfRangeError
 from engine.file_names import kraft_checkpoint_name
 from engine.folder_entries import SourceEntry
 from engine.log import stable_offset
@@ -42,6 +42,7 @@ from engine.units import (
     Timestamp,
     TopicPartition,
 )
+from engine.unreadable import Stretch
 
 if TYPE_CHECKING:
     from engine.log.partition_log import PartitionLog
@@ -189,6 +190,14 @@ class LogView:
         return active if active is not None and not active.end and active.tail_end else None
 
     @property
+    def unread_end(self) -> Stretch | None:
+        """The first bytes behind the last good batch that cannot be read: more records may be there."""
+        active = self._active
+        if active is None:
+            return None
+        return active.file.unreadable_in(active.end, max(active.tail_end, active.end))
+
+    @property
     def end_position(self) -> Position:
         """Where the last good batch ends in the active segment."""
         return 0 if self._active is None else self._active.end
@@ -292,6 +301,7 @@ class LogView:
             CorruptRecordError: damage took, or may have taken, the batch.
         """
         if not self.log_start_offset <= offset < self.log_end_offset:
+            self._refuse_unread(offset)
             return None
         place = bisect_right(self.base_offsets, offset) - 1
         if place < 0:
@@ -303,6 +313,13 @@ class LogView:
         if offset < self._next_base(segment):
             check_gap(segment, offset, self._next_base(segment))
         return None
+
+    def _refuse_unread(self, offset: Offset) -> None:
+        """Raise CorruptRecordError when unreadable bytes at the log end may hold an offset."""
+        unread = self.unread_end if offset >= self.log_end_offset else None
+        if unread is not None and self._active is not None:
+            path, position = self._active.path, self._active.end
+            raise CorruptRecordError(unread.reason, path=path, position=position)
 
     def record(self, offset: Offset) -> tuple[Columns, int] | None:
         """The record with exactly this offset: columns that hold it, and its place in them.

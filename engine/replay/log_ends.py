@@ -26,14 +26,6 @@ def end_offset(view: LogView, until: Timestamp | None = None) -> Offset:
     return view.log_end_offset if found is None else found.offset
 
 
-def has_unread_end(view: LogView) -> bool:
-    """Whether bytes behind the last good batch cannot be read: more records may be there."""
-    active = view.active_segment
-    if active is None:
-        return False
-    return active.file.unreadable_in(active.end, max(active.tail_end, active.end)) is not None
-
-
 class LogEnds:
     """Log ends of a source's partitions by topic and partition; safe from several threads."""
 
@@ -53,7 +45,7 @@ class LogEnds:
         if log is None or log.topic_partition != (topic, partition):
             return None
         view = log.view_or_none()
-        if view is None or (until is None and has_unread_end(view)):
+        if view is None or (until is None and view.unread_end is not None):
             return None
         end = end_offset(view, until)
         if end < view.log_end_offset:

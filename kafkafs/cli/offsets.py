@@ -10,7 +10,6 @@ import click
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
-from engine.replay.log_ends import has_unread_end
 from kafkafs.cli import EXIT_FINDINGS, fail
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
@@ -127,7 +126,7 @@ def offsets(
             view = log.view_or_none()
             if view is None:
                 continue
-            if time == SPECS["latest"] and has_unread_end(view):
+            if time == SPECS["latest"] and view.unread_end is not None:
                 progress.clear()
                 fail(f"{log.name}: the log end cannot be read; no record is known from offset"
                      f" {view.log_end_offset} on")  # fmt: skip

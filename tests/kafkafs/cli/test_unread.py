@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engine.log.log_directory import open_source
-from engine.replay.log_ends import has_unread_end
 from kafkafs.cli import cli, main
 from tests.fixtures_data import copy_of
 from tests.permissions import modes_count
@@ -261,7 +260,7 @@ def test_a_file_that_may_be_read_again_is_read_without_a_new_start(
     source = open_source(str(one_file))
     log = source.partitions()["txn-0"]
     assert log.view(0).log_end_offset == 525
-    assert has_unread_end(log.view(0))
+    assert log.view(0).unread_end is not None
     (one_file / "txn-0" / f"{525:020}.log").chmod(0o644)
     assert log.view(0).log_end_offset == 661
     source.close()

@@ -111,6 +111,10 @@ def test_the_end_of_a_log_that_is_lost_whole_is_told(
     error = lines[-1]["error"]
     assert (error["kind"], error["firstOffset"], error["lastOffset"]) == ("unreadable", 790, None)
     assert (error["position"], error["length"]) == (0, last.stat().st_size)
+    for offset in (790, 999):  # nothing tells that they are not there
+        result = run("cat", source, f"orders-0/offset/{offset}")
+        assert (result.stdout, result.returncode) == ("", 3)
+        assert "cannot be read (Input/output error)" in result.stderr
     result = run("grep", "-c", "id", source, "orders-0")
     assert (result.stdout, result.returncode) == ("790\n", 3)
     assert "cannot be read (Input/output error)" in result.stderr
