@@ -40,16 +40,18 @@ def commands(source: Path, scratch: Path) -> Iterator[tuple[str, list[str]]]:
     """What is run, by name: the arguments of the program."""
     here, partition = str(source), partition_of(source)
     base = min((path.stem for path in (source / partition).glob("*.log")), default=f"{0:020}")
-    yield "ls -R", ["ls", "-R", here]
+    yield "ls -l", ["ls", "-l", here]
+    for name in ("records", "segments", "time", "state"):
+        yield f"ls -l {name}", ["ls", "-l", here, f"{partition}/{name}"]
     yield "cat records", ["cat", here, f"{partition}/records/{base}.jsonl"]
     yield "cat committed", ["cat", here, f"{partition}/committed/{base}.jsonl"]
     yield "cat range", ["cat", here, f"{partition}/offset/0..1000000"]
     yield "cat offset", ["cat", here, f"{partition}/offset/1"]
     yield "cat value", ["cat", here, f"{partition}/offset/1.value"]
-    yield "ls state", ["ls", "-l", here, f"{partition}/state"]
-    for name in ("offsets", "producers", "transactions", "leader-epochs"):
+    for name in ("offsets", "epochs", "producers", "transactions", "indexes", "leftovers"):
         yield f"cat state/{name}", ["cat", here, f"{partition}/state/{name}.json"]
-    yield "cp", ["cp", here, f"{partition}/records", str(scratch / "copy")]
+    yield "cp records", ["cp", here, f"{partition}/records", str(scratch / "records")]
+    yield "cp state", ["cp", here, "state", str(scratch / "state")]
     yield "grep", ["grep", "-c", "no such text", here]
     yield "grep -i", ["grep", "-ci", "no such text", here]
     yield "grep all", ["grep", "", here, partition]
