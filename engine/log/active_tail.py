@@ -15,7 +15,8 @@ import numpy as np
 
 from engine.budgets import Budgets
 from engine.errors import UnreadableError
-from engine.log.log_segment import LOOK_UP_CHUNK, LogSegment
+from engine.log.batch_search import LOOK_UP_CHUNK
+from engine.log.log_segment import LogSegment
 from engine.log.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.scan import CHUNK, BatchRun, Damage, scan
 from engine.log.transactions import TransactionState

@@ -13,12 +13,15 @@ import numpy as np
 
 from engine import kernel
 from engine.errors import CorruptRecordError
-from engine.log.scan import BatchRun, Damage
+from engine.log.places import Landing, joined
+from engine.log.scan import BatchRun, Damage, Table, headers
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset
 
 if TYPE_CHECKING:
     from engine.log.log_segment import LogSegment
+
+LOOK_UP_CHUNK = 64 * 1024
 
 
 class BatchSearch:
@@ -119,10 +122,16 @@ def check_gap(segment: LogSegment, offset: Offset, next_base: Offset) -> None:
         )
 
 
+def is_wrapper(table: Table) -> bool:
+    """Whether a table's first batch is a compressed one of magic 0 or 1: its header names its last offset only."""
+    row = table[0]
+    return bool(row["magic"] < 2 and row["attributes"] & COMPRESSION_MASK)
+
+
 def holds(run: BatchRun, offset: Offset) -> bool:
     """Whether an offset is among those of the run's first batch."""
     row = run.table[0]
-    if row["magic"] >= 2 or not row["attributes"] & COMPRESSION_MASK:
+    if not is_wrapper(run.table):
         return bool(row["base_offset"] <= offset <= row["last_offset"])
     columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
     if not len(columns):
@@ -132,9 +141,50 @@ def holds(run: BatchRun, offset: Offset) -> bool:
 
 def first_offset(run: BatchRun) -> Offset:
     """The first offset of the run's first batch: of a compressed one of magic 0 or 1 its records know."""
-    row = run.table[0]
-    base = int(row["base_offset"])
-    if row["magic"] >= 2 or not row["attributes"] & COMPRESSION_MASK:
+    base = run.base_offset
+    if not is_wrapper(run.table):
         return base
     columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
     return int(columns.offset[0]) if len(columns) else base
+
+
+def land(segment: LogSegment, offset: Offset) -> Landing:
+    """Where to read from for an offset; see `LogSegment.seek`."""
+    damage: Damage | None = None
+    ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
+    holds = False  # whether that has the offset, and does not lie above it
+    position, expected = segment.proven_hint(offset)
+    mixed = False
+    items = segment.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK)
+    for item in headers(items):
+        if isinstance(item, Damage) and not item.skipped:
+            mixed = True
+            if ahead is not None and not holds and (item.first_offset or 0) <= offset:
+                ahead = None
+            continue
+        if ahead is not None:
+            return ahead._replace(is_disordered=mixed)
+        if isinstance(item, Damage):
+            damage = item if damage is None else joined(damage, item)
+            continue
+        last = item["last_offset"]
+        reached = np.flatnonzero(last >= offset)
+        if len(reached):
+            row = int(reached[0])
+            if row:
+                damage, expected = None, int(last[row - 1]) + 1
+            start = int(item["position"][row])
+            if damage is not None and (damage.last_offset is None or damage.last_offset >= offset):
+                start = damage.position
+            batch = item[row : row + 1]
+            ahead = Landing(start, expected, batch, damage, mixed)
+            if row + 1 < len(last):
+                return ahead
+            holds = bool(item["base_offset"][row] <= offset)
+            continue
+        damage, expected = None, int(last[-1]) + 1
+    if ahead is not None:
+        return ahead._replace(is_disordered=mixed)
+    if damage is not None:
+        return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
+    return Landing(segment.end, expected, is_disordered=mixed)

@@ -20,12 +20,19 @@ from engine.file_names import time_index_name, transaction_index_name
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log import segment_times
-from engine.log.batch_search import BatchSearch, first_offset, holds
+from engine.log.batch_search import (
+    LOOK_UP_CHUNK,
+    BatchSearch,
+    first_offset,
+    holds,
+    is_wrapper,
+    land,
+)
 from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.open_segments import OpenSegment, SegmentFiles
-from engine.log.places import BatchLocation, Extent, Landing, joined
+from engine.log.places import BatchLocation, Extent, Landing
 from engine.log.resync import Resync
-from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.log.scan import CHUNK, BatchRun, Damage, Table, headers, scan
 from engine.record.batch_table import BATCH_DTYPE
 from engine.record.columns import Columns
 from engine.record.file_records import FileRecords
@@ -43,7 +50,6 @@ from engine.units import (
 
 T = TypeVar("T")
 
-LOOK_UP_CHUNK = 64 * 1024
 _SCRATCH = 4 * 1024
 _MOST_STEPS_BACK = 3
 _ROW_SIZE = BATCH_DTYPE.itemsize
@@ -189,9 +195,9 @@ class LogSegment:
 
     def _locate_proven(self, offset: Offset) -> BatchLocation | None:
         landing = self.seek(offset)
-        if landing.run is None:
+        if landing.batch is None:
             return None
-        row = landing.run.table[landing.row]
+        row = landing.batch[0]
         fields = ("position", "size", "base_offset", "last_offset", "magic")
         return BatchLocation(self, *(int(row[name]) for name in fields))
 
@@ -225,6 +231,7 @@ class LogSegment:
         for item in self.scan_from(offset):
             if search.is_over(item):
                 break
+            del item  # before the next one is read
         if search.found is None and search.suspect is not None:
             damage = search.suspect
             raise CorruptRecordError(
@@ -238,44 +245,12 @@ class LogSegment:
 
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
-        damage: Damage | None = None
-        ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
-        holds = False  # whether that has the offset, and does not lie above it
-        position, expected = self.proven_hint(offset)
-        mixed = False
-        for item in self.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK):
-            if isinstance(item, Damage) and not item.skipped:
-                mixed = True
-                if ahead is not None and not holds and (item.first_offset or 0) <= offset:
-                    ahead = None
-                continue
-            if ahead is not None:
-                return ahead._replace(is_disordered=mixed)
-            if isinstance(item, Damage):
-                damage = item if damage is None else joined(damage, item)
-                continue
-            last = item.table["last_offset"]
-            reached = np.flatnonzero(last >= offset)
-            if len(reached):
-                row = int(reached[0])
-                if row:
-                    damage, expected = None, int(last[row - 1]) + 1
-                start = int(item.table["position"][row])
-                if damage is not None and (
-                    damage.last_offset is None or damage.last_offset >= offset
-                ):
-                    start = damage.position
-                ahead = Landing(start, expected, item, row, damage, mixed)
-                if row + 1 < len(last):
-                    return ahead
-                holds = bool(item.table["base_offset"][row] <= offset)
-                continue
-            damage, expected = None, item.next_offset
-        if ahead is not None:
-            return ahead._replace(is_disordered=mixed)
-        if damage is not None:
-            return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
-        return Landing(self.end, expected, is_disordered=mixed)
+        return land(self, offset)
+
+    def run_of(self, batch: Table) -> BatchRun:
+        """The batch of a header that a look-up found, with its bytes."""
+        position, size = int(batch["position"][0]), int(batch["size"][0])
+        return BatchRun(self.file.read_at(position, size), position, batch)
 
     def scan_from(self, offset: Offset) -> Iterator[BatchRun | Damage]:
         """The batches from one on that is good and does not start above an offset; see `scan`."""
@@ -394,13 +369,16 @@ class LogSegment:
         if mixed or landing.is_disordered:
             return Extent(0, self.end, self.base_offset)
         stop = landing.position
-        if landing.run is not None:
-            row = landing.row
-            batch = landing.run._replace(table=landing.run.table[row : row + 1])
-            if first_offset(batch) < stop_offset:
-                stop = batch.end_position
+        if landing.batch is not None:
+            base, position, size = (
+                int(landing.batch[name][0]) for name in ("base_offset", "position", "size")
+            )
+            if is_wrapper(landing.batch):
+                base = first_offset(self.run_of(landing.batch))
+            if base < stop_offset:
+                stop = position + size
             elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:
-                stop = batch.position
+                stop = position
         elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:
             stop = self.end
         return Extent(start, max(start, stop), expected)
@@ -417,9 +395,9 @@ class LogSegment:
 
     def _read_next_offset(self) -> Offset:
         last = self.base_offset
-        for item in self.scan_from(MAX_INT64 - 1):
-            if isinstance(item, BatchRun):
-                last = max(last, item.next_offset)
+        for item in headers(self.scan_from(MAX_INT64 - 1)):
+            if not isinstance(item, Damage):
+                last = max(last, int(item["last_offset"][-1]) + 1)
         return last
 
     def fact(self, name: str, read: Callable[[], T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.log.scan import BatchRun, Damage
+from engine.log.scan import Damage, Table
 from engine.units import Offset, Position
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ class Landing(NamedTuple):
         position: from where to read so that nothing of the offset and above is missed, damage included;
             the segment's end when everything lies below.
         next_offset: the smallest offset that belongs there.
-        run, row: the first good batch that reaches the offset; None when there is none.
+        batch: the header of the first good batch that reaches the offset, a table of one row; None when
+            there is none. Its bytes are not kept: `LogSegment.run_of` reads them again.
         damage: what is damaged right before that batch (or the end), if something is.
         is_disordered: whether offsets went back on the way: batches may lie where they do not belong.
     """
 
     position: Position
     next_offset: Offset
-    run: BatchRun | None = None
-    row: int = 0
+    batch: Table | None = None
     damage: Damage | None = None
     is_disordered: bool = False
 

@@ -8,7 +8,7 @@ hide what follows it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -154,6 +154,14 @@ def scan(
         if not resync and isinstance(item, Damage) and item.skipped:
             return
         del item  # before the next one is read
+
+
+def headers(items: Iterable[BatchRun | Damage]) -> Iterator[Table | Damage]:
+    """The tables of a scan's runs, and its damage: no batch's bytes are kept while the next are read."""
+    for item in items:
+        found = item if isinstance(item, Damage) else item.table
+        del item
+        yield found
 
 
 class _Scan:

@@ -106,8 +106,8 @@ def proven_entry(
             if entry.timestamp == NO_TIMESTAMP:
                 return None
             landing = segment.seek(entry.offset)
-            if landing.run is not None and landing.damage is None:
-                row = landing.run.table[landing.row]
+            if landing.batch is not None and landing.damage is None:
+                row = landing.batch[0]
                 if row["max_timestamp"] == entry.timestamp:
                     return entry, int(row["position"])
             if entry.offset < segment.next_offset:  # else a growing segment is known to end before
@@ -135,11 +135,11 @@ def proven_record_entry(segment: LogSegment) -> tuple[TimestampOffset, Position]
             if entry.timestamp == NO_TIMESTAMP:
                 return None
             landing = segment.seek(entry.offset)
-            if landing.run is not None and landing.damage is None:
-                table = landing.run.table[landing.row : landing.row + 1]
-                is_proven = int(table["max_timestamp"][0]) == entry.timestamp
-                if is_proven and not holds_control(table)[0]:
-                    return entry, int(table["position"][0])
+            batch = landing.batch
+            if batch is not None and landing.damage is None:
+                is_proven = int(batch["max_timestamp"][0]) == entry.timestamp
+                if is_proven and not holds_control(batch)[0]:
+                    return entry, int(batch["position"][0])
             entry = index.lookup(entry.timestamp - 1)
     except OSError:  # told where the whole segment's largest timestamp is asked for
         return None

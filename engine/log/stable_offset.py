@@ -18,7 +18,7 @@ from engine.file_names import (
     PARTITION_METADATA,
     producer_snapshot_name,
 )
-from engine.log.scan import BatchRun
+from engine.log.scan import BatchRun, Damage, headers
 from engine.log.transactions import (
     CONTROL,
     TRANSACTIONAL,
@@ -172,9 +172,9 @@ def epochs_of_batches(view: LogView) -> Iterator[EpochEntry]:
             yield first
         if after == latest:
             continue
-        for item in segment.scan():
-            if isinstance(item, BatchRun):
-                for row in item.table[item.table["leader_epoch"] > latest]:
+        for item in headers(segment.scan()):
+            if not isinstance(item, Damage):
+                for row in item[item["leader_epoch"] > latest]:
                     if row["leader_epoch"] > latest:
                         latest = int(row["leader_epoch"])
                         yield EpochEntry(latest, int(row["base_offset"]))

@@ -242,6 +242,7 @@ class _Reader:
                     self._advance(end - done)
                     done = end
                 yield with_wrappers_opened(item) if isinstance(item, BatchRun) else item
+                del item  # before the next one is read: a batch may be as large as the budget
         except OSError as error:
             reason = f"it cannot be read from here on: {error.strerror or error}"
             yield Dropped(records.path, done, 0, "unreadable", reason)

@@ -365,15 +365,12 @@ class RecordBatches:
         for segment in view.segments_from(offset):
             target = max(offset, segment.base_offset)
             landing = segment.seek(target)
-            damage = landing.damage
-            if damage is not None and _may_hold(damage, target):
-                found = (
-                    None if landing.run is None else FoundBatch(segment, landing.run, landing.row)
-                )
-                if found is None or found.base_offset > target:
-                    raise damaged(damage)
-            if landing.run is not None:
-                return FoundBatch(segment, landing.run, landing.row)
+            batch, damage = landing.batch, landing.damage
+            is_past = batch is None or int(batch["base_offset"][0]) > target
+            if damage is not None and is_past and _may_hold(damage, target):
+                raise damaged(damage)
+            if batch is not None:
+                return FoundBatch(segment, segment.run_of(batch), 0)
         return None
 
     def _render(

@@ -15,7 +15,7 @@ from itertools import islice
 from engine.errors import KafkaStorageError
 from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
+from engine.log.scan import Damage, headers
 from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
 from kafkafs.tree.segments import first_on_disk
 
@@ -69,8 +69,11 @@ def _of_part(segment: LogSegment, start: Offset, end: Offset) -> Timestamp:
 
 def newest_between(segment: LogSegment, low: Position, high: Position) -> Timestamp:
     """The largest timestamp in the headers of the batches between two positions."""
-    runs = (item for item in segment.scan(low, high) if isinstance(item, BatchRun))
-    return max((int(run.table["max_timestamp"].max()) for run in runs), default=NO_TIMESTAMP)
+    found = NO_TIMESTAMP
+    for item in headers(segment.scan(low, high)):
+        if not isinstance(item, Damage):
+            found = max(found, int(item["max_timestamp"].max()))
+    return found
 
 
 def _last_time_entry_below(segment: LogSegment, end: Offset) -> tuple[Timestamp, Offset] | None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -16,6 +18,7 @@ from engine.log.problems import Problems
 from engine.log.scan import BatchRun, Damage
 from engine.source_files import SourceFile, SourceRoot
 from engine.units import MAX_INT64, FoundTimestamp, TimestampOffset
+from kafkafs.tree.newest import newest_between
 from tests.builders import (
     CompressionType,
     Rec,
@@ -50,6 +53,35 @@ def complete(
 
 
 # By offset
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda segment: segment.seek(0),
+        lambda segment: segment.seek(1),
+        lambda segment: segment.batch(2),
+        lambda segment: segment.positions(0, 1),
+        lambda segment: segment.next_offset,
+        lambda segment: newest_between(segment, 0, segment.end),
+    ],
+    ids=["first", "middle", "beyond", "positions", "end", "newest"],
+)
+def test_a_look_up_has_one_large_batch_in_memory_at_a_time(
+    tmp_path: Path, look_up: Callable[[LogSegment], object]
+) -> None:
+    size = 16 << 20
+    made = [batch([Rec(bytes([number]) * size)], 2 * number) for number in range(3)]
+    segment = complete(tmp_path, made, interval=1 << 30).segment_at(0)
+    segment.files.ensure_open()
+    del made
+    tracemalloc.start()
+    try:
+        look_up(segment)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert size < peak < 1.5 * size
 
 
 @pytest.mark.parametrize("interval", [1, 4096, 1 << 30])
@@ -198,7 +230,7 @@ def test_an_index_entry_that_is_wrong_is_noted_and_passed(
     for offset in range(120):
         assert view.record(offset) is not None
     segment = view.segment_at(0)
-    assert segment.seek(119).run is not None
+    assert segment.seek(119).batch is not None
 
 
 def test_an_index_of_odd_length_is_ignored_and_noted(tmp_path: Path) -> None:
