@@ -8,19 +8,21 @@ What counts is that no batch before the position reaches the offset: a look-up w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.check.finding import Finding
+from engine.check.finding_limit import MOST, at_slots
 from engine.check.index_entries import (
-    LARGEST_INDEX,
     IndexEntries,
     Table,
     damaged_spans,
     looked_at,
     read_entries,
     severity_of,
+    size_findings,
     unreadable,
     within,
 )
@@ -56,28 +58,25 @@ def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
 
 
 def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) -> Iterator[Finding]:
-    found = segment.partition.found
-    if entries.leftover:
-        whole = entries.byte_size - entries.leftover
-        yield found(
-            "index-length",
-            name,
-            f"{entries.byte_size} bytes are no whole entries of {DTYPE.itemsize}",
-            position=whole,
-            length=entries.leftover,
-            expected=f"a multiple of {DTYPE.itemsize}",
-            found=entries.byte_size,
-        )
-    if entries.byte_size > LARGEST_INDEX:
-        yield found(
-            "index-length",
-            name,
-            f"{entries.byte_size} bytes are more than any segment needs; the rest is not checked",
-            position=LARGEST_INDEX,
-            length=entries.byte_size - LARGEST_INDEX,
-        )
+    yield from size_findings(segment, name, entries, DTYPE.itemsize)
     if not len(entries.table) and segment.end > _SMALL_SEGMENT and segment.row_count > 1:
-        yield found("index-empty", name, f"no entry for {segment.end} bytes of batches")
+        yield segment.partition.found(
+            "index-empty", name, f"no entry for {segment.end} bytes of batches"
+        )
+
+
+class _Suspect(IntEnum):
+    """How an entry contradicts the log."""
+
+    NOTHING = 0
+    NO_BATCH = 1
+    """It points into the batch at `first`."""
+    MISSES = 2
+    """Offsets up to `first` are past where it points."""
+    OTHER_OFFSET = 3
+    """The batch where it points holds offsets `first` to `last`."""
+    NO_OFFSET = 4
+    """No batch from there on has its offset."""
 
 
 class _OffsetIndexCheck:
@@ -89,8 +88,10 @@ class _OffsetIndexCheck:
         self.positions = table["position"].astype("i8")
         self.bad = np.zeros(self.slots, np.bool_)
         """Entries that something was said about."""
-        self.suspects: dict[int, Finding] = {}
-        """What contradicts the log, by slot."""
+        self.suspects = np.zeros(self.slots, np.uint8)
+        """What contradicts the log, a _Suspect by slot; an index may have millions."""
+        self.first = np.zeros(self.slots, "i8")
+        self.last = np.zeros(self.slots, "i8")
         self.pending = np.zeros(0, "i8")
         """Slots whose offset must be that of a later batch, by offset."""
 
@@ -118,7 +119,7 @@ class _OffsetIndexCheck:
 
     def _suspicions(self) -> Iterator[Finding]:
         """What contradicts the log; where all entries to the end are off by as much, the log is wrong, not they."""
-        slots = np.array(sorted(self.suspects), "i8")
+        slots = np.flatnonzero(self.suspects)
         if len(slots) > 1 and slots[-1] == self.slots - 1:
             moved = self.positions[slots] - self._actual_positions(slots)
             same = (moved == moved[-1]) & (slots - slots[-1] == np.arange(1 - len(slots), 1))
@@ -126,8 +127,26 @@ class _OffsetIndexCheck:
             if count > 1 and abs(int(moved[-1])) < MAX_INT64 // 2 and moved[-1]:
                 yield self._log_has_moved(int(slots[-count]), int(moved[-1]))
                 slots = slots[:-count]
-        for slot in slots.tolist():
-            yield self.suspects[slot]
+        if len(slots) <= MOST:
+            yield from map(self._suspicion, slots.tolist())
+            return
+        for kind in _Suspect:
+            yield from at_slots(slots[self.suspects[slots] == kind], self._suspicion)
+
+    def _suspicion(self, slot: int) -> Finding:
+        """What is wrong with an entry that contradicts the log."""
+        kind, first, last = self.suspects[slot], int(self.first[slot]), int(self.last[slot])
+        if kind == _Suspect.NO_BATCH:
+            return self._no_batch(slot, first)
+        if kind == _Suspect.MISSES:
+            return self._missing(slot, first)
+        if kind == _Suspect.OTHER_OFFSET:
+            return self._other_offset(slot, first, last)
+        return self._found(
+            "index-entry",
+            slot,
+            f"no batch from {self.positions[slot]} on has {self.offsets[slot]}",
+        )
 
     def _actual_positions(self, slots: Table) -> Table:
         """Where the batches with these slots' offsets are; a number without meaning where there is none."""
@@ -161,25 +180,29 @@ class _OffsetIndexCheck:
         )
 
     def _signs(self) -> Iterator[Finding]:
-        for slot in self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)):
-            yield self._found("index-order", slot, "an entry of negative numbers")
+        yield from at_slots(
+            self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)),
+            lambda slot: self._found("index-order", slot, "an entry of negative numbers"),
+        )
 
     def _order(self) -> Iterator[Finding]:
         back = np.diff(self.offsets) <= 0
         back |= np.diff(self.positions) <= 0
         back &= ~(self.bad[1:] | self.bad[:-1])
-        for slot in np.flatnonzero(back).tolist():
-            yield self.segment.partition.found(
-                "index-order",
-                self.name,
-                f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
-                f" before it ({self.offsets[slot]} at {self.positions[slot]})",
-                position=slot * DTYPE.itemsize,
-                length=2 * DTYPE.itemsize,
-                first_offset=int(min(self.offsets[slot : slot + 2])),
-                next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
-                severity=severity_of(self.segment, "index-order"),
-            )
+        yield from at_slots(np.flatnonzero(back), self._not_above)
+
+    def _not_above(self, slot: int) -> Finding:
+        return self.segment.partition.found(
+            "index-order",
+            self.name,
+            f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
+            f" before it ({self.offsets[slot]} at {self.positions[slot]})",
+            position=slot * DTYPE.itemsize,
+            length=2 * DTYPE.itemsize,
+            first_offset=int(min(self.offsets[slot : slot + 2])),
+            next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+            severity=severity_of(self.segment, "index-order"),
+        )
 
     def _ends(self) -> Iterator[Finding]:
         """Entries behind what there is; those of a live log were made since it was read."""
@@ -187,14 +210,16 @@ class _OffsetIndexCheck:
         if self.segment.partition.is_live and self.segment.is_active:
             self.bad |= behind
             return
-        for slot in self._new(behind):
-            yield self._found(
+        yield from at_slots(
+            self._new(behind),
+            lambda slot: self._found(
                 "index-past-end",
                 slot,
                 f"the entry points to {self.positions[slot]}, the segment ends at {self.segment.end}",
                 expected=f"below {self.segment.end}",
                 found=int(self.positions[slot]),
-            )
+            ),
+        )
 
     def _against(self, rows: Table, slots: Table, reached: Table) -> None:
         """Hold the entries that point into some rows to them; `reached` is the largest offset before each."""
@@ -207,24 +232,38 @@ class _OffsetIndexCheck:
         exact = rows["position"][row] == positions
         starts, ends = damaged_spans(self.segment)
         lost = ~exact & within(positions, starts, ends)
-        for at in np.flatnonzero(~exact & ~lost).tolist():
-            self._no_batch(int(slots[at]), rows[row[at]])
+        self._suspect(slots, row, ~exact & ~lost, _Suspect.NO_BATCH, rows["position"])
         misses = exact & (reached[row] >= offsets)
-        for at in np.flatnonzero(misses).tolist():
-            self._missing(int(slots[at]), int(reached[row[at]]))
-        last, base = rows["last_offset"][row], rows["base_offset"][row]
-        below = exact & ~misses & (offsets < last) & ~self._may_be_inside(rows[row], offsets)
-        for at in np.flatnonzero(below).tolist():
-            self._other_offset(int(slots[at]), int(base[at]), int(last[at]))
-        later = exact & ~misses & (offsets > last)
+        self._suspect(slots, row, misses, _Suspect.MISSES, reached)
+        last, base = rows["last_offset"], rows["base_offset"]
+        below = exact & ~misses & (offsets < last[row])
+        below &= ~self._may_be_inside(rows, row, offsets)
+        self._suspect(slots, row, below, _Suspect.OTHER_OFFSET, base, last)
+        later = exact & ~misses & (offsets > last[row])
         self._wait_for(slots[later])
 
+    def _suspect(
+        self,
+        slots: Table,
+        row: Table,
+        chosen: npt.NDArray[np.bool_],
+        kind: _Suspect,
+        first: Table,
+        last: Table | None = None,
+    ) -> None:
+        """Note how the chosen ones of some slots contradict the rows that they belong to."""
+        slots, row = slots[chosen], row[chosen]
+        self.suspects[slots] = kind
+        self.first[slots] = first[row]
+        if last is not None:
+            self.last[slots] = last[row]
+
     @staticmethod
-    def _may_be_inside(rows: Table, offsets: Table) -> npt.NDArray[np.bool_]:
+    def _may_be_inside(rows: Table, row: Table, offsets: Table) -> npt.NDArray[np.bool_]:
         """Older compaction named the last record's offset of a batch that had lost its last one."""
-        count = rows["last_offset"] - rows["base_offset"] + 1
-        shrunk = (rows["record_count"] >= 0) & (rows["record_count"] < count)
-        inside: npt.NDArray[np.bool_] = shrunk & (offsets >= rows["base_offset"])
+        base, held = rows["base_offset"], rows["record_count"]
+        shrunk = (held >= 0) & (held < rows["last_offset"] - base + 1)
+        inside: npt.NDArray[np.bool_] = shrunk[row] & (offsets >= base[row])
         return inside
 
     def _wait_for(self, slots: Table) -> None:
@@ -249,29 +288,24 @@ class _OffsetIndexCheck:
         return any(each.skipped and each.kind != "zero_tail" for each in self.segment.damages)
 
     def _no_such_offsets(self, slots: Table) -> None:
-        for slot in slots.tolist():
-            self.suspects[slot] = self._found(
-                "index-entry",
-                slot,
-                f"no batch from {self.positions[slot]} on has {self.offsets[slot]}",
-            )
+        self.suspects[slots] = _Suspect.NO_OFFSET
 
-    def _new(self, chosen: npt.NDArray[np.bool_]) -> list[int]:
-        slots: list[int] = np.flatnonzero(chosen & ~self.bad).tolist()
+    def _new(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        slots = np.flatnonzero(chosen & ~self.bad)
         self.bad |= chosen
         return slots
 
-    def _no_batch(self, slot: int, row: np.void) -> None:
-        self.suspects[slot] = self._found(
+    def _no_batch(self, slot: int, start: int) -> Finding:
+        return self._found(
             "index-position",
             slot,
-            f"the entry points to {self.positions[slot]}, inside the batch at {row['position']}",
-            expected=int(row["position"]),
+            f"the entry points to {self.positions[slot]}, inside the batch at {start}",
+            expected=start,
             found=int(self.positions[slot]),
         )
 
-    def _missing(self, slot: int, reached: int) -> None:
-        self.suspects[slot] = self._found(
+    def _missing(self, slot: int, reached: int) -> Finding:
+        return self._found(
             "index-misses-records",
             slot,
             f"look-ups of {self.offsets[slot]} begin at {self.positions[slot]}, where offsets up to"
@@ -281,8 +315,8 @@ class _OffsetIndexCheck:
             found=int(self.offsets[slot]),
         )
 
-    def _other_offset(self, slot: int, base: int, last: int) -> None:
-        self.suspects[slot] = self._found(
+    def _other_offset(self, slot: int, base: int, last: int) -> Finding:
+        return self._found(
             "index-entry",
             slot,
             f"the entry says {self.offsets[slot]}, the batch at {self.positions[slot]} holds {base} to {last}",

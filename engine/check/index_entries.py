@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.budgets import MiB
 from engine.check.finding import Finding, failed_read
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules import RULES, Severity
@@ -19,8 +18,8 @@ from engine.units import Position
 
 Table: TypeAlias = npt.NDArray[Any]
 
-LARGEST_INDEX = 64 * MiB
-"""More than a segment of 2 GiB needs with an entry for each kilobyte."""
+MOST_ENTRIES = 2_097_152
+"""Of an index that are looked at: those of a segment of 2 GiB with an entry for each kilobyte."""
 
 
 class IndexEntries(NamedTuple):
@@ -30,11 +29,13 @@ class IndexEntries(NamedTuple):
         table: one row an entry.
         byte_size: the file's.
         leftover: bytes behind the last whole entry, when they are no zeros of a preallocated file.
+        unread: bytes behind the first MOST_ENTRIES entries.
     """
 
     table: Table
     byte_size: int
     leftover: int
+    unread: int
 
 
 def read_entries(
@@ -42,7 +43,7 @@ def read_entries(
 ) -> IndexEntries | None:
     """The entries of an index; None when there is no such file.
 
-    An index that is larger than any needs to be is read up to LARGEST_INDEX. With `is_padded`, zeros at the
+    The first MOST_ENTRIES entries are read. With `is_padded`, zeros at the
     end are no entries.
 
     Raises:
@@ -55,12 +56,38 @@ def read_entries(
         return None
     with file:
         size = file.size()
-        data = file.read_at(0, min(size, LARGEST_INDEX))
+        data = file.read_at(0, min(size, MOST_ENTRIES * dtype.itemsize))
     whole = len(data) // dtype.itemsize * dtype.itemsize
     used = len(data.rstrip(b"\0")) if is_padded else whole
     count = min(-(-used // dtype.itemsize), whole // dtype.itemsize)
     table = np.frombuffer(data, dtype, count)
-    return IndexEntries(table, size, size % dtype.itemsize)
+    return IndexEntries(table, size, size % dtype.itemsize, size - len(data))
+
+
+def size_findings(
+    segment: SegmentUnderCheck, name: str, entries: IndexEntries, entry_size: int
+) -> Iterator[Finding]:
+    """What is wrong with the size of an index."""
+    size = entries.byte_size
+    if entries.leftover:
+        yield segment.partition.found(
+            "index-length",
+            name,
+            f"{size} bytes are no whole entries of {entry_size}",
+            position=size - entries.leftover,
+            length=entries.leftover,
+            expected=f"a multiple of {entry_size}",
+            found=size,
+        )
+    if entries.unread:
+        yield segment.partition.found(
+            "index-length",
+            name,
+            f"{size} bytes are more than a segment needs: the first {MOST_ENTRIES} entries are checked,"
+            " the rest is not",
+            position=size - entries.unread,
+            length=entries.unread,
+        )
 
 
 def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from engine.budgets import Budgets, MiB
 from engine.check.finding import Finding, failed_read
+from engine.check.finding_limit import bounded
 from engine.check.kept_rows import KeptRows
 from engine.check.partition_under_check import (
     PartitionUnderCheck,
@@ -136,7 +137,7 @@ def look_at_segment(
 
 def _findings(check: SegmentCheck, segment: SegmentUnderCheck) -> list[Finding]:
     try:
-        return list(check(segment))
+        return bounded(check(segment))
     except (OSError, KafkaStorageError) as error:
         return [unreadable(segment.partition, segment.name, error)]
 

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.finding import Finding
+from engine.check.finding_limit import at_slots
 from engine.check.index_entries import (
-    LARGEST_INDEX,
     IndexEntries,
     Table,
     has_clean_shutdown,
     is_served,
     read_entries,
     severity_of,
+    size_findings,
     unreadable,
 )
 from engine.check.partition_under_check import SegmentUnderCheck
@@ -44,7 +45,7 @@ def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
         if segment.partition.view.log.only is None and segment.max_timestamp >= 0:
             yield found("time-index-missing", name, "there is no such file")
         return
-    yield from _check_size(segment, name, entries)
+    yield from size_findings(segment, name, entries, DTYPE.itemsize)
     if len(entries.table):
         yield from _TimeIndexCheck(segment, name, entries.table).run()
     elif segment.max_timestamp >= _least(entries) and is_complete(segment):
@@ -67,27 +68,6 @@ def is_complete(segment: SegmentUnderCheck) -> bool:
     if segment.partition.is_live:
         return not segment.is_active
     return not segment.is_active or has_clean_shutdown(segment)
-
-
-def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) -> Iterator[Finding]:
-    if entries.leftover:
-        yield segment.partition.found(
-            "index-length",
-            name,
-            f"{entries.byte_size} bytes are no whole entries of {DTYPE.itemsize}",
-            position=entries.byte_size - entries.leftover,
-            length=entries.leftover,
-            expected=f"a multiple of {DTYPE.itemsize}",
-            found=entries.byte_size,
-        )
-    if entries.byte_size > LARGEST_INDEX:
-        yield segment.partition.found(
-            "index-length",
-            name,
-            f"{entries.byte_size} bytes are more than any segment needs; the rest is not checked",
-            position=LARGEST_INDEX,
-            length=entries.byte_size - LARGEST_INDEX,
-        )
 
 
 class _TimeIndexCheck:
@@ -118,23 +98,29 @@ class _TimeIndexCheck:
 
     def _order(self) -> Iterator[Finding]:
         negative = self.offsets < self.segment.base_offset
-        for slot in np.flatnonzero(negative).tolist():
-            yield self._found("time-index-order", slot, "an entry of a negative relative offset")
+        yield from at_slots(
+            np.flatnonzero(negative),
+            lambda slot: self._found(
+                "time-index-order", slot, "an entry of a negative relative offset"
+            ),
+        )
         self.bad |= negative
         back = (np.diff(self.times) <= 0) | (np.diff(self.offsets) < 0)
         back &= ~(self.bad[1:] | self.bad[:-1])
-        for slot in np.flatnonzero(back).tolist():
-            yield self.segment.partition.found(
-                "time-index-order",
-                self.name,
-                f"the entry ({self.times[slot + 1]}, offset {self.offsets[slot + 1]}) is not above the one"
-                f" before it ({self.times[slot]}, offset {self.offsets[slot]})",
-                position=slot * DTYPE.itemsize,
-                length=2 * DTYPE.itemsize,
-                first_offset=int(min(self.offsets[slot : slot + 2])),
-                next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
-                severity=severity_of(self.segment, "time-index-order"),
-            )
+        yield from at_slots(np.flatnonzero(back), self._not_above)
+
+    def _not_above(self, slot: int) -> Finding:
+        return self.segment.partition.found(
+            "time-index-order",
+            self.name,
+            f"the entry ({self.times[slot + 1]}, offset {self.offsets[slot + 1]}) is not above the one"
+            f" before it ({self.times[slot]}, offset {self.offsets[slot]})",
+            position=slot * DTYPE.itemsize,
+            length=2 * DTYPE.itemsize,
+            first_offset=int(min(self.offsets[slot : slot + 2])),
+            next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+            severity=severity_of(self.segment, "time-index-order"),
+        )
 
     def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:
         """Hold the entries of these rows' offsets to them; `before` is the largest timestamp before each row."""
@@ -144,15 +130,21 @@ class _TimeIndexCheck:
         known = rows["base_offset"][row] <= self.offsets[slots]
         misses = before[row] > self.times[slots]
         wrong = known & ~misses & (rows["max_timestamp"][row] != self.times[slots])
-        for at in np.flatnonzero(misses).tolist():
-            yield self._missing(int(slots[at]), int(before[row[at]]))
-        for at in np.flatnonzero(wrong).tolist():
-            yield self._mismatch(int(slots[at]), int(rows["max_timestamp"][row[at]]))
+        yield from at_slots(
+            np.flatnonzero(misses),
+            lambda at: self._missing(int(slots[at]), int(before[row[at]])),
+        )
+        yield from at_slots(
+            np.flatnonzero(wrong),
+            lambda at: self._mismatch(int(slots[at]), int(rows["max_timestamp"][row[at]])),
+        )
         if not self._had_damage():
-            for slot in slots[~known & ~misses].tolist():
-                yield self._found(
+            yield from at_slots(
+                slots[~known & ~misses],
+                lambda slot: self._found(
                     "time-index-entry", slot, f"no batch has offset {self.offsets[slot]}"
-                )
+                ),
+            )
 
     def _past_end(self, slots: npt.NDArray[np.int64]) -> Iterator[Finding]:
         segment = self.segment
@@ -160,14 +152,16 @@ class _TimeIndexCheck:
             return
         if self._had_damage():
             return
-        for slot in slots.tolist():
-            yield self._found(
+        yield from at_slots(
+            slots,
+            lambda slot: self._found(
                 "index-past-end",
                 slot,
                 f"the entry names offset {self.offsets[slot]}, the segment ends at {segment.next_offset}",
                 expected=f"below {segment.next_offset}",
                 found=int(self.offsets[slot]),
-            )
+            ),
+        )
 
     def _last(self, largest: int) -> Iterator[Finding]:
         """By its last entry a broker tells which segment to look into."""

@@ -9,12 +9,14 @@ it from the log start on, so that it knows of a transaction what lies there or a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.check.finding import Finding
-from engine.check.index_entries import LARGEST_INDEX, Table, read_entries, unreadable
+from engine.check.finding_limit import Make, made_when_told
+from engine.check.index_entries import Table, read_entries, size_findings, unreadable
 from engine.check.markers import MarkerReader, is_marker, steps
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules import Severity
@@ -35,6 +37,7 @@ DTYPE = np.dtype(
     ]
 )
 assert DTYPE.itemsize == ENTRY.size
+_AT_A_TIME = 65_536
 _MOST_NAMED = 100
 """Missing entries of one segment that are named one by one."""
 
@@ -156,6 +159,13 @@ class _Transactions:
         self._ended[producer] = offset
 
 
+def _by_slot(table: Table) -> Iterator[tuple[int, AbortedTxn]]:
+    """The entries of a table, some at a time: as objects they take ten times the memory."""
+    for start in range(0, len(table), _AT_A_TIME):
+        for slot, values in enumerate(table[start : start + _AT_A_TIME].tolist(), start):
+            yield slot, AbortedTxn(*values)
+
+
 class _SegmentCheck:
     def __init__(
         self, segment: SegmentUnderCheck, aborts: dict[Offset, _Abort], certain_from: Offset
@@ -174,38 +184,23 @@ class _SegmentCheck:
             yield from unreadable(self.segment, self.name, error)
             return
         table = np.zeros(0, DTYPE) if entries is None else entries.table
-        if entries is not None and entries.leftover:
-            yield self._cut(entries.byte_size, entries.leftover)
-        if entries is not None and entries.byte_size > LARGEST_INDEX:
-            yield self._found_at("index-length", len(table), "more entries than are checked follow")
-            return
-        yield from self._entries(table)
-        yield from self._missing(table, is_there=entries is not None)
+        if entries is not None:
+            yield from size_findings(self.segment, self.name, entries, DTYPE.itemsize)
+        yield from made_when_told(self._entries(table))
+        if entries is None or not entries.unread:
+            yield from self._missing(table, is_there=entries is not None)
 
-    def _cut(self, size: int, leftover: int) -> Finding:
-        return self.partition.found(
-            "index-length",
-            self.name,
-            f"{size} bytes are no whole entries of {DTYPE.itemsize}",
-            position=size - leftover,
-            length=leftover,
-            expected=f"a multiple of {DTYPE.itemsize}",
-            found=size,
-        )
-
-    def _entries(self, table: Table) -> Iterator[Finding]:
+    def _entries(self, table: Table) -> Iterator[tuple[str, Make]]:
         before = -1
-        for slot, values in enumerate(table.tolist()):
-            entry = AbortedTxn(*values)
+        for slot, entry in _by_slot(table):
             if entry.last_offset <= before:
-                yield self._found(
-                    "txn-index-entry", slot, entry, f"its end does not lie above {before}"
-                )
+                rule, reason = "txn-index-entry", f"its end does not lie above {before}"
+                yield rule, partial(self._found, rule, slot, entry, reason)
             before = max(before, entry.last_offset)
             reason, expected = self._against(entry)
             if reason:
                 rule = "txn-index-extra" if expected is None else "txn-index-entry"
-                yield self._found(rule, slot, entry, reason, expected)
+                yield rule, partial(self._found, rule, slot, entry, reason, expected)
 
     def _against(self, entry: AbortedTxn) -> tuple[str, object]:
         """What contradicts an entry, and what the log has there; an empty text when nothing does."""
@@ -345,9 +340,6 @@ class _SegmentCheck:
             severity=severity,
             facts=facts,
         )
-
-    def _found_at(self, rule: str, slot: int, sentence: str) -> Finding:
-        return self.partition.found(rule, self.name, sentence, position=slot * DTYPE.itemsize)
 
     def _found(
         self, rule: str, slot: int, entry: AbortedTxn, reason: str, expected: object = None
