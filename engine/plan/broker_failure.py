@@ -75,6 +75,14 @@ def offline(java: str, reason: str) -> BrokerFailure:
     return BrokerFailure(Outcome.LOG_DIR_OFFLINE, java, reason)
 
 
+def unreadable(error: Exception) -> BrokerFailure:
+    """What is on the disk cannot be read here: nothing can be told."""
+    reason = f"it cannot be read here: {failure_text(error)}"
+    if isinstance(error, UnreadableError):
+        reason += "; a broker that gets this error too takes the log dir offline"
+    return BrokerFailure(Outcome.UNKNOWN, "", reason)
+
+
 _JAVA: tuple[tuple[type[Exception], str], ...] = (
     (DecompressionError, "KafkaException"),
     (CorruptRecordError, "CorruptRecordException"),
@@ -121,10 +129,7 @@ def failure_of(error: Exception) -> BrokerFailure:
     if isinstance(error, FileNotFoundError):
         return offline("NoSuchFileException", str(error))
     if isinstance(error, OSError | LimitExceededError | CorruptCheckpointError | MemoryError):
-        reason = f"it cannot be read here: {failure_text(error)}"
-        if isinstance(error, UnreadableError):
-            reason += "; a broker that gets this error too takes the log dir offline"
-        return BrokerFailure(Outcome.UNKNOWN, "", reason)
+        return unreadable(error)
     for kind, java in _JAVA:
         if isinstance(error, kind):
             return stops(java, str(error))

@@ -14,9 +14,8 @@ from engine.file_names import (
     FolderState,
 )
 from engine.folder_entries import EntryKind
-from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops
+from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops, unreadable
 from engine.plan.java_text import TEXT_LIMIT, parse_int, parse_offsets
-from engine.read_failures import failure_text
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
 
@@ -208,6 +207,5 @@ def _offsets(
         if names[name] is EntryKind.DIRECTORY:
             plan.fail(offline("IOException", f"{root.display(name)} is a folder"))
         else:
-            reason = f"it cannot be read here: {failure_text(error)}"
-            plan.fail(BrokerFailure(Outcome.UNKNOWN, "", reason))
+            plan.fail(unreadable(error))
         return {}

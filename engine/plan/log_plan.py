@@ -10,7 +10,14 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.file_names import FileKind, FolderState
 from engine.log.log_segments import LogSegments
 from engine.plan.broker_epochs import BrokerEpochCheckpoint, read_epochs
-from engine.plan.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
+from engine.plan.broker_failure import (
+    EXPECTED,
+    BrokerFailure,
+    Outcome,
+    failure_of,
+    stops,
+    unreadable,
+)
 from engine.plan.broker_loader import BrokerLoader
 from engine.plan.broker_producers import BrokerProducers
 from engine.plan.broker_records import batch_in, frames
@@ -22,7 +29,6 @@ from engine.plan.later_tasks import LaterTasks
 from engine.plan.lost_records import NOTHING_LOST, Losses, OffsetRange, lost_records, written_ranges
 from engine.plan.overlay_disk import OverlayDisk
 from engine.plan.topic_ids import read_topic_id
-from engine.read_failures import failure_text
 from engine.source_files import SourceRoot
 from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.state.producer_state_manager import ProducerStateManagerConfig
@@ -108,6 +114,10 @@ class LogPlan:
     offsets_given_again: int = 0
     notes: tuple[str, ...] = ()
 
+    def failed(self, failure: BrokerFailure) -> LogPlan:
+        """The same log, ended by a failure."""
+        return replace(self, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+
     @property
     def is_harmless(self) -> bool:
         """Whether the log loads, loses nothing, keeps its records files, its name and its end, and no damage was found."""
@@ -183,8 +193,7 @@ def plan_log(
         )
         _load(disk, log, version, config or LogConfig(), clock, loaded, tasks)
     except EXPECTED as error:
-        failure = failure_of(error)
-        plan = replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+        plan = plan.failed(failure_of(error))
     finally:
         is_open = plan.outcome is Outcome.LOADS and log.state is not FolderState.DELETE
         hidden = _hidden(loaded) if is_open else []
@@ -201,12 +210,7 @@ def plan_log(
         ]
         return replace(plan, kept=verify_kept(contents, reads=verifies, on_read=on_read))
     except OSError as error:
-        return replace(
-            plan,
-            outcome=Outcome.UNKNOWN,
-            java="",
-            reason=f"it cannot be read here: {failure_text(error)}",
-        )
+        return plan.failed(unreadable(error))
 
 
 def _load(
@@ -286,12 +290,7 @@ def _with_results(
                 log.root, log.relative, changes, log.log_start, kept, unseen, ends
             )
     except OSError as error:
-        return replace(
-            plan,
-            outcome=Outcome.UNKNOWN,
-            java="",
-            reason=f"it cannot be read here: {failure_text(error)}",
-        )
+        return plan.failed(unreadable(error))
     epochs = loaded.epochs
     plan = replace(
         plan,

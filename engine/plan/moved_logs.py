@@ -72,7 +72,7 @@ def moved(plan: LogPlan, future: FutureLog) -> LogPlan:
                 "KafkaStorageException",
                 f"{plan.folder} cannot become {name}, which is in the same log dir: move one of them away",
             )
-            return replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+            return plan.failed(failure)
         case Fate.MOVES_ON:
             note = f"the broker goes on with the move: it takes the place of {current} when it has caught up"
             return replace(plan, notes=(*plan.notes, note))

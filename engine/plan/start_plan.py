@@ -358,14 +358,14 @@ class StartPlan:
                     "KafkaStorageException",
                     f"{plan.folder} cannot be set aside as stray, since its log dir is offline",
                 )
-                return _failed(plan, failure)
+                return plan.failed(failure)
             name = log_stray_dir_name(plan.partition)
             return replace(plan, renamed_to=name, notes=(*plan.notes, why))
         key = plan.partition, plan.state
         other = self._seen.setdefault(key, os.path.join(log_dir.path, plan.folder))
         if other != os.path.join(log_dir.path, plan.folder):
             failure = stops("IllegalStateException", f"{plan.partition} is in {other} too")
-            return _failed(plan, failure)
+            return plan.failed(failure)
         future = self._futures.by_place.get(Place(log_dir.path, plan.folder))
         return plan if future is None else moved(plan, future)
 
@@ -401,7 +401,3 @@ class StartPlan:
 
 def _path_of(root: SourceRoot, folder: LogFolder) -> str:
     return os.path.join(os.path.abspath(root.path), folder.name)
-
-
-def _failed(plan: LogPlan, failure: BrokerFailure) -> LogPlan:
-    return replace(plan, outcome=failure.outcome, java=failure.java, reason=failure.reason)
