@@ -132,7 +132,7 @@ def find_offset(
     previous: RecordBatch | None = None
     for frame in frames(file, position, end):
         batch = batch_in(file, frame)
-        base_offset = _base_offset(batch)
+        base_offset = _base_offset(batch, frame.magic)
         if base_offset > target and previous is not None and previous.last_offset >= target:
             return _place(previous)
         if base_offset >= target:
@@ -164,10 +164,12 @@ def _check_value(batch: LegacyRecordBatch) -> None:
         raise stops("IllegalArgumentException", f"{where} has {size} bytes, more than the batch")
 
 
-def _base_offset(batch: RecordBatch) -> Offset:
+def _base_offset(batch: RecordBatch, magic: int) -> Offset:
     """The first offset; all of an old compressed batch is inflated for it, to a checksum at its end."""
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         check_codec(batch)
+        if magic < 0:
+            raise batch.invalid("a wrapper has an unknown magic", found=magic)
         if batch.compression is not CompressionType.ZSTD:  # no old batch can have that
             _check_value(batch)
         with suppress(InvalidRecordError):  # nobody looks into the messages after the first

@@ -302,12 +302,19 @@ def test_an_unknown_codec_of_an_old_batch_matters_where_an_offset_is_looked_up(
 
 
 @pytest.mark.parametrize(
-    ("position", "java"), [(26, "IndexOutOfBoundsException"), (30, "IllegalArgumentException")]
+    ("position", "byte", "java"),
+    [
+        (26, 0x10, "IndexOutOfBoundsException"),
+        (30, 0x10, "IllegalArgumentException"),
+        (16, 0xFF, "InvalidRecordException"),
+    ],
 )
 def test_an_old_batch_with_a_length_beyond_it_stops_as_java_does(
-    folder: Path, position: int, java: str
+    folder: Path, position: int, byte: int, java: str
 ) -> None:
-    old = patched(wrapper([message(0, None, b"odd")], END, CompressionType.GZIP), position, b"\x10")
+    old = patched(
+        wrapper([message(0, None, b"odd")], END, CompressionType.GZIP), position, bytes([byte])
+    )
     (folder / f"{END:020}.log").write_bytes(
         patched(old, 12, zlib.crc32(old[16:]).to_bytes(4, "big"))
     )
