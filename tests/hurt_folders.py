@@ -208,7 +208,7 @@ class Hurt:
             if data[at + 16] == 2:
                 base += struct.unpack_from(">i", data, at + 23)[0]
             base += 1
-        log.write_bytes(data + patched(made, 0, struct.pack(">q", max(base, 0))))
+        log.write_bytes(data + patched(made, 0, struct.pack(">q", min(max(base, 0), 2**63 - 1))))
 
     def _odd_control_batch(self) -> None:
         keys = (

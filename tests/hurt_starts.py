@@ -270,3 +270,6 @@ class StartMaker:
         write_partition(first, _METADATA, in_batches(records))
         if not had_meta:
             (first / "meta.properties").unlink()
+        if self.random.random() < 0.1:
+            acts = Hurt(self.seed, first / _METADATA, mild=not self.is_rough).hurt()
+            self.made.acts.append(f"{first.name}/{_METADATA} {acts}")

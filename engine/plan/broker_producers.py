@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from engine.clock import Clock
+from engine.coding.varint import to_int64
 from engine.disk import Disk, StrPath
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.file_names import FileKind
@@ -22,7 +23,7 @@ from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
 from engine.state.snapshot_file import SnapshotFile, SnapshotFiles
-from engine.units import MAX_INT32, LogOffsetMetadata, TopicPartition
+from engine.units import MAX_INT32, LogOffsetMetadata, Offset, TopicPartition
 
 _ENDING = FileKind.PRODUCER_SNAPSHOT.value
 _LARGEST_ARRAY = MAX_INT32 - 8
@@ -64,6 +65,10 @@ class BrokerProducers(ProducerStateManager):
         twin._ongoing = self._ongoing.copied()
         twin._unreplicated = self._unreplicated.copied()
         return twin
+
+    def update_map_end_offset(self, offset: Offset) -> None:
+        """Say that all batches below an offset are in here; behind the last of all comes the least number."""
+        super().update_map_end_offset(to_int64(offset))
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """Begin to follow a producer through an append."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from engine.clock import Clock
+from engine.coding.varint import to_int64
 from engine.disk import DISK, Disk, StrPath
 from engine.errors import (
     CorruptIndexError,
@@ -171,6 +172,10 @@ class BrokerSegment(WritableSegment):
             expected=f"at least {self.base_offset}",
             found=int(entry["last_offset"]),
         )
+
+    def read_next_offset(self) -> Offset:
+        """See SegmentReading; behind the last offset of all comes the least number that there is."""
+        return to_int64(super().read_next_offset())
 
     def translate_offset(self, offset: Offset, start: Position = 0) -> BatchPosition | None:
         """Where a broker finds an offset; None when all lies below."""

@@ -114,6 +114,11 @@ class LogPlan:
     offsets_given_again: int = 0
     notes: tuple[str, ...] = ()
 
+    @property
+    def fails_at_once(self) -> bool:
+        """See BrokerFailure.at_once."""
+        return BrokerFailure(self.outcome, self.java, self.reason).at_once
+
     def failed(self, failure: BrokerFailure) -> LogPlan:
         """The same log, ended by a failure."""
         return replace(self, outcome=failure.outcome, java=failure.java, reason=failure.reason)
@@ -251,8 +256,11 @@ def _load(
         disk=disk,
     )
     loaded.recovered = loader.recovered
-    loaded.offsets = loader.load()
-    loaded.has_open_transaction = producers.first_unstable_offset is not None
+    try:
+        loaded.offsets = loader.load()
+    finally:
+        # Where this loading ends for an offset that is none, a broker goes on to look up the transaction.
+        loaded.has_open_transaction = producers.first_unstable_offset is not None
     if loaded.has_open_transaction and log.is_dir_offline:
         raise stops("KafkaStorageException", f"the log dir of {log.path} is offline")
     _find_first_unstable(loaded.segments, loaded.offsets, producers)

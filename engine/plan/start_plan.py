@@ -27,6 +27,7 @@ from engine.plan.log_dir_plan import (
     plan_log_dir,
 )
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
+from engine.plan.metadata_log import as_metadata_log
 from engine.plan.moved_logs import Touch, moved, replaced
 from engine.plan.overlay_content import OverlayBudget
 from engine.plan.overlay_disk import OverlayDisk
@@ -328,7 +329,9 @@ class StartPlan:
         if self._on_loaded is not None:
             self._on_loaded(plan, self._disk, path)
         self._disk.forget(path)
-        if is_metadata or plan.outcome is not Outcome.LOADS:
+        if is_metadata:
+            return as_metadata_log(plan, (entry.name for entry in root.list(folder.name)))
+        if plan.outcome is not Outcome.LOADS:
             return plan
         if plan.state is FolderState.LOG:
             plan = self._with_proven_end(plan, log_dir)
@@ -389,7 +392,12 @@ class StartPlan:
         return None
 
     def _config_of(self, topic: str) -> LogConfig | None:
-        """The configuration of a topic as far as the cluster's metadata has it."""
+        """The configuration of a topic as far as the cluster's metadata has it.
+
+        The metadata log goes by the defaults, however the broker is configured.
+        """
+        if topic == METADATA_TOPIC:
+            return None
         facts = None if self.cluster is None else self.cluster.topic_facts(topic)
         if not facts or not facts["configs"]:
             return self._config

@@ -16,6 +16,7 @@ from engine.plan.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
 from engine.plan.overlay_disk import OverlayDisk
 from engine.plan.start_plan import StartPlan
+from engine.replay.cluster import ClusterImage
 from engine.storage.log_config import LogConfig
 from tests import fixtures_data as data
 from tests.clocks import MockClock
@@ -97,6 +98,7 @@ class Tally:
         self.counts[f"Kafka: {outcome_of(answer).value}"] += 1
         self.counts[f"planned: {plan.outcome.value}"] += 1
         self.counts["damaged starts"] += bool(start.acts)
+        self.counts["metadata log cannot be believed"] += plan.topics is None
         for _, log in plan.logs:
             self.counts["logs"] += 1
             self.counts[f"logs in folders {log.state.name}"] += 1
@@ -141,12 +143,29 @@ class Planned:
                 each.path for each in plan.log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE
             )
             self.node_id = plan.node_id
+            self.topics = None if plan.cluster is None else known_topics(plan.cluster, start.topics)
             # Whether a broker comes to a log before its log dir failed is up to the file system.
             self.is_race = any("comes to it first" in each.reason for each in plan.failures)
             self.exceptions = {each.java for each in plan.failures}
 
     def _take(self, _plan: LogPlan, disk: OverlayDisk, path: str) -> None:
         self.files[os.path.split(path)] = files_on(disk, path)
+
+
+def known_topics(cluster: ClusterImage, topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the topics that were written to the metadata log, those that are still in it."""
+    return [
+        {
+            **topic,
+            "partitions": [
+                each
+                for each in topic["partitions"]
+                if each["partition"] in cluster.partitions_of(topic["id"])
+            ],
+        }
+        for topic in topics
+        if cluster.topic_name(topic["id"]) is not None
+    ]
 
 
 def outcome_of(answer: dict[str, Any]) -> Outcome:
@@ -160,6 +179,8 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     kafkas = outcome_of(answer)
     if plan.outcome is Outcome.UNKNOWN:
         return []
+    if plan.topics is None and answer.get("stage") not in ("log dirs", "metadata log"):
+        return []  # what the cluster has of the logs cannot be told
     said = f"{answer['failure']}: {str(answer.get('message'))[:300]} {answer.get('where')}"
     if plan.is_race and kafkas is Outcome.LOG_DIR_OFFLINE:
         return []
@@ -169,6 +190,11 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
         if answer["halts"] or answer["failure"] in plan.exceptions:
             return []
         return [f"{sorted(plan.exceptions)} planned ({plan.reason}), {said} in Kafka"]
+    return other_files(plan, start, copy, answer)
+
+
+def other_files(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, Any]) -> list[str]:
+    """Where a start that goes on leaves other log dirs, files or ends."""
     found = []
     top = str(start.log_dirs[0].parent)
     offline = sorted(top + each.removeprefix(str(copy)) for each in answer["offline"])
@@ -194,9 +220,9 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     }
     ends = {place(path): state for path, state in answer["logs"].items()}
     for key, (log, files) in ours.items():
-        if log.partition.topic == _METADATA:
-            continue
         after = theirs.get(key)
+        if log.partition.topic == _METADATA:
+            files, after = records_files(files), records_files(after or {})
         if after is None:
             found.append(f"{key} planned, {sorted(theirs)} in Kafka")
             continue
@@ -212,6 +238,11 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     return found
 
 
+def records_files(files: dict[str, Any]) -> dict[str, Any]:
+    """Of a metadata log, which the judge closes: that makes a snapshot, and cuts the indexes."""
+    return {name: each for name, each in files.items() if ".log" in name}
+
+
 def judge_of(judge: LoadJudge, plan: Planned, start: HurtStart, copy: Path) -> dict[str, Any]:
     """What Kafka does, configured for the node that the log dirs state, if one can be."""
     node_id = plan.node_id
@@ -220,7 +251,7 @@ def judge_of(judge: LoadJudge, plan: Planned, start: HurtStart, copy: Path) -> d
         NOW,
         node_id=NODE if node_id is None or node_id < 0 else node_id,
         metadata_dir=copy / start.log_dirs[0].name,
-        topics=start.topics,
+        topics=start.topics if plan.topics is None else plan.topics,
         broker=BROKER,
     )
 

@@ -468,3 +468,17 @@ def test_a_producer_id_below_minus_one_is_no_producer(folder: Path) -> None:
         }
     assert snapshots[-1] == snapshots[-2] == snapshots[-(2**63)]
     assert snapshots[5] != snapshots[-1]
+
+
+def test_a_log_with_the_last_offset_of_all_ends_below_its_start_and_is_emptied(
+    folder: Path,
+) -> None:
+    for path in (*folder.glob("*.index"), *folder.glob("*.snapshot")):
+        path.unlink()
+    (folder / THIRD).unlink()
+    (folder / SECOND).unlink()
+    last = batch(values("last"), 2**31 + 7)
+    base = 2**63 - 1
+    (folder / f"{base - 4:020}.log").write_bytes(patched(last, 0, struct.pack(">q", base)))
+    made = plan(folder, clean=True)
+    assert (made.outcome, made.log_start, made.log_end) == (Outcome.LOADS, 0, 0)

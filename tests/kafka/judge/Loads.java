@@ -50,6 +50,8 @@ import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.image.TopicsImage;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
+import org.apache.kafka.raft.MetadataLogConfig;
+import org.apache.kafka.raft.internals.KafkaRaftLog;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
@@ -196,6 +198,12 @@ class Start {
             KafkaConfig config = config(command, dirs);
             MetaPropertiesEnsemble ensemble =
                 KafkaRaftServer.initializeLogDirs(config, LoggerFactory.getLogger(Start.class), "")._1();
+            stage = "metadata log";
+            File metadata = new File(command.get("metadata_dir").asText(), "__cluster_metadata-0");
+            KafkaRaftLog.createLog(
+                new TopicPartition("__cluster_metadata", 0), Uuid.METADATA_TOPIC_ID, metadata,
+                new Still(command.get("now_ms").asLong()), new Now(), new MetadataLogConfig(config),
+                command.get("node_id").asInt()).close();
             stage = "log manager";
             LogDirFailureChannel channel = new LogDirFailureChannel(dirs.size());
             manager = LogManager.apply(
