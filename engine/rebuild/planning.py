@@ -79,6 +79,10 @@ class PlannedLog(NamedTuple):
         return bool(self.missing) or any(each.is_loss for each in self.dropped)
 
 
+_MOST_NOTES = 20
+"""Moved batches of one partition that are named one by one."""
+
+
 class _Planner:
     """Makes the plan for one partition."""
 
@@ -130,6 +134,7 @@ class _Planner:
                 f"the end of the log cannot be read: if the log held offset {log_end} or higher ones,"
                 f" a broker gives them again{self._way_out()}"
             )
+        self.notes += self._notes_on_moved()
         epochs, odd = lineage(self.pieces, self._known_epochs())
         self.notes += [
             f"the batches of offsets {piece.base_offset} to {piece.next_offset - 1} state the"
@@ -197,6 +202,15 @@ class _Planner:
             each.kind == "unreadable" and (each.first_offset is None or each.first_offset >= held)
             for each in self.dropped
         )
+
+    def _notes_on_moved(self) -> list[str]:
+        """Which batches are in the result at other offsets than their headers state."""
+        moved = [each for each in self.dropped if each.kind == "misplaced" and each.is_repaired]
+        notes = [
+            f"{each.path}, byte {each.position}: {each.reason}" for each in moved[:_MOST_NOTES]
+        ]
+        more = len(moved) - len(notes)
+        return [*notes, f"and {more} more batches were moved"] if more else notes
 
     # Several copies
 

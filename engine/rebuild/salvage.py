@@ -1,20 +1,22 @@
 """Every good batch of one copy of a partition, in the order of the offsets.
 
-A base offset lies outside of the checksum, so a batch may state offsets that are not its own. Within a
-segment the chain of ascending offsets that holds the most records is believed; a batch outside of it is put
-where it fits, between what is there, and left out where it does not.
+A base offset lies outside of the checksum, so a batch may state offsets that are not its own. Where its neighbours in
+the file leave exactly its number of offsets between them, the batch gets these. Else, within a segment, the chain of
+ascending offsets that holds the most records is believed, and a batch that goes on from no neighbour never displaces
+one that does; a batch outside of the chain is put where it fits, between what is there, and left out where it does not.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.budgets import MiB
 from engine.errors import KafkaStorageError
 from engine.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_segment import LogSegment
@@ -45,6 +47,8 @@ from engine.units import MAX_INT32, MAX_INT64, NO_PRODUCER_ID, Offset
 Table: TypeAlias = npt.NDArray[Any]
 
 _MOST_GAPS = 10_000
+_MOST_MOVED = 64 * MiB
+"""Bytes of a segment's batches that are held in memory with other offsets than their headers state."""
 
 
 class Salvaged(NamedTuple):
@@ -296,21 +300,50 @@ class _Reader:
     ) -> tuple[list[Piece], list[Piece]]:
         """The chain that holds the most records, and what is not in it."""
         tables = [run.table for piece in found for run in piece.runs()]
-        table = np.concatenate(tables)
+        stated = np.concatenate(tables)
+        table = with_proven_offsets(stated, bounds)
         inside = bounds.include(table, bounds.lower)
         chosen = np.zeros(len(table), np.bool_)
         rows = np.flatnonzero(inside)
-        chosen[rows[heaviest_chain(table[rows])]] = True
+        chosen[rows[heaviest_chain(table[rows], _weights(table[rows], bounds.lower))]] = True
         ordered: list[Piece] = []
         spare: list[Piece] = []
         for row in range(len(table)):
-            run = BatchRun(b"", 0, table[row : row + 1])
+            run = BatchRun(b"", 0, stated[row : row + 1])
             piece = next(rows_to_pieces(records, run, at_gaps=False))
             if not chosen[row]:
                 spare.append(piece)
-            else:
-                append_piece(ordered, piece, across_gaps=self.is_compacted)
+                continue
+            if table["base_offset"][row] != stated["base_offset"][row]:
+                piece = self._moved(piece, int(table["base_offset"][row]))
+            append_piece(ordered, piece, across_gaps=self.is_compacted)
         return ordered, spare
+
+    def _moved(self, piece: Piece, base_offset: Offset) -> Piece:
+        """A batch made anew at the offset that its neighbours prove."""
+        data = base_offset.to_bytes(8, "big") + piece.read(8, piece.size - 8)
+        end = base_offset + piece.next_offset - piece.base_offset
+        moved = piece._replace(
+            origin=None, position=0, base_offset=base_offset, next_offset=end, data=data
+        )
+        assert piece.origin is not None
+        reason = (
+            f"its header states offset {piece.base_offset}, and its neighbours leave only {base_offset} to"
+            f" {end - 1} for its records: it is there in the result"
+        )
+        self.dropped.append(
+            Dropped(
+                piece.origin.path,
+                piece.position,
+                piece.size,
+                "misplaced",
+                reason,
+                piece.base_offset,
+                piece.next_offset - 1,
+                is_repaired=True,
+            )
+        )
+        return moved
 
     def _note_stated_end(self, records: RecordsFile, dropped: list[Dropped]) -> None:
         """Where the last batch of the log is damaged, but says where it ended."""
@@ -373,16 +406,52 @@ def _why_unloadable(run: BatchRun, row: int) -> str | None:
     return None
 
 
-def heaviest_chain(table: Table) -> list[int]:
-    """The rows, in order, with ascending offsets that do not overlap and the most records in all."""
+def with_proven_offsets(table: Table, bounds: Bounds) -> Table:
+    """The batches of a segment in file order, with the offsets of those corrected whose neighbours prove others.
+
+    A batch is moved where it does not begin where the one before it ends, and the one behind it begins exactly as many
+    offsets later as the batch has. The segment's name stands for what is before the first batch; the next segment's
+    name, or the log end of a clean stop, for what is behind the last.
+    """
+    base, last = table["base_offset"], table["last_offset"]
+    span = last - base
+    ends = table["position"] + table["size"]
+    adjoins = np.concatenate(([table["position"][0] == 0], table["position"][1:] == ends[:-1]))
+    before = np.concatenate(([bounds.lower], last[:-1] + 1))
+    behind = np.concatenate((base[1:], [min(bounds.upper, bounds.furthest)]))
+    adjoins_next = np.concatenate((adjoins[1:], [True]))
+    proven = adjoins & adjoins_next & (base != before) & (behind - before == span + 1)
+    proven &= table["magic"] >= 2
+    rows = np.flatnonzero(proven)
+    rows = rows[np.cumsum(table["size"][rows].astype("i8")) <= _MOST_MOVED]
+    result = table.copy()
+    result["base_offset"][rows] = before[rows]
+    result["last_offset"][rows] = before[rows] + span[rows]
+    return result
+
+
+def _weights(table: Table, lower: Offset) -> list[int]:
+    """What each batch of a segment counts: its records, and more than all others' where it adjoins a neighbour."""
+    base, following = table["base_offset"], table["last_offset"] + 1
+    counts = np.maximum(table["record_count"], 1).astype("i8")
+    links = base == np.concatenate(([lower], following[:-1]))
+    links[:-1] |= links[1:]
+    weights: list[int] = (counts + np.where(links, counts[~links].sum(), 0)).tolist()
+    return weights
+
+
+def heaviest_chain(table: Table, weights_of: Sequence[int] | None = None) -> list[int]:
+    """The rows, in order, with ascending offsets that do not overlap and the most records, or the most weight."""
     ends: list[Offset] = []  # ascending, and so are the weights
     weights: list[int] = []
     tips: list[int] = []
     before = [-1] * len(table)
-    columns = (table[name].tolist() for name in ("base_offset", "last_offset", "record_count"))
-    for row, (base, last, count) in enumerate(zip(*columns, strict=True)):
+    if weights_of is None:
+        weights_of = np.maximum(table["record_count"], 1).tolist()
+    columns = (table["base_offset"].tolist(), table["last_offset"].tolist(), weights_of)
+    for row, (base, last, own) in enumerate(zip(*columns, strict=True)):
         at = bisect_left(ends, base) - 1
-        weight = max(count, 1) + (weights[at] if at >= 0 else 0)
+        weight = own + (weights[at] if at >= 0 else 0)
         before[row] = tips[at] if at >= 0 else -1
         place = bisect_right(ends, last)
         if place and weights[place - 1] >= weight:

@@ -143,16 +143,42 @@ def moved(batch: bytes, offset: int) -> bytes:
 
 
 @pytest.mark.parametrize("wrong", [0, 3, 12, 40, 1000, 5_000_000_000])
-def test_a_batch_with_another_ones_offset_goes_and_no_other(tmp_path, wrong):
+def test_a_batch_with_another_ones_offset_gets_that_which_its_neighbours_leave(tmp_path, wrong):
     batches = [text(offset) for offset in range(0, 50, 5)]
     hit = [*batches[:4], moved(batches[4], wrong), *batches[5:]]
     simple_log(tmp_path, *hit)
     result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
-    assert log_bytes(tmp_path / "target") == b"".join(batches[:4] + batches[5:])
+    assert log_bytes(tmp_path / "target") == b"".join(batches)
     [dropped] = result.partitions[0]["dropped"]
     assert (dropped["kind"], dropped["position"]) == ("misplaced", len(b"".join(batches[:4])))
-    assert result.partitions[0]["missing"] == [{"first_offset": 20, "next_offset": 25}]
-    assert result.lost_something
+    assert dropped["reason"] == (
+        f"its header states offset {wrong}, and its neighbours leave only 20 to 24 for its records: it is"
+        " there in the result"
+    )
+    assert any(dropped["reason"] in note for note in result.partitions[0]["notes"])
+    assert result.partitions[0]["missing"] == []
+    assert not result.lost_something
+
+
+@pytest.mark.parametrize("bit", range(6))
+@pytest.mark.parametrize("which", range(5))
+def test_a_low_bit_of_a_base_offset_puts_no_batch_over_its_neighbours(tmp_path, which, bit):
+    """The segment's name, and the batch behind it, prove the first one's offset; nothing proves the last one's."""
+    batches = [
+        text(offset, count) for offset, count in ((64, 2), (66, 5), (71, 2), (73, 4), (77, 9))
+    ]
+    offset = int.from_bytes(batches[which][:8], "big")
+    hit = [*batches[:which], moved(batches[which], offset ^ 1 << bit), *batches[which + 1 :]]
+    simple_log(tmp_path, *hit, base=64)
+    result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
+    if which < 4:
+        assert log_bytes(tmp_path / "target") == b"".join(batches)
+        assert not result.lost_something
+    else:
+        assert log_bytes(tmp_path / "target").startswith(b"".join(batches[:4]))
+        [report] = result.partitions
+        assert report["missing"] or [each["kind"] for each in report["dropped"]] == ["misplaced"]
+        assert result.lost_something
 
 
 def test_a_copy_in_another_place_is_no_loss(tmp_path):
