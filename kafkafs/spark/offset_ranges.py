@@ -63,12 +63,21 @@ def log_end(view: LogView, options: ReadOptions) -> Offset:
 
 
 def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
-    """The ranges of a batch query that hold something, in the partitions' order.
+    """The ranges of a batch query that hold something, if only damage, in the partitions' order.
 
     Raises:
         OptionError, DataLossError: see `resolve_partitions`.
     """
-    return [found for found in resolve_partitions(views, options) if found.size > 0]
+    return [
+        found
+        for found in resolve_partitions(views, options)
+        if found.size > 0 or _reaches_lost_segment(views[found.partition], found)
+    ]
+
+
+def _reaches_lost_segment(view: LogView, wanted: OffsetRange) -> bool:
+    """Whether a range without known offsets is the end of a log whose last segment is damaged whole."""
+    return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
 
 
 def resolve_partitions(views: Views, options: ReadOptions) -> list[OffsetRange]:

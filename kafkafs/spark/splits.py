@@ -164,10 +164,12 @@ def split_ranges(ranges: list[OffsetRange], options: ReadOptions) -> list[Offset
 
 
 def _pieces_of(size: int, total: int, minimum: int) -> int:
-    return max(math.floor(size / total * minimum + 0.5), 1)
+    return max(math.floor(size / max(total, 1) * minimum + 0.5), 1)
 
 
 def _divided(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
+    if not whole.size:  # the end of a log that is damaged there
+        return [whole]
     found = []
     start, left = whole.start, whole.size
     for number in range(pieces):

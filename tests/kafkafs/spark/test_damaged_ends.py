@@ -42,6 +42,13 @@ def holes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [json.loads(row["_corrupt"]) for row in rows if row["_corrupt"]]
 
 
+@pytest.fixture(autouse=True)
+def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafkafs.spark import data_source
+
+    monkeypatch.setattr(data_source, "make_ready", lambda: None)
+
+
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
     folder = tmp_path / "orders-0"
@@ -75,6 +82,42 @@ def test_a_damaged_last_batch_of_the_log_is_not_passed_over(orders: Path, size: 
     assert offsets(rows_of(orders, splitBytes=size, onCorrupt="skip")) == list(range(base))
     (hole,) = holes(rows_of(orders, splitBytes=size, onCorrupt="row"))
     assert (hole["position"], hole["length"], hole["firstOffset"]) == (position, length, base)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"minPartitions": "3"}, {"maxRecordsPerPartition": "10"}, {"view": "batches"}],
+    ids=str,
+)
+def test_a_log_that_is_damaged_whole_is_not_taken_for_an_empty_one(
+    orders: Path, options: dict[str, str]
+) -> None:
+    first, *others = sorted(orders.glob("*.log"))
+    for log in others:
+        log.unlink()
+    first.write_bytes(b"\x07" * 5000)
+    with pytest.raises(CorruptRecordError):
+        read_all(orders, **options)
+    (row,) = read_all(orders, onCorrupt="row", **options)
+    facts = json.loads(row["_corrupt"])
+    assert (facts["file"], facts["position"], facts["length"]) == (str(first), 0, 5000)
+    assert read_all(orders, onCorrupt="skip", **options) == []
+
+
+def read_all(folder: Path, **options: str) -> list[dict[str, Any]]:
+    """All rows that the tasks of a frame give."""
+    from kafkafs.spark import data_source
+
+    source = data_source.KafkaLogDataSource({"path": str(folder)} | options)
+    schema = source.schema()
+    schema = type(schema)([field for field in schema if field.name in ("topic", "_corrupt")])
+    reader = source.reader(schema)
+    return [
+        row
+        for task in reader.partitions()
+        for batch in reader.read(task)
+        for row in batch.to_pylist()
+    ]
 
 
 def test_a_batch_that_is_cut_off_at_the_logs_end_was_never_in_it(orders: Path) -> None:
