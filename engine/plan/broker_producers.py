@@ -16,6 +16,7 @@ from engine.plan.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.broker_records import check_codec
 from engine.plan.java_text import offset_in_name
 from engine.record.append_origin import AppendOrigin
+from engine.record.default_records import HEADER
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.state.completed_txn import CompletedTxn
@@ -126,6 +127,9 @@ class _AppendInfo(ProducerAppendInfo):
 
 
 def _first_record(batch: RecordBatch) -> Record | None:
+    if batch.size < HEADER.size:
+        where = f"the control batch at byte {batch.file_position} of {batch.path}"
+        raise stops("IndexOutOfBoundsException", f"{where} ends before its number of records")
     check_codec(batch)
     try:
         return next(iter(batch.records()), None)

@@ -25,7 +25,17 @@ from engine.source_files import SourceRoot
 from engine.storage.log_config import LogConfig
 from engine.storage.unified_log import UnifiedLog
 from engine.units import EpochEntry, TopicPartition
-from tests.builders import Producer, Rec, batch, message, patched, resealed, values, wrapper
+from tests.builders import (
+    Producer,
+    Rec,
+    batch,
+    message,
+    patched,
+    producer_snapshot,
+    resealed,
+    values,
+    wrapper,
+)
 from tests.clocks import MockClock, MockScheduler
 
 PER_SEGMENT, PER_BATCH, SEGMENTS = 10, 5, 3
@@ -281,6 +291,18 @@ def test_markers_that_a_broker_does_not_expect(folder: Path) -> None:
         made = plan(folder)
         assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, java)
         (folder / THIRD).write_bytes(saved)
+
+
+def test_a_marker_that_ends_in_its_header_stops_as_java_does(folder: Path) -> None:
+    record = Rec(b"\0\0\0\0\0\1", b"\0\0\0\1")
+    marker = batch([record], END, producer=Producer(id=5), transactional=True, control=True)
+    short = patched(marker, 8, struct.pack(">i", 48))
+    (folder / THIRD).write_bytes((folder / THIRD).read_bytes() + short)
+    for path in folder.glob("*.snapshot"):
+        path.unlink()
+    (folder / f"{100:020}.snapshot").write_bytes(producer_snapshot([]))
+    made = plan(folder, clean=True)
+    assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, "IndexOutOfBoundsException")
 
 
 def test_an_unknown_codec_matters_to_nobody_who_loads(folder: Path) -> None:
