@@ -1,4 +1,4 @@
-"""Whether the records files hold all that the log came to: its end as everything beside them states it."""
+"""Check that no last records of a log are gone: compare where the records files end with the files beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.log.proven_end import lost_end
 
 
 def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """The offsets that were given and that no records file holds, at the end of the log."""
+    """Find the offsets at the end of the log that had records once and are in no records file."""
     view = partition.view
     if partition.is_live:
         view = view.log.view(max_age=0)

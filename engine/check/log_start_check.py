@@ -1,7 +1,7 @@
-"""Whether the first segments of a log are there: its beginning as everything beside the records files states it.
+"""Check that no first segments of a log are gone: compare its first records file with the files beside it.
 
 Retention and DeleteRecords take the first segments, and a broker then begins the leader epochs at the new log start:
-an epoch that begins below the first records file tells of records that neither of them took. Compaction leaves the
+so an epoch that begins below the first records file is of records that neither of them deleted. Compaction leaves the
 first segment where it is. Tiered storage holds what local retention took; such logs are always in
 log-start-offset-checkpoint.
 """
@@ -30,7 +30,7 @@ from engine.units import Offset
 
 
 class _Claim(NamedTuple):
-    """What says that the log begins, or began, at an offset."""
+    """A statement of a file that the log begins, or began, at an offset."""
 
     offset: Offset
     file: str
@@ -38,7 +38,7 @@ class _Claim(NamedTuple):
 
 
 def check_log_start(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """The offsets below the first records file that nothing tells the deletion of."""
+    """Find the offsets below the first records file that are gone although no file says that they were deleted."""
     view = partition.view
     if view.log.only is not None or not view.base_offsets:
         return
@@ -94,7 +94,10 @@ def _claims(partition: PartitionUnderCheck) -> Iterator[_Claim]:
 
 
 def _severity(partition: PartitionUnderCheck, *, is_stated: bool) -> tuple[Severity | None, str]:
-    """How sure it is, and what else it can be; None: deletion was under way when the broker stopped."""
+    """The severity of lost first segments, and words for another explanation.
+
+    None instead of a severity: the broker was deleting segments when it stopped.
+    """
     checkpoints = partition.view.log.checkpoints
     if is_stated and partition.may_be_tiered:
         return Severity.NOTE, " here; tiered storage holds them as a rule"
@@ -106,7 +109,7 @@ def _severity(partition: PartitionUnderCheck, *, is_stated: bool) -> tuple[Sever
 
 
 def _deletes(partition: PartitionUnderCheck) -> bool:
-    """Whether records files of the log are renamed for deletion."""
+    """Whether the folder holds records files that the broker has renamed for deletion."""
     names = map(parse_file_name, partition.view.listing.files)
     return any(
         name is not None and name.kind is FileKind.LOG and name.state is FileState.DELETED
@@ -115,7 +118,7 @@ def _deletes(partition: PartitionUnderCheck) -> bool:
 
 
 def _metadata_log(partition: PartitionUnderCheck, first: Offset) -> Iterator[Finding]:
-    """A snapshot stands in for the records of the cluster metadata that were deleted."""
+    """Find metadata records that are neither in a records file nor in the newest snapshot."""
     snapshots = partition.view.listing.kraft_snapshots
     newest = snapshots[-1].end_offset if snapshots else 0
     if newest < first:

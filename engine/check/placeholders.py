@@ -29,7 +29,7 @@ def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:
 
 
 class Placeholders:
-    """Those of a segment, counted."""
+    """Count the placeholders of a segment."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -87,7 +87,7 @@ class Producers:
         self._known: dict[int, _Last] = {}
 
     def forget(self) -> None:
-        """Let go of what is known of producers, once the log has come to its end."""
+        """Forget all producers, to free memory when the log was read to its end."""
         self._known.clear()
 
     def feed(self, place: int, table: Table) -> None:

@@ -29,7 +29,7 @@ _MIDDLE = "`kafkafs rebuild` writes a log without it; or let the broker take the
 
 
 def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Breach:
-    """The breach that damage is, with what a start makes of it, and what to do before."""
+    """The breach for damage, with what a start of a broker would do to the records, and advice."""
     if damage.kind not in _ENDS_RECOVERY:
         return breach
     partition = segment.partition

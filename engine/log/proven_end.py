@@ -1,4 +1,4 @@
-"""The end of a log, by all that states it: the records files may have lost their last batches.
+"""Where a log ended, also when its records files have lost their last batches.
 
 A broker notes how far a log came in several places: the recovery point (flushed up to there), the high watermark
 (replicated up to there), the cleaner's checkpoint, the names of producer snapshots, the start of the last leader epoch,
@@ -49,10 +49,10 @@ _LARGEST_INDEX = 64 * MiB
 
 
 class EndProof(NamedTuple):
-    """One place that says how far a log came.
+    """A file that proves that a log reached an offset.
 
     Attributes:
-        offset: the log ended there, or behind.
+        offset: the log ended there or later.
         file: the name of the file that says so.
         says: the same in words: "the recovery point is 1600".
         is_exact: whether a broker that stops cleanly writes the log end itself there, as a rule.
@@ -77,7 +77,7 @@ class ProvenEnd(NamedTuple):
 
 
 class LostEnd(NamedTuple):
-    """Offsets that were given and that no records file holds, at the end of a log.
+    """Offsets at the end of a log that had records once and are in no records file.
 
     Attributes:
         first: the first of them.
@@ -93,7 +93,7 @@ class LostEnd(NamedTuple):
 
 
 def lost_end(view: LogView) -> LostEnd | None:
-    """What the records files lost at their end; None where nothing proves that they did."""
+    """The offsets that the records files lost at the end of a log; None where no file proves a loss."""
     held = view.log_end_offset
     end = proven_end(view, held)
     if not end.proofs:
@@ -131,7 +131,7 @@ def proven_end(view: LogView, held: Offset) -> ProvenEnd:
 
 
 def _agreed_end(held: Offset, stated: Sequence[EndProof]) -> Offset | None:
-    """The end that most state, the highest of those that equally many do; None where no two agree."""
+    """The end that most files state, the highest one in a tie; None where no two agree."""
     ends = Counter([held, *(proof.offset for proof in stated if proof.is_exact)])
     offset, votes = max(ends.items(), key=lambda item: (item[1], item[0]))
     return offset if votes > 1 and offset >= held else None
@@ -146,7 +146,7 @@ def end_of_clean_stop(view: LogView) -> Offset | None:
 
 
 def first_offset_without_records(view: LogView, below: Offset) -> Offset:
-    """Where a log without records files began, by what else there is; 0 where nothing tells."""
+    """Where a log without records files began, by its indexes and leader epochs; 0 without these."""
     stated = [
         *orphan_indexes(view.listing),
         *(entry.start_offset for entry in leader_epochs(view, below)),

@@ -59,7 +59,7 @@ def verify_kept(
     reads: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> Kept:
-    """Read what the broker does not.
+    """Read the records files that the broker does not read at its start.
 
     Args:
         contents: the records files that stay, each with whether the broker's recovery read it.

@@ -46,7 +46,7 @@ class OverlayFolder:
         return self._entries
 
     def forget(self) -> None:
-        """Let go of what was changed and read in it: it is as the source has it again."""
+        """Drop all changes to a folder, and what was read of it: it is again as in the source."""
         if self.root is not None:
             self._entries = None
 

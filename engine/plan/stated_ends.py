@@ -15,7 +15,7 @@ from engine.units import Offset
 
 
 class StatedEnds:
-    """What the files beside logs say of the logs' ends; a source is opened when it is first asked for."""
+    """The proven ends of logs in several log dirs; a log dir is opened at its first look-up."""
 
     def __init__(self) -> None:
         self._sources: dict[str, LogSource | None] = {}

@@ -1,4 +1,4 @@
-"""Whether the bounds of a cut are what somebody can have meant."""
+"""Refuse bounds of a cut that are most likely a mistake."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _refuse_backwards(start: Bound | None, stop: Bound | None) -> None:
 
 
 def _highest_end(chosen: Sequence[Chosen]) -> Offset | None:
-    """None when a copy cannot be read, so that nobody knows."""
+    """The highest log end of all copies; None when one of them cannot be read."""
     highest = 0
     for each in chosen:
         for log in each.copies:

@@ -1,4 +1,4 @@
-"""What `kafkafs rebuild` prints for people: a line for each partition, what it lacks, and what came of it all."""
+"""What `kafkafs rebuild` prints for people: a line for each partition, what is missing, and a closing line."""
 
 from __future__ import annotations
 

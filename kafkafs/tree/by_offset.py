@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -179,8 +180,8 @@ def offset_link(
     )
 
 
-class RecordFile(File):
-    """`offset/N`: a record's line."""
+class FileOfRecord(File):
+    """A file in `offset/` that shows one record, or a part of it."""
 
     __slots__ = ("_batch", "_line", "_offset", "_view", "partition")
 
@@ -197,28 +198,52 @@ class RecordFile(File):
         self._view = view
         self._batch = batch
         self._offset = offset
-        line = batch.line(offset)
-        if line is None:
-            raise NotFound(path)
-        self._line = line
+        self._line = batch.line(offset) or b""
+
+    @property
+    @abstractmethod
+    def _size(self) -> int:
+        """Of the content, in bytes."""
 
     def attrs(self) -> Attrs:
         """See Node."""
         partition, view = self.partition, self._view
         owner = partition.owner(view)
         mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
-        return owner.file(self.path, len(self._line), mtime, partition.ttl(view))
+        return owner.file(self.path, self._size, mtime, partition.ttl(view))
 
     def xattrs(self) -> dict[str, bytes]:
         """See Node."""
         return record_xattrs(self._batch, self._offset, self._line)
+
+
+class RecordFile(FileOfRecord):
+    """`offset/N`: a record's line. Raises NotFound for an offset without a record."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+    ) -> None:
+        super().__init__(path, partition, view, batch, offset)
+        if not self._line:
+            raise NotFound(path)
+
+    @property
+    def _size(self) -> int:
+        return len(self._line)
 
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
         return BytesContent(self._line)
 
 
-class FieldFile(RecordFile):
+class FieldFile(FileOfRecord):
     """`offset/N.key`, `.value`, `.batch`: bytes of a record."""
 
     __slots__ = ("_data",)
@@ -232,20 +257,12 @@ class FieldFile(RecordFile):
         offset: Offset,
         data: bytes,
     ) -> None:
-        self.path = path
-        self.partition = partition
-        self._view = view
-        self._batch = batch
-        self._offset = offset
-        self._line = batch.line(offset) or b""
+        super().__init__(path, partition, view, batch, offset)
         self._data = data
 
-    def attrs(self) -> Attrs:
-        """See Node."""
-        partition, view = self.partition, self._view
-        owner = partition.owner(view)
-        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
-        return owner.file(self.path, len(self._data), mtime, partition.ttl(view))
+    @property
+    def _size(self) -> int:
+        return len(self._data)
 
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
@@ -297,7 +314,7 @@ def place_of(batch: RenderedBatch, columns: Columns, number: int, field: str) ->
     return FieldPlace(field, start, size, is_stored)
 
 
-class LargeFieldFile(RecordFile):
+class LargeFieldFile(FileOfRecord):
     """`offset/N.key`, `.value`, `.batch` of many bytes, which are read piece by piece."""
 
     __slots__ = ("_place",)
@@ -313,20 +330,12 @@ class LargeFieldFile(RecordFile):
         offset: Offset,
         place: FieldPlace,
     ) -> None:
-        self.path = path
-        self.partition = partition
-        self._view = view
-        self._batch = batch
-        self._offset = offset
-        self._line = batch.line(offset) or b""
+        super().__init__(path, partition, view, batch, offset)
         self._place = place
 
-    def attrs(self) -> Attrs:
-        """See Node."""
-        partition, view = self.partition, self._view
-        owner = partition.owner(view)
-        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
-        return owner.file(self.path, self._place.size, mtime, partition.ttl(view))
+    @property
+    def _size(self) -> int:
+        return self._place.size
 
     def open(self, cancel: Cancel | None = None) -> Content:
         """See File."""
