@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.check.finding import Finding, failed_read
+from engine.check.finding_limit import Make, made_when_told
 from engine.check.index_entries import has_clean_shutdown, is_served
 from engine.check.markers import MarkerReader, is_marker, steps
 from engine.check.partition_under_check import PartitionUnderCheck
@@ -33,6 +35,7 @@ from engine.units import (
 
 Table: TypeAlias = npt.NDArray[Any]
 
+_OFFSETS_KNOWN = 1000
 MOST_PRODUCERS = 200_000
 """Producers that are followed at once: 100 MB."""
 
@@ -243,19 +246,32 @@ class _Comparison:
         self.replay = replay
         self.offset = offset
         self.name = producer_snapshot_name(offset)
+        # Thousands of wrong entries name the same few offsets.
+        self._is_there = lru_cache(_OFFSETS_KNOWN)(self._look_for)
 
     def run(self, entries: Iterator[ProducerStateEntry]) -> Iterator[Finding]:
-        seen = set()
+        """What is wrong with the entries of the snapshot, which may be a million."""
+        seen: set[int] = set()
+        yield from made_when_told(self._entries(entries, seen))
+        yield from self._unknown(seen)
+
+    def _entries(
+        self, entries: Iterator[ProducerStateEntry], seen: set[int]
+    ) -> Iterator[tuple[str, Make]]:
         for slot, entry in enumerate(entries):
+            breaches: list[tuple[str, tuple[str, object]]] = []
             if entry.producer_id in seen:
-                yield self._found("snapshot-producer", slot, entry, "the producer is there twice")
+                breaches.append(("snapshot-producer", ("the producer is there twice", None)))
             seen.add(entry.producer_id)
-            transaction = self._transaction(entry)
-            if transaction:
-                yield self._found("snapshot-transactions", slot, entry, *transaction)
-            batch = self._batch(entry)
-            if batch:
-                yield self._found("snapshot-producer", slot, entry, *batch)
+            if transaction := self._transaction(entry):
+                breaches.append(("snapshot-transactions", transaction))
+            if batch := self._batch(entry):
+                breaches.append(("snapshot-producer", batch))
+            for rule, breach in breaches:
+                yield rule, partial(self._found, rule, slot, entry, *breach)
+
+    def _unknown(self, seen: set[int]) -> Iterator[Finding]:
+        """Open transactions of producers that the snapshot does not have."""
         for producer, known in self.replay.producers.items():
             first = known.current_txn_first_offset
             is_open = first is not None and first >= self.replay.gap_end
@@ -357,7 +373,7 @@ class _Comparison:
             facts["coordinator epoch"] = (entry.coordinator_epoch, known.coordinator_epoch)
         return facts
 
-    def _is_there(self, offset: Offset) -> bool:
+    def _look_for(self, offset: Offset) -> bool:
         """Whether a good batch of the log holds an offset."""
         segment = self.partition.view.segment_for(offset)
         if segment is None:

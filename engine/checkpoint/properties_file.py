@@ -7,12 +7,14 @@ backslash goes on in the next; "#" and "!" start comments.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from engine.checkpoint.decimal_text import parse_int32
-from engine.errors import CorruptCheckpointError
+from engine.errors import CorruptCheckpointError, LimitExceededError
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
+MAX_LINES = 100_000
+"""A meta.properties has about ten."""
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _BLANKS = " \t\f"
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _BETWEEN = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
@@ -27,10 +29,10 @@ _LEADING_BLANK = re.compile(r"\A ")
 def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
     """The properties of a file; the last of two with the same key wins.
 
-    Raises CorruptCheckpointError for a malformed unicode escape.
+    Raises CorruptCheckpointError for a malformed unicode escape, LimitExceededError for more than MAX_LINES.
     """
     properties = {}
-    for line, text in _logical_lines(data.decode("iso-8859-1")):
+    for line, text in _logical_lines(data.decode("iso-8859-1"), path):
         match = _KEY.match(text)
         key = match[0] if match else ""
         between = _BETWEEN.match(text, len(key))
@@ -62,13 +64,14 @@ def required_int(properties: Mapping[str, str], name: str, *, path: str | None =
         ) from None
 
 
-def _logical_lines(text: str) -> list[tuple[int, str]]:
+def _logical_lines(text: str, path: str | None) -> Iterator[tuple[int, str]]:
     """Lines with their numbers: no comments, no blank lines, continued lines joined."""
-    found: list[tuple[int, str]] = []
     parts: list[str] = []
     start = 0
-    for number, natural in enumerate(_LINE_END.split(text), 1):
-        stripped = natural.lstrip(_BLANKS)
+    for number, natural in enumerate(_LINE.finditer(text), 1):
+        if number > MAX_LINES:
+            raise LimitExceededError("there are too many lines", limit="MAX_LINES", path=path)
+        stripped = natural[1].lstrip(_BLANKS)
         if not parts:
             start = number
             if not stripped or stripped[0] in "#!":
@@ -78,11 +81,10 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
             parts.append(stripped[:-1])
             continue
         parts.append(stripped)
-        found.append((start, "".join(parts)))
+        yield start, "".join(parts)
         parts = []
     if any(parts):
-        found.append((start, "".join(parts)))
-    return found
+        yield start, "".join(parts)
 
 
 def _unescape(text: str, line: int, path: str | None) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.checkpoint.properties_file import parse_properties, render_properties, required_int
-from engine.errors import CorruptCheckpointError
+from engine.errors import CorruptCheckpointError, LimitExceededError
 
 
 def escaped(text: str) -> str:
@@ -65,6 +65,12 @@ def test_a_malformed_escape_is_corrupt_at_its_line(data: bytes) -> None:
     with pytest.raises(CorruptCheckpointError) as caught:
         parse_properties(data, path="meta.properties")
     assert (caught.value.line, caught.value.path) == (2, "meta.properties")
+
+
+@pytest.mark.parametrize("line", [b"a=1\n", b"\\\n", b"\n", b"# none\n", b"\r"])
+def test_a_file_of_millions_of_lines_is_not_read_to_its_end(line: bytes) -> None:
+    with pytest.raises(LimitExceededError, match="too many lines"):
+        parse_properties(line * 1_000_000)
 
 
 @given(st.binary(max_size=100))
