@@ -52,6 +52,7 @@ from engine.rebuild.report import (
 )
 from engine.rebuild.selection import Chosen, LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
+from engine.rebuild.unsynced_disk import UnsyncedDisk
 from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
 from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
@@ -212,7 +213,7 @@ class _Rebuild:
             self._refuse_empty(self._rebuilt(None, self._manifest([]), []))
             manifest = self._manifest(self._verified(staging.path))
             staging.write_manifest(manifest)
-            sync_tree(staging.path, self.disk, self.options.owner)
+            sync_tree(staging.path, self.disk, self.options.owner, folders=False)
             staging.publish()
         except BaseException:
             staging.discard()
@@ -296,7 +297,10 @@ class _Rebuild:
         folder = str(planned.log.partition)
         try:
             loaded, checksums = write_log(
-                staging.path, planned.log, self.disk, lambda count: self.advance("written", count)
+                staging.path,
+                planned.log,
+                UnsyncedDisk(self.disk),
+                lambda count: self.advance("written", count),
             )
         except RebuildFailedError as error:
             self.disk.remove_tree(os.path.join(staging.path, folder))
@@ -322,7 +326,11 @@ class _Rebuild:
         try:
             refuse_oversized(chosen)
             loaded = load_as_broker(
-                chosen, staging.path, clean, self.disk, lambda count: self.advance("written", count)
+                chosen,
+                staging.path,
+                clean,
+                UnsyncedDisk(self.disk),
+                lambda count: self.advance("written", count),
             )
         except (CopyUnreadableError, RebuildFailedError) as failure:
             if isinstance(failure, CopyUnreadableError):

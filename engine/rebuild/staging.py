@@ -97,12 +97,22 @@ class Staging:
             self._disk.sync_folder(self._parent)
 
 
-def sync_tree(folder: str, disk: Disk = DISK, owner: tuple[int, int] | None = None) -> None:
-    """Set the access of all that is below a folder, and return when it is on the device, names included."""
+def sync_tree(
+    folder: str,
+    disk: Disk = DISK,
+    owner: tuple[int, int] | None = None,
+    *,
+    folders: bool = True,
+) -> None:
+    """Set the access of all that is below a folder, and return when it is on the device, names included.
+
+    Without `folders`, only of the files right in it: what lies deeper is on the device already.
+    """
     for name in disk.list(folder):
         path = os.path.join(folder, name)
         if disk.is_dir(path):
-            sync_tree(path, disk, owner)
+            if folders:
+                sync_tree(path, disk, owner)
         else:
             disk.set_access(path, FILE_MODE, owner)
             with disk.open(path) as file:

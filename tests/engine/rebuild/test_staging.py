@@ -122,6 +122,19 @@ def failure_of(source: Path, target: Path, failures: Failures) -> OSError | None
     return None
 
 
+def test_each_file_of_a_partition_is_synced_once(work):
+    """A log dir of very many small segments would take minutes of nothing but syncing."""
+    disk = RecordingDisk(work / "at")
+    rebuild(str(small_log(work)), str(work / "at/target"), disk=disk)
+    target = work / "at/target"
+    paths = [path for path in files_below(str(target)) if "/" in path]
+    nodes = [disk.recording.node(target / path) for path in paths]
+    assert len(paths) > 4
+    assert {
+        path: len(node.syncs) for path, node in zip(paths, nodes, strict=True)
+    } == dict.fromkeys(paths, 1)
+
+
 @pytest.mark.parametrize("sticky", [False, True])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_when_any_call_fails_there_is_no_target_and_the_source_is_as_it_was(work, code, sticky):
