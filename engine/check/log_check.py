@@ -127,14 +127,14 @@ class LogCheck:
         self._kept = KeptRows(row_file_bytes)
         self._next_offset: Offset = 0
 
-    def findings(self) -> Iterator[Finding | int]:
-        """What is found, and between findings the bytes read since."""
+    def findings(self) -> Iterator[Finding | int | str]:
+        """What is found; between findings the bytes read since, and what is looked at beside the records."""
         try:
             yield from self._all_findings()
         finally:
             self._kept.close()
 
-    def _all_findings(self) -> Iterator[Finding | int]:
+    def _all_findings(self) -> Iterator[Finding | int | str]:
         under, view = self.under, self.under.view
         bases = view.base_offsets
         segments = tuple(
@@ -264,7 +264,7 @@ class LogCheck:
                 next_offset=start,
             )
 
-    def _beside(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding]:
+    def _beside(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding | str]:
         """Indexes and side files, each by a thread of its own; the findings in a fixed order."""
         work: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
             (segment.name, partial(check, segment))
@@ -281,8 +281,16 @@ class LogCheck:
                 return [unreadable(self.under, name, error)]
 
         is_known = not self.under.has_unreadable_end
+        done = 0
+        yield _beside_text(done, len(work))
         for _, findings in self.workers.map(look, work):
             yield from (each for each in findings if is_known or each.rule not in _OF_THE_END)
+            done += 1
+            yield _beside_text(done, len(work))
+
+
+def _beside_text(done: int, count: int) -> str:
+    return f"indexes, snapshots and checkpoints: {done} of {count} checks"
 
 
 class _Damaged:

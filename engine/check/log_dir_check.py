@@ -36,10 +36,17 @@ _SECOND_LOOK_AFTER = 0.5
 
 
 class Progress(NamedTuple):
-    """Bytes that were looked at since the last one, of which partition."""
+    """How far the check is.
+
+    Attributes:
+        partition: which one is looked at.
+        size: bytes of records that were looked at since the last one.
+        file: which files are looked at now beside the records; "" while it is the records.
+    """
 
     partition: str
     size: int
+    file: str = ""
 
 
 Event: TypeAlias = Finding | PartitionSummary | Progress
@@ -182,6 +189,8 @@ class SourceCheck:
         for item in check.findings():
             if isinstance(item, int):
                 yield Progress(log.name, item)
+            elif isinstance(item, str):
+                yield Progress(log.name, 0, item)
             elif limit.takes(item):
                 check.summary.found[item.severity] += 1
                 yield item

@@ -136,4 +136,5 @@ def _take(event: Event, report: Report, progress: Progress) -> None:
         progress.clear()
         report.partition(event)
     else:
+        progress.say(event.file)
         progress.advance(event.size)

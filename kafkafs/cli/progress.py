@@ -29,6 +29,7 @@ class Progress:
 
     def __init__(self, verb: str, *, quiet: bool = False) -> None:
         self.verb = verb
+        self.words = ""
         self.active = not quiet and sys.stderr.isatty()
         self.bytes = 0
         self.total: int | None = None
@@ -55,6 +56,18 @@ class Progress:
             elif time.monotonic() - self.started >= self.PATIENCE:
                 self._show()
 
+    def say(self, words: str) -> None:
+        """Show what is done now where no bytes are counted; nothing to say while they are."""
+        if words == self.words:
+            return
+        self.words = words
+        with self._lock:
+            if self.bar is not None and self.task is not None:
+                self.bar.update(self.task, description=self._description())
+
+    def _description(self) -> str:
+        return f"{self.verb} {self.words}".rstrip()
+
     def clear(self) -> None:
         """Take the line away for a moment: something is about to be printed on standard output."""
         with self._lock:
@@ -78,7 +91,7 @@ class Progress:
     def _show(self) -> None:
         self.bar = self._make_bar()
         self.bar.start()
-        self.task = self.bar.add_task(self.verb, total=self.total, completed=self.bytes)
+        self.task = self.bar.add_task(self._description(), total=self.total, completed=self.bytes)
 
     def _make_bar(self) -> Bar:
         from rich.console import Console

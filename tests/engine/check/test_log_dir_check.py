@@ -48,6 +48,20 @@ def test_what_brokers_left_has_no_errors_or_warnings(kind: str) -> None:
     assert findings <= expected
 
 
+def test_progress_goes_on_beside_the_records(tmp_path: Path) -> None:
+    write(tmp_path / "t-0", {0: [plain(0)], 5: [plain(5)]})
+    source = open_source(str(tmp_path))
+    events = [event for event in SourceCheck(source).run() if isinstance(event, Progress)]
+    source.close()
+    steps = [event.file for event in events if event.file]
+    count = len(steps) - 1
+    assert count > 4
+    assert steps == [
+        f"indexes, snapshots and checkpoints: {done} of {count} checks" for done in range(count + 1)
+    ]
+    assert all(event.size for event in events if not event.file)
+
+
 def test_nothing_below_a_source_is_changed(tmp_path: Path) -> None:
     copy = copy_of("live", tmp_path)
     before = {path: (path.stat(), path.read_bytes()) for path in copy.rglob("*") if path.is_file()}

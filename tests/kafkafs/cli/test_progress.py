@@ -22,6 +22,9 @@ class Bar:
     def stop(self) -> None:
         self._shown.append("stop")
 
+    def update(self, task: int, **facts: Any) -> None:
+        self._shown.append(facts.get("description", "counted"))
+
     def add_task(self, verb: str, **_: Any) -> int:
         self._shown.append(verb)
         return 1
@@ -47,6 +50,14 @@ def test_a_command_that_counts_nothing_shows_that_it_works(shown: list[str]) -> 
     with Progress("looking"):
         wait_for(shown, 2)
     assert shown == ["start", "looking", "stop"]
+
+
+def test_a_command_says_what_it_does_where_no_bytes_are_counted(shown: list[str]) -> None:
+    with Progress("checked") as progress:
+        wait_for(shown, 2)
+        for words in ("snapshots", "snapshots", ""):
+            progress.say(words)
+    assert shown == ["start", "checked", "checked snapshots", "checked", "stop"]
 
 
 def test_of_two_lines_only_the_newer_one_is_shown(shown: list[str]) -> None:
