@@ -14,19 +14,19 @@ import bench_data
 from bench_jvm import Peer
 from bench_report import Report, Sample, timed
 
+from engine.broker.cleaning.cleaner import Cleaner
+from engine.broker.cleaning.log_to_clean import LogToClean
+from engine.broker.cleaning.offset_map import HashedOffsetMap
+from engine.broker.cleaning.throttler import Throttler
 from engine.clock import SYSTEM_CLOCK
 from engine.coding.compression import CompressionType
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.scheduler import ThreadScheduler
-from engine.storage.cleaning.cleaner import Cleaner
-from engine.storage.cleaning.log_to_clean import LogToClean
-from engine.storage.cleaning.offset_map import HashedOffsetMap
-from engine.storage.cleaning.throttler import Throttler
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
 from engine.units import MAX_INT64
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.scheduler import ThreadScheduler
 
 SEGMENT = 16 << 20
 CONFIG = LogConfig(segment_size=SEGMENT, compact=True, delete=False)

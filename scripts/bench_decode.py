@@ -16,7 +16,7 @@ from bench_jvm import Peer, dump_log_segments, run_process
 from bench_report import Report, Row, Sample, median_cpu, median_wall, timed
 
 from engine import kernel
-from engine.record.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_DTYPE
 
 DECODE_TARGETS = {
     "plain-100b": 3.0, "plain-1kb": 2.2, "lz4-16k": 2.0, "lz4-128k": 2.0, "snappy-16k": 2.0, "snappy-128k": 2.0,

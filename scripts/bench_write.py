@@ -14,17 +14,17 @@ import bench_data
 from bench_jvm import Peer
 from bench_report import Report, Sample, timed
 
-from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
 from engine.clock import SYSTEM_CLOCK
 from engine.record.memory_records import MemoryRecords
-from engine.scheduler import ThreadScheduler
-from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.state.producer_state_manager import ProducerStateManager
-from engine.storage.batch_heads import batch_heads
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
-from engine.storage.writable_segment import WritableSegment
 from engine.units import TopicPartition
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.scheduler import ThreadScheduler
+from engine.writing.segment.batch_heads import batch_heads
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.writing.state.producer_state_manager import ProducerStateManager
 
 CONFIG = LogConfig()
 PARTITION = TopicPartition("written", 0)

@@ -7,14 +7,14 @@ from random import Random
 from typing import Any
 
 from engine.coding.varint import encode_unsigned_varint
-from engine.internal_topics import topics
-from engine.internal_topics.coordinator_records import RecordType
-from engine.internal_topics.framed_records import FramedType
-from engine.message.consumer_protocol import (
+from engine.topics import internal_topics as topics
+from engine.topics.coordinator_records import RecordType
+from engine.topics.framed_records import FramedType
+from engine.topics.message.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
 )
-from engine.message.schema import Message
+from engine.topics.message.schema import Message
 from tests.messages import encode, random_fields
 
 COORDINATORS: dict[str, dict[int, RecordType]] = {

@@ -24,20 +24,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.broker.cleaning.cleaner import Cleaner
+from engine.broker.cleaning.log_to_clean import LogToClean
+from engine.broker.cleaning.offset_map import HashedOffsetMap
+from engine.broker.cleaning.throttler import Throttler
 from engine.log.fetch import FetchIsolation
-from engine.record.append_origin import AppendOrigin
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
-from engine.state.producer_state_manager import ProducerStateManagerConfig
-from engine.storage.cleaning.cleaner import Cleaner
-from engine.storage.cleaning.log_to_clean import LogToClean
-from engine.storage.cleaning.offset_map import HashedOffsetMap
-from engine.storage.cleaning.throttler import Throttler
-from engine.storage.log_append_info import LogAppendInfo
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.append.log_append_info import LogAppendInfo
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 from tests.clocks import MockClock, MockScheduler
 
 START = 1_700_000_000_000

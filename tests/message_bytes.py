@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from engine.coding.varint import encode_unsigned_varint
-from engine.message.schema import Message
+from engine.topics.message.schema import Message
 from tests.messages import encode
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from engine.coding.varint import encode_unsigned_varint
-from engine.message import (
+from engine.topics.message import (
     cluster_metadata,
     consumer_groups,
     consumer_offsets,
@@ -22,7 +22,7 @@ from engine.message import (
     streams_groups,
     transaction_log,
 )
-from engine.message.schema import Array, Field, Message, Scalar, Struct, Type
+from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, Type
 
 MODULES: tuple[ModuleType, ...] = (
     cluster_metadata, consumer_groups, consumer_offsets, consumer_protocol, control_records,

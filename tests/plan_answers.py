@@ -6,13 +6,13 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from engine.file_names import parse_folder_name
-from engine.plan.broker_versions import broker_version
+from engine.files.file_names import parse_folder_name
+from engine.files.source_files import SourceRoot
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
-from engine.plan.overlay_content import OverlayContent
-from engine.plan.overlay_disk import OverlayDisk, OverlayFolder, SourceName
-from engine.source_files import SourceRoot
-from engine.storage.log_config import LogConfig
+from engine.plan.overlay.overlay_content import OverlayContent
+from engine.plan.overlay.overlay_disk import OverlayDisk, OverlayFolder, SourceName
+from engine.writing.log_config import LogConfig
 from tests.clocks import MockClock
 
 Answer = dict[str, Any]

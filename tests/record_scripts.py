@@ -33,9 +33,9 @@ from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Header, Record
 from engine.record.record_batch import RecordBatch
-from engine.record.record_filter import BatchRetention, BatchRetentionResult, filter_to
-from engine.record.records_builder import RecordsBuilder
-from engine.record.writable_batch import (
+from engine.writing.records.record_filter import BatchRetention, BatchRetentionResult, filter_to
+from engine.writing.records.records_builder import RecordsBuilder
+from engine.writing.records.writable_batch import (
     set_last_offset,
     set_max_timestamp,
     set_partition_leader_epoch,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.internal_topics.topics import (
+from engine.topics.internal_topics import (
     GROUP_RECORDS,
     METADATA_RECORDS,
     SHARE_STATE_RECORDS,

@@ -10,7 +10,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 from engine.checkpoint.leader_epoch_checkpoint import render
-from engine.file_names import parse_folder_name
+from engine.files.file_names import parse_folder_name
 from engine.log.log_directory import open_source
 from engine.units import EpochEntry
 

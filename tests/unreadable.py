@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import kernel
-from engine.unreadable import UNREADABLE_FILES
+from engine.files.unreadable import UNREADABLE_FILES
 
 SECTOR = 4096
 Ranges = Mapping[Path, Iterable[tuple[int, int]]]

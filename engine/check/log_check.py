@@ -10,17 +10,18 @@ from functools import partial
 import numpy as np
 
 from engine.check import segment_look
-from engine.check.batch_order import BatchOrder
-from engine.check.breach import Breach
-from engine.check.damage_check import damage_breach
-from engine.check.finding import Finding
-from engine.check.finding_limit import bounded
-from engine.check.gap_findings import gap_findings
-from engine.check.gaps import Evidence
-from engine.check.header_check import header_breaches
-from engine.check.holes import Hole, HoleMap
-from engine.check.kept_rows import KeptRows
-from engine.check.late_batches import CopyFinder
+from engine.check.batches.batch_order import BatchOrder
+from engine.check.batches.damage_check import damage_breach
+from engine.check.batches.gap_findings import gap_findings
+from engine.check.batches.gaps import Evidence
+from engine.check.batches.header_check import header_breaches
+from engine.check.batches.holes import Hole, HoleMap
+from engine.check.batches.kept_rows import KeptRows
+from engine.check.batches.late_batches import CopyFinder
+from engine.check.batches.placeholders import Placeholders, is_placeholder
+from engine.check.batches.producer_check import Producers
+from engine.check.batches.producer_findings import producer_findings
+from engine.check.batches.record_check import RecordFacts
 from engine.check.partition_under_check import (
     PartitionCheck,
     PartitionUnderCheck,
@@ -28,17 +29,16 @@ from engine.check.partition_under_check import (
     SegmentUnderCheck,
     Table,
 )
-from engine.check.placeholders import Placeholders, is_placeholder
-from engine.check.producer_check import Producers
-from engine.check.producer_findings import producer_findings
-from engine.check.record_check import RecordFacts
+from engine.check.rules.breach import Breach
+from engine.check.rules.finding import Finding
+from engine.check.rules.finding_limit import bounded
 from engine.check.segment_look import ItemsOf, unreadable
 from engine.check.start_effect import with_start
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
-from engine.log.resync import UNREADABLE
-from engine.log.scan import BatchRun, Damage
+from engine.log.segment.resync import UNREADABLE
+from engine.log.segment.scan import BatchRun, Damage
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
 

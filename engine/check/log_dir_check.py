@@ -13,23 +13,23 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.check.cleanup_policies import PolicyOf, cleanup_policies
-from engine.check.finding import Finding, failed_read, found
-from engine.check.finding_limit import FindingLimit
-from engine.check.folder_check import check_folder
+from engine.check.files.folder_check import check_folder
+from engine.check.files.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
 from engine.check.log_check import LogCheck, PartitionSummary
 from engine.check.partition_under_check import PartitionUnderCheck
-from engine.check.rules import Severity
+from engine.check.rules.finding import Finding, failed_read, found
+from engine.check.rules.finding_limit import FindingLimit
+from engine.check.rules.rules import Severity
 from engine.check.segment_look import EarlierLooks, Look, look_at_segment
-from engine.check.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
 from engine.check.workers import Workers
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import InvalidNameError, KafkaStorageError
-from engine.file_names import REMOTE_INDEX_CACHE_FOLDER, FolderState, parse_folder_name
-from engine.folder_entries import EntryKind
+from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER, FolderState, parse_folder_name
+from engine.files.folder_entries import EntryKind
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.source_files import SourceRoot
 from engine.units import Offset
 
 _SECOND_LOOK_AFTER = 0.5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.check.finding import Finding
 from engine.check.partition_under_check import PartitionUnderCheck
+from engine.check.rules.finding import Finding
 from engine.log.proven_end import lost_end
 
 

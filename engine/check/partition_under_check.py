@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
-from engine.check.finding import Finding, found
-from engine.check.rules import Severity
-from engine.log.log_segment import LogSegment
+from engine.check.rules.finding import Finding, found
+from engine.check.rules.rules import Severity
+from engine.columns.batch_table import BATCH_DTYPE
+from engine.files.source_files import SourceRoot
 from engine.log.log_view import LogView
-from engine.log.resync import UNREADABLE
-from engine.log.scan import BatchRun, Damage
-from engine.record.batch_table import BATCH_DTYPE
-from engine.source_files import SourceRoot
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.resync import UNREADABLE
+from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset, Position, TopicPartition
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -208,7 +208,7 @@ class PartitionUnderCheck:
         facts: Mapping[str, object] | None = None,
         **more: object,
     ) -> Finding:
-        """A finding about one of the partition's files, "" for its folder; see `engine.check.finding.found`."""
+        """A finding about one of the partition's files, "" for its folder; see `engine.check.rules.finding.found`."""
         if rule.endswith("-missing") and (remark := self.root.remark(self.relative(name))):
             severity, sentence = Severity.NOTE, remark
         return found(

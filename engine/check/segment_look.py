@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from engine.budgets import Budgets, MiB
-from engine.check.finding import Finding, failed_read
-from engine.check.finding_limit import bounded
-from engine.check.kept_rows import KeptRows
+from engine.check.batches.kept_rows import KeptRows
+from engine.check.batches.record_check import RecordFacts, check_records
 from engine.check.partition_under_check import (
     PartitionUnderCheck,
     SegmentCheck,
     SegmentUnderCheck,
 )
-from engine.check.record_check import RecordFacts, check_records
+from engine.check.rules.finding import Finding, failed_read
+from engine.check.rules.finding_limit import bounded
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
-from engine.log.log_segment import LogSegment
-from engine.log.scan import BatchRun, Damage
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, Damage
 from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.check.breach import Breach
-from engine.check.index_entries import is_served
+from engine.check.files.index_entries import is_served
 from engine.check.partition_under_check import SegmentUnderCheck
-from engine.check.rules import Severity
-from engine.file_names import CLEAN_SHUTDOWN
+from engine.check.rules.breach import Breach
+from engine.check.rules.rules import Severity
+from engine.files.file_names import CLEAN_SHUTDOWN
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
-from engine.log.scan import Damage
+from engine.log.segment.scan import Damage
 
 _ENDS_RECOVERY = frozenset({"crc_mismatch", "bad_length", "zeros", "torn_tail", "zero_tail"})
 _LEAST_HEADER = 18

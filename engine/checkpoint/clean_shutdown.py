@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from engine.checkpoint.json_object import int_field, parse_json_object
 from engine.errors import CorruptCheckpointError, LimitExceededError
-from engine.file_names import CLEAN_SHUTDOWN
-from engine.source_files import SourceRoot
+from engine.files.file_names import CLEAN_SHUTDOWN
+from engine.files.source_files import SourceRoot
 
 CURRENT_VERSION = 0
 _LIMIT = 64 * 1024

@@ -16,8 +16,8 @@ from engine.checkpoint.meta_properties import (
     parse_meta_properties,
 )
 from engine.errors import CorruptCheckpointError, KafkaStorageError
-from engine.file_names import META_PROPERTIES
-from engine.source_files import SourceRoot
+from engine.files.file_names import META_PROPERTIES
+from engine.files.source_files import SourceRoot
 
 _LIMIT = 1024 * 1024
 

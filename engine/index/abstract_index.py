@@ -9,8 +9,8 @@ from typing import Generic, Self, TypeVar, overload
 
 from engine.coding.layout import Buffer
 from engine.errors import CorruptIndexError
+from engine.files.source_files import SourceFile
 from engine.index.slots import Found, Slots, SlotSource, slots_of
-from engine.source_files import SourceFile
 from engine.units import Offset, Slot
 
 Entry = TypeVar("Entry")

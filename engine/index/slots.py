@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from engine.coding.layout import Buffer
+from engine.files.source_files import SourceFile
 from engine.index.slot_search import Column, floor_slot
-from engine.source_files import SourceFile
 from engine.units import Slot
 
 WARM_BYTES = 8192

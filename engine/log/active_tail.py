@@ -15,10 +15,10 @@ import numpy as np
 
 from engine.budgets import Budgets
 from engine.errors import UnreadableError
-from engine.log.batch_search import LOOK_UP_CHUNK
-from engine.log.log_segment import LogSegment
-from engine.log.open_segments import INDEX_INTERVAL, SegmentFiles
-from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.log.segment.batch_search import LOOK_UP_CHUNK
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.log.transactions import TransactionState
 from engine.units import MAX_INT64, Offset, Position
 

@@ -6,13 +6,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from engine.errors import OffsetOutOfRangeError
-from engine.log.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.log_offset_metadata import is_offset_only
+from engine.log.segment.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.units import LogOffsetMetadata, Offset, Position
 
 if TYPE_CHECKING:
-    from engine.log.log_segment import LogSegment
     from engine.log.log_view import LogView
+    from engine.log.segment.log_segment import LogSegment
 
 
 class FetchIsolation(Enum):

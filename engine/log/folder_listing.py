@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from engine.file_names import FileKind, FileName, FileState, parse_file_name
-from engine.folder_entries import EntryKind, SourceEntry
+from engine.files.file_names import FileKind, FileName, FileState, parse_file_name
+from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.units import MAX_INT64, Offset
 
 _WHY_NOT = {

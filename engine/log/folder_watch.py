@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.clock import SYSTEM_CLOCK
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
 
 _CONFIRM_AFTER = 0.05
 _LONG_AGO_MS = 24 * 3600 * 1000

@@ -15,11 +15,14 @@ from typing import NamedTuple
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
 from engine.errors import DamagedFileError, InvalidNameError, SourceError, SourceGoneError
-from engine.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
-from engine.folder_entries import EntryKind, SourceEntry
+from engine.files.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
+from engine.files.folder_entries import EntryKind, SourceEntry
+from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
+from engine.files.source_files import SourceRoot
+from engine.files.source_presence import gone
 from engine.log.folder_watch import FolderWatch
 from engine.log.partition_log import PartitionLog, Shared
-from engine.log.problems import ProblemEntry, Problems
+from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_identity import (
     HINT,
@@ -30,9 +33,6 @@ from engine.log.source_identity import (
     is_partition_name,
     readable,
 )
-from engine.read_failures import REFUSED, error_name, reason_of, way_out
-from engine.source_files import SourceRoot
-from engine.source_presence import gone
 
 MAX_AGE = 0.2
 _LIVE_MAX_AGE = 1.0

@@ -15,24 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
+from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError, OffsetOutOfRangeError
-from engine.file_names import kraft_checkpoint_name
-from engine.folder_entries import SourceEntry
+from engine.files.file_names import kraft_checkpoint_name
+from engine.files.folder_entries import SourceEntry
+from engine.files.unreadable import Stretch
 from engine.log import stable_offset
-from engine.log.batch_search import check_gap
-from engine.log.decode_errors import decode_error
 from engine.log.fetch import FetchIsolation, offset_metadata, read_up_to, upper_bound
-from engine.log.fetched_records import FetchedRecords
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
-from engine.log.log_segment import LogSegment
 from engine.log.log_segments import LogSegments
-from engine.log.places import BatchLocation, Extent
-from engine.log.problems import ProblemEntry
-from engine.log.scan import BatchRun, Damage
-from engine.log.segment_times import max_timestamp_of
+from engine.log.segment.batch_search import check_gap
+from engine.log.segment.decode_errors import decode_error
+from engine.log.segment.fetched_records import FetchedRecords
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.places import BatchLocation, Extent
+from engine.log.segment.problems import ProblemEntry
+from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.segment_times import max_timestamp_of
 from engine.log.time_look_ups import TimeLookUps
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
-from engine.record.columns import Columns
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     MAX_INT64,
@@ -42,7 +43,6 @@ from engine.units import (
     Timestamp,
     TopicPartition,
 )
-from engine.unreadable import Stretch
 
 if TYPE_CHECKING:
     from engine.log.partition_log import PartitionLog

@@ -11,17 +11,17 @@ from threading import Lock
 from time import monotonic
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.file_names import LOG_START_OFFSET_CHECKPOINT, FileKind, parse_file_name
+from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, FileKind, parse_file_name
+from engine.files.source_files import SourceRoot
 from engine.log.active_tail import ActiveTail
 from engine.log.folder_listing import FolderListing, sort_entries
 from engine.log.folder_watch import FolderWatch
-from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
-from engine.log.open_segments import UNREADABLE, OpenSegments, SegmentFiles
-from engine.log.problems import Problems
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.open_segments import UNREADABLE, OpenSegments, SegmentFiles
+from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.transactions import MarkerCache
-from engine.source_files import SourceRoot
 from engine.units import MAX_INT32, Offset, TopicPartition
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"

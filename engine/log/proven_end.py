@@ -18,7 +18,7 @@ import numpy as np
 from engine.budgets import MiB
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import CorruptIndexError, DamagedFileError, InvalidNameError
-from engine.file_names import (
+from engine.files.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,

@@ -13,15 +13,15 @@ from time import monotonic
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.errors import DamagedFileError
-from engine.file_names import (
+from engine.files.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from engine.log.problems import Problems
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
+from engine.log.segment.problems import Problems
 from engine.units import Offset, TopicPartition
 
 _MAX_AGE = 0.2

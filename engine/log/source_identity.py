@@ -9,12 +9,18 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError, SourceError
-from engine.file_names import FileKind, FileName, FileState, parse_file_name, parse_folder_name
-from engine.folder_entries import EntryKind, SourceEntry
-from engine.log.tiered_folders import TieredFolder
-from engine.log.tiered_paths import may_be_tiered, tiered_file_root, tiered_root
-from engine.log.tiered_root import TieredRoot
-from engine.source_files import SourceRoot
+from engine.files.file_names import (
+    FileKind,
+    FileName,
+    FileState,
+    parse_file_name,
+    parse_folder_name,
+)
+from engine.files.folder_entries import EntryKind, SourceEntry
+from engine.files.source_files import SourceRoot
+from engine.log.tiered.folders import TieredFolder
+from engine.log.tiered.paths import may_be_tiered, tiered_file_root, tiered_root
+from engine.log.tiered.root import TieredRoot
 from engine.units import TopicPartition
 
 HINT = (

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.errors import DamagedFileError
-from engine.file_names import (
+from engine.files.file_names import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     producer_snapshot_name,
 )
-from engine.log.scan import BatchRun, Damage, headers
+from engine.log.segment.scan import BatchRun, Damage, headers
 from engine.log.transactions import (
     CONTROL,
     TRANSACTIONAL,
@@ -31,8 +31,8 @@ from engine.state.producer_snapshot import ProducerSnapshot
 from engine.units import EpochEntry, Offset
 
 if TYPE_CHECKING:
-    from engine.log.log_segment import LogSegment
     from engine.log.log_view import LogView
+    from engine.log.segment.log_segment import LogSegment
 
 
 def transaction_state(view: LogView, until: Offset) -> TransactionState:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from engine.log.segment_times import find_timestamp, newest_in
+from engine.log.segment.segment_times import find_timestamp, newest_in
 from engine.units import NO_TIMESTAMP, FoundTimestamp, Offset, Timestamp
 
 if TYPE_CHECKING:

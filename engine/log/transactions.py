@@ -21,7 +21,7 @@ import numpy.typing as npt
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.errors import InvalidRecordError
-from engine.log.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import MAX_INT64, Offset, Position
 

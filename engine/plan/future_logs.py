@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from engine.file_names import FolderState, folder_name
+from engine.files.file_names import FolderState, folder_name
 from engine.plan.log_dir_plan import LogFolder
 from engine.replay.cluster import ClusterImage
 from engine.units import TopicPartition

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from engine.log.scan import BatchRun, Damage, scan
-from engine.plan.overlay_content import OverlayContent
+from engine.log.segment.scan import BatchRun, Damage, scan
+from engine.plan.overlay.overlay_content import OverlayContent
 
 _MOST_SHOWN = 3
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from engine.checkpoint.meta_properties import MetaProperties, MetaPropertiesVersion
 from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
 from engine.errors import CorruptCheckpointError
-from engine.file_names import META_PROPERTIES
-from engine.folder_entries import EntryKind
-from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops
+from engine.files.file_names import META_PROPERTIES
+from engine.files.folder_entries import EntryKind
+from engine.files.source_files import SourceRoot
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, stops
 from engine.plan.log_dir_plan import METADATA_LOG
-from engine.source_files import SourceRoot
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ import re
 from dataclasses import dataclass, field
 
 from engine.errors import KafkaStorageError
-from engine.file_names import (
+from engine.files.file_names import (
     CLEAN_SHUTDOWN,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE_FOLDER,
     FolderState,
 )
-from engine.folder_entries import EntryKind
-from engine.plan.broker_failure import BrokerFailure, Outcome, offline, stops, unreadable
-from engine.plan.java_text import TEXT_LIMIT, parse_int, parse_offsets
-from engine.source_files import SourceRoot
+from engine.files.folder_entries import EntryKind
+from engine.files.source_files import SourceRoot
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, stops, unreadable
+from engine.plan.loading.java_text import TEXT_LIMIT, parse_int, parse_offsets
 from engine.units import Offset, TopicPartition
 
 METADATA_TOPIC = "__cluster_metadata"

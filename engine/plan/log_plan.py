@@ -7,10 +7,12 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from engine.clock import SYSTEM_CLOCK, Clock
-from engine.file_names import FileKind, FolderState
+from engine.files.file_names import FileKind, FolderState
+from engine.files.source_files import SourceRoot
 from engine.log.log_segments import LogSegments
-from engine.plan.broker_epochs import BrokerEpochCheckpoint, read_epochs
-from engine.plan.broker_failure import (
+from engine.plan.kept_records import NOTHING_KEPT, Kept, verify_kept
+from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint, read_epochs
+from engine.plan.loading.broker_failure import (
     EXPECTED,
     BrokerFailure,
     Outcome,
@@ -18,25 +20,23 @@ from engine.plan.broker_failure import (
     stops,
     unreadable,
 )
-from engine.plan.broker_loader import BrokerLoader
-from engine.plan.broker_producers import BrokerProducers
-from engine.plan.broker_records import batch_in, frames
-from engine.plan.broker_versions import BrokerVersion
-from engine.plan.file_changes import Change, FileChange, file_changes
-from engine.plan.java_text import offset_in_name
-from engine.plan.kept_records import NOTHING_KEPT, Kept, verify_kept
-from engine.plan.later_tasks import LaterTasks
+from engine.plan.loading.broker_loader import BrokerLoader
+from engine.plan.loading.broker_producers import BrokerProducers
+from engine.plan.loading.broker_records import batch_in, frames
+from engine.plan.loading.broker_versions import BrokerVersion
+from engine.plan.loading.java_text import offset_in_name
+from engine.plan.loading.later_tasks import LaterTasks
 from engine.plan.lost_records import NOTHING_LOST, Losses, OffsetRange, lost_records, written_ranges
-from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.overlay.file_changes import Change, FileChange, file_changes
+from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.topic_ids import read_topic_id
-from engine.source_files import SourceRoot
-from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.state.producer_state_manager import ProducerStateManagerConfig
-from engine.storage.log_config import LogConfig
-from engine.storage.log_dir_failures import LogDirFailureChannel
-from engine.storage.log_loader import LoadedLogOffsets
-from engine.storage.writable_segment import WritableSegment
 from engine.units import EpochEntry, Offset, TopicPartition
+from engine.writing.log.log_loader import LoadedLogOffsets
+from engine.writing.log_config import LogConfig
+from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 _LOG = FileKind.LOG.value

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
-from engine.file_names import FileKind, FileState
-from engine.log.scan import BatchRun, Damage, scan
-from engine.plan.file_changes import Change, FileChange
-from engine.plan.java_text import offset_in_name
+from engine.files.file_names import FileKind, FileState
+from engine.files.source_files import SourceRoot
+from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.plan.kept_records import ReadableContent
-from engine.plan.overlay_content import OverlayContent
+from engine.plan.loading.java_text import offset_in_name
+from engine.plan.overlay.file_changes import Change, FileChange
+from engine.plan.overlay.overlay_content import OverlayContent
 from engine.record.attributes import CONTROL_MASK
-from engine.source_files import SourceRoot
 from engine.units import Offset, Position
 
 _LOG = FileKind.LOG.value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.check.topic_id_check import METADATA_TOPIC_ID
-from engine.file_names import FileKind, FileState, parse_file_name
-from engine.plan.broker_failure import Outcome, stops
+from engine.check.files.topic_id_check import METADATA_TOPIC_ID
+from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.plan.loading.broker_failure import Outcome, stops
 from engine.plan.log_plan import LogPlan
 
 

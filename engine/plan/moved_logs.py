@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from engine.file_names import FileKind, FolderState, folder_name
-from engine.plan.broker_failure import BrokerFailure, Outcome, stops
-from engine.plan.file_changes import Change, FileChange
+from engine.files.file_names import FileKind, FolderState, folder_name
+from engine.files.source_files import SourceRoot
 from engine.plan.future_logs import Fate, FutureLog, Place
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
 from engine.plan.lost_records import NOTHING_LOST, OffsetRange, lost_records
-from engine.source_files import SourceRoot
-from engine.storage.log_folder_names import log_delete_dir_name
+from engine.plan.overlay.file_changes import Change, FileChange
+from engine.writing.log.log_folder_names import log_delete_dir_name
 
 _LOG = FileKind.LOG.value
 

@@ -11,13 +11,14 @@ from typing import Self
 
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import KafkaStorageError, SourceError
-from engine.file_names import FolderState
-from engine.folder_entries import EntryKind
+from engine.files.file_names import FolderState
+from engine.files.folder_entries import EntryKind
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
 from engine.log.source_identity import identify, refuse_tiered
-from engine.plan.broker_failure import BrokerFailure, Outcome, stops
-from engine.plan.broker_versions import BrokerVersion, broker_version
 from engine.plan.future_logs import Found, FutureLogs, Place
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
+from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
 from engine.plan.log_dir_plan import (
     METADATA_TOPIC,
@@ -29,15 +30,14 @@ from engine.plan.log_dir_plan import (
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
 from engine.plan.metadata_log import as_metadata_log
 from engine.plan.moved_logs import Touch, moved, replaced
-from engine.plan.overlay_content import OverlayBudget
-from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.overlay.overlay_content import OverlayBudget
+from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
 from engine.replay.cluster import ClusterImage, ClusterReplay
-from engine.source_files import SourceRoot
-from engine.storage.log_config import LogConfig
-from engine.storage.log_folder_names import log_stray_dir_name
 from engine.units import TopicPartition
+from engine.writing.log.log_folder_names import log_stray_dir_name
+from engine.writing.log_config import LogConfig
 
 
 class StartPlan:

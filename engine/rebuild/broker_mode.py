@@ -8,24 +8,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.clock import SYSTEM_CLOCK
-from engine.disk import Disk
-from engine.file_names import FileKind, FileState, parse_file_name
+from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_segments import LogSegments
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import proven_end
-from engine.plan.broker_epochs import BrokerEpochCheckpoint
-from engine.plan.broker_failure import EXPECTED, failure_of
-from engine.plan.broker_loader import BrokerLoader
-from engine.plan.broker_producers import SNAPSHOT_LIMIT, BrokerProducers
-from engine.plan.broker_segment import TRANSACTIONS_LIMIT
-from engine.plan.java_text import TEXT_LIMIT
+from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint
+from engine.plan.loading.broker_failure import EXPECTED, failure_of
+from engine.plan.loading.broker_loader import BrokerLoader
+from engine.plan.loading.broker_producers import SNAPSHOT_LIMIT, BrokerProducers
+from engine.plan.loading.broker_segment import TRANSACTIONS_LIMIT
+from engine.plan.loading.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
-from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.storage.log_dir_failures import LogDirFailureChannel
-from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, Offset
+from engine.writing.disk import Disk
+from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 
 _MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker makes again from the records where they are missing."""

@@ -9,16 +9,16 @@ import numpy as np
 
 from engine import kernel
 from engine.errors import KafkaStorageError
-from engine.log.scan import BatchRun
-from engine.log.segment_times import holds_control
+from engine.log.segment.scan import BatchRun
+from engine.log.segment.segment_times import holds_control
 from engine.rebuild.pieces import Dropped, Piece, rows_to_pieces
 from engine.record.attributes import COMPRESSION_MASK, TimestampType
-from engine.record.batch_builder import BatchBuilder
 from engine.record.default_records import increment_sequence
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch, make_batch
-from engine.record.simple_record import SimpleRecord
 from engine.units import NO_SEQUENCE, Offset, Timestamp
+from engine.writing.records.batch_builder import BatchBuilder
+from engine.writing.records.simple_record import SimpleRecord
 
 
 class CutLog(NamedTuple):

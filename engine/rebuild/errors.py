@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import KafkaStorageError
-from engine.read_failures import failure_text
+from engine.files.read_failures import failure_text
 
 if TYPE_CHECKING:
     from engine.rebuild.rebuilding import Rebuilt

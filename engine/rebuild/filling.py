@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from engine.rebuild.pieces import Piece, rows_to_pieces
 from engine.units import MAX_INT64, Offset
 

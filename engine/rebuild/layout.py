@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from engine.rebuild.pieces import Piece
 from engine.record.attributes import TimestampType
-from engine.record.encoding import encode_empty_batch
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     MAX_INT32,
@@ -23,6 +22,7 @@ from engine.units import (
     NO_TIMESTAMP,
     Offset,
 )
+from engine.writing.records.encoding import encode_empty_batch
 
 
 class NewSegment(NamedTuple):

@@ -13,9 +13,9 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from engine.disk import DISK, Disk
 from engine.errors import CorruptCheckpointError
-from engine.file_names import LOCK
+from engine.files.file_names import LOCK
+from engine.writing.disk import DISK, Disk
 
 MANIFEST = "kafkafs-rebuild.json"
 FORMAT = 1

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
-from engine.log.resync import ReadableFile
-from engine.log.scan import BatchRun, scan
+from engine.columns.framing import LOG_OVERHEAD
+from engine.log.segment.resync import ReadableFile
+from engine.log.segment.scan import BatchRun, scan
 from engine.record.attributes import COMPRESSION_MASK
-from engine.record.framing import LOG_OVERHEAD
 from engine.units import MAX_INT32, Offset, Position
 
 LARGEST_PIECE = 1024**3

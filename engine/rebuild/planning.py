@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from engine.file_names import (
+from engine.files.file_names import (
     QUORUM_STATE,
     REPLICATION_OFFSET_CHECKPOINT,
     FileState,

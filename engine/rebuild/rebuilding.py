@@ -17,9 +17,8 @@ from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.clock import SYSTEM_CLOCK
 from engine.coding.checksums import crc32c
-from engine.disk import DISK, Disk
 from engine.errors import DamagedFileError
-from engine.file_names import (
+from engine.files.file_names import (
     BOOTSTRAP_CHECKPOINT,
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -29,9 +28,10 @@ from engine.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
+from engine.files.read_failures import failure_text
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, Unread, open_source
 from engine.log.partition_log import CLUSTER_METADATA_TOPIC
-from engine.read_failures import failure_text
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import (
@@ -54,8 +54,8 @@ from engine.rebuild.selection import Chosen, LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
 from engine.rebuild.unsynced_disk import UnsyncedDisk
 from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
-from engine.source_files import SourceRoot
 from engine.units import Offset, TopicPartition
+from engine.writing.disk import DISK, Disk
 
 Advance = Callable[[str, int], None]
 """Told what is done ("read", "written", "verified") and to how many bytes."""

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from engine.budgets import MiB
 from engine.errors import KafkaStorageError
-from engine.file_names import FileKind, FileState, parse_file_name
-from engine.log.log_segment import LogSegment
+from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
 from engine.log.proven_end import end_of_clean_stop
-from engine.log.scan import BatchRun, Damage, scan
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.rebuild.filling import fill
 from engine.rebuild.pieces import (
     Dropped,

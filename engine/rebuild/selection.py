@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError
-from engine.file_names import FolderState, parse_folder_name, validate_topic
+from engine.files.file_names import FolderState, parse_folder_name, validate_topic
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.unmatched import unmatched_partition

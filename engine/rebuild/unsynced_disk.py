@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from engine.disk import Bytes, Disk, DiskUsage, StrPath, WritableFile
+from engine.writing.disk import Bytes, Disk, DiskUsage, StrPath, WritableFile
 
 
 class UnsyncedFile(WritableFile):

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.coding.checksums import crc32c
-from engine.disk import Disk
 from engine.errors import KafkaStorageError
-from engine.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
+from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
 from engine.log.transactions import TransactionState
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.layout import NewSegment
 from engine.rebuild.pieces import Piece
-from engine.scheduler import NEVER_AGAIN
-from engine.state.producer_state_manager import ProducerStateManagerConfig
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
 from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
+from engine.writing.disk import Disk
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.scheduler import NEVER_AGAIN
+from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
 CHUNK = 4 * 1024 * 1024
 # As a compacted log's an empty last segment stays, whatever lies between it and the one before.

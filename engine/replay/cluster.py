@@ -14,13 +14,12 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from engine.errors import InvalidRecordError, KafkaStorageError, OffsetOutOfRangeError
-from engine.file_names import kraft_checkpoint_name
-from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
+from engine.files.file_names import kraft_checkpoint_name
 from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.log.scan import Damage, scan
+from engine.log.segment.scan import Damage, scan
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
 from engine.replay.log_replay import MOST_INSTANTS, MOST_UNREADABLE
@@ -35,6 +34,7 @@ from engine.replay.partition_records import (
     replayed_records,
 )
 from engine.replay.topic_replay import InternalLogs
+from engine.topics.internal_topics import CLUSTER_METADATA, decoder_for
 from engine.units import Offset, Timestamp
 
 _QUORUM = (

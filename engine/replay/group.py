@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.internal_topics.decoded_record import TopicDecoder
 from engine.replay.keyed_state import Entry, Owned
+from engine.topics.decoded_record import TopicDecoder
 from engine.units import Offset, Timestamp
 
 NO_PRODUCER = -1

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 
-from engine.internal_topics.topics import CONSUMER_OFFSETS, decoder_for
 from engine.log.log_directory import LogSource
 from engine.replay.group import Group, build_group
 from engine.replay.keyed_state import KeyedState, Owned, carried_forward, owner_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.topics.internal_topics import CONSUMER_OFFSETS, decoder_for
 from engine.units import Timestamp
 
 MOST_GROUPS = 4096

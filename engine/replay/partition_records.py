@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from engine.budgets import Budgets
+from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.columns import Columns
 from engine.errors import InvalidRecordError
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun, Damage
-from engine.record.batch_table import BatchProblem, Problem
-from engine.record.columns import Columns
+from engine.log.segment.scan import BatchRun, Damage
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Timestamp
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from engine.internal_topics.topics import SHARE_GROUP_STATE
 from engine.replay.group import Group, Member
 from engine.replay.log_ends import LogEnds
 from engine.replay.share_state import ShareOffset
 from engine.replay.shares import SharesImage
+from engine.topics.internal_topics import SHARE_GROUP_STATE
 from engine.units import Offset
 
 NOTHING = ShareOffset()

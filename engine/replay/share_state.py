@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
-from engine.internal_topics.topics import SHARE_GROUP_STATE, decoder_for
 from engine.log.log_view import LogView
 from engine.replay.keyed_state import not_a_key, owner_of
 from engine.replay.log_replay import MOST_UNREADABLE
@@ -25,6 +24,7 @@ from engine.replay.partition_records import (
     replayed_records,
 )
 from engine.replay.state_batches import StateBatch, ToldBatches, merged
+from engine.topics.internal_topics import SHARE_GROUP_STATE, decoder_for
 from engine.units import Offset, Timestamp, TopicPartition
 
 SNAPSHOT = b"\x00\x00"

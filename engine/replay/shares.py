@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 
-from engine.internal_topics.topics import SHARE_GROUP_STATE
 from engine.log.log_directory import LogSource
 from engine.replay.groups import text_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
@@ -21,6 +20,7 @@ from engine.replay.share_state import (
     states_of,
 )
 from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.topics.internal_topics import SHARE_GROUP_STATE
 from engine.units import Timestamp
 
 MOST_GROUPS = 256

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any, NamedTuple
 
-from engine.internal_topics.topics import TRANSACTION_STATE
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterReplay
@@ -19,6 +18,7 @@ from engine.replay.share_rows import ShareRows
 from engine.replay.shares import SharesImage, SharesReplay
 from engine.replay.topic_replay import InternalLogs
 from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
+from engine.topics.internal_topics import TRANSACTION_STATE
 from engine.units import Offset, Timestamp
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
-from engine.internal_topics.topics import decoder_for
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.log_replay import MOST_INSTANTS, Forward, LogReplay, State
 from engine.replay.partition_records import Progress, no_progress
+from engine.topics.internal_topics import decoder_for
 from engine.units import Timestamp
 
 Image = TypeVar("Image")

@@ -15,7 +15,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from engine.errors import KafkaStorageError
-from engine.internal_topics.topics import TRANSACTION_STATE, decoder_for
 from engine.log import stable_offset
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
@@ -25,6 +24,7 @@ from engine.replay.keyed_state import Entry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.topics.internal_topics import TRANSACTION_STATE, decoder_for
 from engine.units import Offset, Timestamp, TopicPartition
 
 STATES = {

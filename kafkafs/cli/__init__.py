@@ -38,7 +38,7 @@ COMMANDS = {
     "offsets": "offsets",
     "plan": "planning",
     "rebuild": "rebuilding",
-    "spark": "spark",
+    "spark": "spark.commands",
     "topics": "topics",
     "transactions": "transactions",
     "umount": "mounting",
@@ -217,7 +217,7 @@ def _complain(error: click.ClickException) -> int:
 
 def sentence_of(error: Exception) -> str:
     """What went wrong, where, and a way out."""
-    from engine.read_failures import failure_text
+    from engine.files.read_failures import failure_text
 
     if isinstance(error, SourceError):
         return f"{error.reason} ({error.hint})" if error.hint else error.reason

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import click
 
 from engine.errors import KafkaStorageError
+from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from engine.log.log_directory import LogSource, Unread, open_source
-from engine.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli import EXIT_CANNOT_READ, EXIT_FINDINGS, fail, sentence_of
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import click
 
-from engine.check.finding import Finding
-from engine.check.holes import Hole
+from engine.check.batches.holes import Hole
 from engine.check.log_check import PartitionSummary
-from engine.check.rules import Severity
-from engine.read_failures import IMAGE_FIRST
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
+from engine.files.read_failures import IMAGE_FIRST
 from kafkafs.cli.table import counted, print_json
 from kafkafs.decode.shown_text import printable
 

@@ -24,7 +24,7 @@ SEVERITIES = ("note", "warning", "error")
 
 def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from engine.check.rules import RULES
+        from engine.check.rules.rules import RULES
 
         width = max(map(len, RULES)) + 2
         for rule in RULES.values():
@@ -90,7 +90,7 @@ def check(
 
 
 def _asked(rules: tuple[str, ...], severity: str) -> Asked:
-    from engine.check.rules import RULES, Severity
+    from engine.check.rules.rules import RULES, Severity
     from kafkafs.cli.check_report import Asked
 
     for rule in rules:
@@ -119,15 +119,15 @@ def _comparison(
     source: LogSource, replicas: tuple[str, ...], is_named: Callable[[PartitionLog], bool]
 ) -> Iterator[Event]:
     """The partitions of a source against those of another, which several log dirs may make up."""
-    from engine.check.replica_comparison import compare_sources
+    from engine.check.replicas.replica_comparison import compare_sources
 
     with open_log_source(replicas) as other:
         yield from compare_sources(source, other, is_named)
 
 
 def _take(event: Event, report: Report, progress: Progress) -> None:
-    from engine.check.finding import Finding
     from engine.check.log_check import PartitionSummary
+    from engine.check.rules.finding import Finding
 
     if isinstance(event, Finding):
         progress.clear()

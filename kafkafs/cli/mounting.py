@@ -74,8 +74,8 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     kafkafs umount /mnt
     kafkafs umount --lazy /mnt
     """
-    from kafkafs.fuse import umount as unmounting
-    from kafkafs.fuse.mounting import MountError
+    from kafkafs.mount import umount as unmounting
+    from kafkafs.mount.mounting import MountError
 
     try:
         sys.exit(unmounting.umount(mountpoint, lazy=lazy, timeout=timeout))
@@ -86,7 +86,7 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
 def mount_as_helper(argv: list[str]) -> None:
     """What mount(8) asks for: `SOURCE MOUNTPOINT [-o OPTIONS] [-sfnv…]`."""
     daemon, mounting = fuse_modules()
-    from kafkafs.fuse import mount_helper
+    from kafkafs.mount import mount_helper
 
     try:
         sources, mountpoint, options = mount_helper.parse_helper_args(argv)
@@ -102,7 +102,7 @@ def run(daemon: Any, paths: list[str], mountpoint: str, options: Any) -> None:  
 
 def fuse_modules() -> tuple[Any, Any]:
     """The daemon and the mount options; only these commands need pyfuse3."""
-    from kafkafs.fuse import daemon, mounting
+    from kafkafs.mount import daemon, mounting
 
     return daemon, mounting
 

@@ -157,7 +157,7 @@ def told_partitions(source: LogSource, path: str, find: Callable[[], Found]) -> 
     try:
         return find()
     except NotFound as error:
-        from kafkafs.tree.root import OWN_NAMES
+        from kafkafs.tree.root.root import OWN_NAMES
 
         parts = clean_path(path).split("/")
         name = parts[2] if parts[0] == "time" and len(parts) > 2 else parts[0]

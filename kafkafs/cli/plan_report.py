@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from engine.plan.broker_failure import Outcome
-from engine.plan.file_changes import Change, FileChange
 from engine.plan.kept_records import Kept
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
+from engine.plan.overlay.file_changes import Change, FileChange
 from engine.plan.start_plan import StartPlan
 from engine.units import EpochEntry
 from kafkafs.decode.shown_text import printable

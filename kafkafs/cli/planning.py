@@ -63,11 +63,11 @@ def plan(
     kafkafs plan --unclean --files /var/lib/kafka/data/orders-0
     kafkafs plan --broker-version 3.9.1 --json /data1 /data2
     """
-    from engine.plan.broker_failure import Outcome
-    from engine.plan.broker_versions import broker_version as version_of
+    from engine.files.read_failures import IMAGE_FIRST
+    from engine.files.unreadable import UNREADABLE_FILES
+    from engine.plan.loading.broker_failure import Outcome
+    from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
-    from engine.read_failures import IMAGE_FIRST
-    from engine.unreadable import UNREADABLE_FILES
 
     logging.getLogger("engine").setLevel(logging.CRITICAL)  # what loading warns of, the plan says
     try:

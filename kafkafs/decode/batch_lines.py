@@ -11,15 +11,15 @@ from engine import kernel
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint
-from engine.log.scan import BatchRun
+from engine.columns.batch_table import BatchProblem
+from engine.columns.columns import Column
+from engine.columns.decoding import Row
+from engine.lines.internal_fields import internal_fields
+from engine.lines.json_text import Shown, Values
+from engine.lines.line_writer import bare_record, batch_facts, is_left_out
+from engine.lines.record_line import LineOptions, line_end, line_start, named_field
+from engine.log.segment.scan import BatchRun
 from engine.memory_gate import DECODED, LARGE, batches_decoded
-from engine.record.batch_table import BatchProblem
-from engine.record.columns import Column
-from engine.record.decoding import Row
-from engine.record.internal_fields import internal_fields
-from engine.record.json_text import Shown, Values
-from engine.record.line_writer import bare_record, batch_facts, is_left_out
-from engine.record.record_line import LineOptions, line_end, line_start, named_field
 from kafkafs.decode.error_line import problem_line
 
 PIECE_TEXT = 512 * 1024

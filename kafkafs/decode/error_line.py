@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
-from engine.record.batch_table import BatchProblem, Problem
 from kafkafs.decode.shown_text import plain_json, valid_text
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.log.problems import Problems
-    from engine.log.scan import Damage
+    from engine.log.segment.problems import Problems
+    from engine.log.segment.scan import Damage
 
 QUIET_KINDS = frozenset({"zero_tail"})
 """Kinds that are a normal state of a file: the unwritten end of a preallocated one."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from engine.budgets import MiB
-from engine.log.log_segment import LogSegment
+from engine.columns.batch_table import BatchProblem
+from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
-from engine.log.problems import Problems
-from engine.log.scan import BatchRun, Damage
-from engine.record.batch_table import BatchProblem
-from engine.source_files import SourceFile
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.problems import Problems
+from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import Piece
 from kafkafs.decode.error_line import (

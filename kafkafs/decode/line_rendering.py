@@ -9,13 +9,13 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets, MiB
-from engine.log.log_segment import LogSegment
+from engine.columns.batch_table import BatchProblem
+from engine.files.source_files import SourceFile
+from engine.lines.lines_result import NO_BOUND
 from engine.log.log_view import LogView
-from engine.log.scan import CHUNK, BatchRun, Damage, scan
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.memory_gate import LARGE
-from engine.record.batch_table import BatchProblem
-from engine.record.lines_result import NO_BOUND
-from engine.source_files import SourceFile
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import QUIET_KINDS, add_problem, error_line, problem_line

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from engine.log.log_segment import LogSegment
+from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
-from engine.source_files import SourceFile
+from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset, Position
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.failures import Cancelled, ChangedFileError

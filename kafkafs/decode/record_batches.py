@@ -17,17 +17,17 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets, MiB
+from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
-from engine.log.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage
 from engine.memory_gate import DECODED, LARGE, batches_decoded
-from engine.record.batch_table import BatchProblem, Problem
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
 from kafkafs.decode.failures import ChangedFileError
 
 if TYPE_CHECKING:
-    from engine.log.log_segment import LogSegment
     from engine.log.log_view import LogView
+    from engine.log.segment.log_segment import LogSegment
 
 WHOLE_RECORDS = 256
 WHOLE_COMPRESSED = 128 * 1024

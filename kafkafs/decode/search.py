@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
-from engine.internal_topics.decoded_record import TopicDecoder
+from engine.lines.internal_fields import internal_texts
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage
 from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
-from engine.record.internal_fields import internal_texts
+from engine.topics.decoded_record import TopicDecoder
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import QUIET_KINDS, damage_facts, problem_facts
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets
+from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.framing import UP_TO_MAGIC
 from engine.errors import CorruptRecordError
-from engine.record.batch_table import BATCH_DTYPE, Stop
-from engine.record.framing import UP_TO_MAGIC
-from engine.source_files import SourceFile
+from engine.files.source_files import SourceFile
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Position
 
 _CHUNK = 64 * 1024

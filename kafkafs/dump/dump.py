@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from engine.errors import KafkaStorageError
-from engine.file_names import FileKind
-from engine.read_failures import failure_text
+from engine.files.file_names import FileKind
+from engine.files.read_failures import failure_text
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions

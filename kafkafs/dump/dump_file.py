@@ -10,8 +10,8 @@ import os
 import re
 from dataclasses import dataclass
 
-from engine.file_names import FileKind, FileState, parse_file_name
-from engine.source_files import SourceFile, SourceRoot
+from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.files.source_files import SourceFile, SourceRoot
 from engine.units import MAX_INT64, Offset
 
 _BY_SUFFIX = {

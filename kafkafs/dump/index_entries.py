@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine.errors import DamagedFileError
-from engine.file_names import FileKind
+from engine.files.file_names import FileKind
+from engine.files.read_failures import reason_of
+from engine.files.source_files import SourceFile
 from engine.index import offset_index, time_index, transaction_index
 from engine.index.offset_index import OffsetIndex
-from engine.log.zeros import first_data
-from engine.read_failures import reason_of
-from engine.source_files import SourceFile
+from engine.log.segment.zeros import first_data
 from engine.units import MAX_INT32, NO_TIMESTAMP, Offset, Position
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.batch_cursor import BatchCursor

@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError, KafkaStorageError, SourceError
-from engine.file_names import FileKind, parse_folder_name
-from engine.folder_entries import EntryKind
-from engine.log.tiered_folders import candidates, folders_of_copies
-from engine.read_failures import error_name, reason_of, way_out
-from engine.source_files import SourceRoot
+from engine.files.file_names import FileKind, parse_folder_name
+from engine.files.folder_entries import EntryKind
+from engine.files.read_failures import error_name, reason_of, way_out
+from engine.files.source_files import SourceRoot
+from engine.log.tiered.folders import candidates, folders_of_copies
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
 from kafkafs.dump.extent import Extent

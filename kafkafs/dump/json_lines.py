@@ -14,11 +14,13 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import MiB
+from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.columns import Columns
 from engine.errors import InvalidNameError
-from engine.file_names import FileKind, parse_folder_name
-from engine.internal_topics.decoded_record import DecodedRecord, TopicDecoder
-from engine.internal_topics.topics import CLUSTER_METADATA, decoder_for
-from engine.log.scan import Damage
+from engine.files.file_names import FileKind, parse_folder_name
+from engine.lines.dump_text import codec_name, last_sequence, timestamp_label
+from engine.lines.json_text import Values, bytes_json, hide
+from engine.log.segment.scan import Damage
 from engine.memory_gate import LARGE
 from engine.record.attributes import (
     CONTROL_MASK,
@@ -26,12 +28,10 @@ from engine.record.attributes import (
     TRANSACTIONAL_MASK,
     TimestampType,
 )
-from engine.record.batch_table import BatchProblem, Problem
-from engine.record.columns import Columns
 from engine.record.control_records import describe_control
-from engine.record.dump_text import codec_name, last_sequence, timestamp_label
-from engine.record.json_text import Values, bytes_json, hide
 from engine.record.record import Header, Record
+from engine.topics.decoded_record import DecodedRecord, TopicDecoder
+from engine.topics.internal_topics import CLUSTER_METADATA, decoder_for
 from engine.units import MAX_INT64
 from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile

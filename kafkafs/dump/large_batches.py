@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine import kernel
-from engine.log.scan import Table
+from engine.columns.columns import Columns
+from engine.lines.dump_text import DumpShape
+from engine.lines.json_text import Values
+from engine.log.segment.scan import Table
 from engine.memory_gate import LARGE
-from engine.record.columns import Columns
-from engine.record.dump_text import DumpShape
-from engine.record.json_text import Values
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.batch_lines import field_pieces
 

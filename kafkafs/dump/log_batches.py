@@ -13,11 +13,11 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets
-from engine.log.resync import HEAD, LARGEST_HEADER
-from engine.log.scan import BatchRun, Damage, Table, scan
-from engine.record.batch_table import BATCH_DTYPE
-from engine.record.framing import LOG_OVERHEAD
-from engine.source_files import SourceFile
+from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.framing import LOG_OVERHEAD
+from engine.files.source_files import SourceFile
+from engine.log.segment.resync import HEAD, LARGEST_HEADER
+from engine.log.segment.scan import BatchRun, Damage, Table, scan
 from engine.units import MAX_INT64, Position
 
 _UP_TO_MAGIC = 17

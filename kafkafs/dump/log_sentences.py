@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.framing import SMALLEST_LENGTH
 from engine.errors import (
     DamagedFileError,
     DecompressionError,
@@ -9,9 +11,7 @@ from engine.errors import (
     KafkaStorageError,
     LimitExceededError,
 )
-from engine.log.scan import Damage
-from engine.record.batch_table import BatchProblem, Problem
-from engine.record.framing import SMALLEST_LENGTH
+from engine.log.segment.scan import Damage
 
 _KAFKA = {
     Problem.DECOMPRESSION: "Failed to decompress record stream",

@@ -8,19 +8,19 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import MiB
-from engine.file_names import FileKind
-from engine.log.scan import Damage
-from engine.record.attributes import CONTROL_MASK
-from engine.record.batch_table import BatchProblem
-from engine.record.columns import Column, Columns
-from engine.record.dump_text import (
+from engine.columns.batch_table import BatchProblem
+from engine.columns.columns import Column, Columns
+from engine.files.file_names import FileKind
+from engine.files.source_files import SourceFile
+from engine.lines.dump_text import (
     DumpShape,
     batch_text,
     record_contents,
     record_metadata,
     timestamp_label,
 )
-from engine.source_files import SourceFile
+from engine.log.segment.scan import Damage
+from engine.record.attributes import CONTROL_MASK
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.decoded import DecodedText, decoded_text

@@ -9,15 +9,15 @@ import numpy as np
 
 from engine.budgets import Budgets
 from engine.coding.fixed_width import read_int32
+from engine.columns.batch_table import BatchProblem
 from engine.errors import InvalidRecordError, KafkaStorageError
-from engine.record.batch_table import BatchProblem
+from engine.lines.dump_text import java_text
 from engine.record.control_records import (
     ControlRecordType,
     parse_control_key,
     parse_end_marker,
     parse_quorum_record,
 )
-from engine.record.dump_text import java_text
 from engine.record.legacy_records import HEADERS, LegacyRecordBatch
 from engine.record.record import Header
 from kafkafs.dump.java_json import java_json

@@ -13,7 +13,7 @@ from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.checkpoint.quorum_state import parse_quorum_state
 from engine.coding.checksums import crc32c
 from engine.errors import CorruptCheckpointError, LimitExceededError
-from engine.file_names import FileKind
+from engine.files.file_names import FileKind
 from engine.record.default_records import decrement_sequence
 from engine.state.producer_snapshot import CURRENT_VERSION, ENTRY, HEADER, SnapshotEntry
 from kafkafs.dump.dump_file import DumpFile

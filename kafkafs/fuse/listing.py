@@ -15,7 +15,7 @@ from pyfuse3 import EntryAttributes, ReaddirToken
 
 from kafkafs.fuse.errnos import errno_of
 from kafkafs.fuse.inode_table import InodeRecord, InodeTable
-from kafkafs.fuse.names_only import NameEntry
+from kafkafs.fuse.pyfuse3_patches.names_only import NameEntry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind
 
 FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}

@@ -24,7 +24,7 @@ from kafkafs.fuse.errnos import SILENT, errno_of
 from kafkafs.fuse.guard import refusing, total
 from kafkafs.fuse.inode_table import NOTHING_TOLD, InodeRecord, InodeTable
 from kafkafs.fuse.listing import FILE_TYPES, Lister, OpenDirectory
-from kafkafs.fuse.names_only import make_name_entry
+from kafkafs.fuse.pyfuse3_patches.names_only import make_name_entry
 from kafkafs.fuse.slow_work import SlowWork
 from kafkafs.fuse.statistics import Statistics
 from kafkafs.tree.errors import Cancelled, NotADirectory, NotFound

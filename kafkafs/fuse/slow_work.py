@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from kafkafs.fuse.fast_loop import RequestLoop
+from kafkafs.fuse.pyfuse3_patches.fast_loop import RequestLoop
 from kafkafs.tree.errors import Cancelled
 
 Answer = TypeVar("Answer")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 
-from engine.disk import DISK, Disk
+from engine.writing.disk import DISK, Disk
 
 ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
 _PACKAGES = ("engine", "kafkafs", "click")

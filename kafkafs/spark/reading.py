@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from kafkafs.spark.columns import VIEWS
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.options import parse_options
+from kafkafs.spark.source.columns import VIEWS
+from kafkafs.spark.source.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

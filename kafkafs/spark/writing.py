@@ -91,7 +91,7 @@ def _ordering(order_by: str | Sequence[str] | None) -> list[str]:
 
 
 def _known() -> frozenset[str]:
-    from kafkafs.spark.columns import RECORDS
+    from kafkafs.spark.source.columns import RECORDS
 
     return frozenset(RECORDS)
 

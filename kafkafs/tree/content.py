@@ -8,8 +8,8 @@ from functools import partial
 
 from engine.budgets import MiB
 from engine.errors import UnreadableError
-from engine.log.problems import Problems
-from engine.source_files import SourceFile
+from engine.files.source_files import SourceFile
+from engine.log.segment.problems import Problems
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import RenderedBatch
 from kafkafs.tree.node import Content

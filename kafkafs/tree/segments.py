@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset
 
 

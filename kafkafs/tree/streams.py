@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from engine import kernel
 from engine.budgets import Budgets
-from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
 from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache

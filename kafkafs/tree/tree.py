@@ -6,7 +6,7 @@ from engine.log.log_directory import LogSource
 from kafkafs.tree.context import Context, StatusProvider, TreeOptions
 from kafkafs.tree.errors import NotADirectory, NotFound
 from kafkafs.tree.node import Directory, Node
-from kafkafs.tree.root import RootFolder
+from kafkafs.tree.root.root import RootFolder
 
 __all__ = ["StatusProvider", "Tree", "TreeOptions"]
 

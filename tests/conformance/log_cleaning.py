@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.record.append_origin import AppendOrigin
-from engine.record.building import end_transaction_marker, records_of
+from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
+from engine.broker.cleaning.cleaner import Cleaner
+from engine.broker.cleaning.cleaner_stats import CleanerStats
+from engine.broker.cleaning.log_to_clean import LogToClean
+from engine.broker.cleaning.offset_map import OffsetMap
+from engine.broker.cleaning.throttler import Throttler
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.storage.cleaning.cleaned_transactions import CleanedTransactionMetadata
-from engine.storage.cleaning.cleaner import Cleaner
-from engine.storage.cleaning.cleaner_stats import CleanerStats
-from engine.storage.cleaning.log_to_clean import LogToClean
-from engine.storage.cleaning.offset_map import OffsetMap
-from engine.storage.cleaning.throttler import Throttler
-from engine.storage.log_append_info import LogAppendInfo
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
-from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, MAX_INT64
+from engine.writing.append.log_append_info import LogAppendInfo
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.building import end_transaction_marker, records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.segment.writable_segment import WritableSegment
 from tests.conformance.unified_log_steps import LogBench
 
 TOMBSTONE_RETENTION_MS = 86_400_000

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.disk import DISK, Disk
-from engine.storage.log_config import LogConfig
-from engine.storage.log_dir_settings import LogDirSettings
-from engine.storage.log_dirs import LogManager
-from engine.storage.unified_log import UnifiedLog
+from engine.broker.log_dirs.log_dir_settings import LogDirSettings
+from engine.broker.log_dirs.log_dirs import LogManager
 from engine.units import TopicPartition
+from engine.writing.disk import DISK, Disk
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.unified_log_steps import one
 

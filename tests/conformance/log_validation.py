@@ -6,14 +6,18 @@ import struct
 from typing import Any
 
 from engine.coding.compression import Compression, CompressionType
-from engine.record.append_origin import AppendOrigin
 from engine.record.attributes import TimestampType
 from engine.record.memory_records import MemoryRecords
-from engine.record.records_builder import RecordsBuilder
-from engine.record.simple_record import SimpleRecord
-from engine.storage.log_validator import LogValidator
-from engine.storage.validation_result import OffsetCounter, RecordValidationStats, ValidationResult
 from engine.units import TopicPartition
+from engine.writing.append.log_validator import LogValidator
+from engine.writing.append.validation_result import (
+    OffsetCounter,
+    RecordValidationStats,
+    ValidationResult,
+)
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.records_builder import RecordsBuilder
+from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import is_valid, message, wrapper
 from tests.clocks import MockClock
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.record.append_origin import AppendOrigin
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.state.completed_txn import CompletedTxn
-from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.state.producer_state_manager import (
+from engine.units import LogOffsetMetadata, TopicPartition
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.producer_state_manager import (
     LATE_TRANSACTION_BUFFER_MS,
     ProducerStateManager,
     ProducerStateManagerConfig,
 )
-from engine.units import LogOffsetMetadata, TopicPartition
 from tests.clocks import MockClock
 
 PARTITION = TopicPartition("test", 0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.file_names import REPLICATION_OFFSET_CHECKPOINT
+from engine.broker.log_dirs.log_dirs import LogManager
+from engine.files.file_names import REPLICATION_OFFSET_CHECKPOINT
 from engine.record.memory_records import MemoryRecords
-from engine.storage.log_config import LogConfig
-from engine.storage.log_dirs import LogManager
-from engine.storage.unified_log import UnifiedLog
 from engine.units import TopicPartition
+from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
 from tests.conformance.log_managers import CONFIG, Managers
 from tests.conformance.unified_log_steps import one
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.coding.layout import Buffer
-from engine.disk import DISK, Mapping
 from engine.index.slot_search import Column
-from engine.index.writable_index import WritableIndex
+from engine.writing.disk import DISK, Mapping
+from engine.writing.index.writable_index import WritableIndex
 
 
 class ByteIndex(WritableIndex[int]):

@@ -5,11 +5,11 @@ import pytest
 from engine.coding.compression import CompressionType
 from engine.errors import UnsupportedForMessageFormatError
 from engine.record.attributes import TimestampType
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
-from engine.record.simple_record import SimpleRecord
-from engine.record.writable_batch import (
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.records.writable_batch import (
     set_last_offset,
     set_max_timestamp,
     set_partition_leader_epoch,

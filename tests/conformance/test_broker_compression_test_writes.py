@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.record.building import records_of
-from engine.record.simple_record import SimpleRecord
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 
 CODECS = {

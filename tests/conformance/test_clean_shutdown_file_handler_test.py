@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.checkpoint.clean_shutdown import read_clean_shutdown
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
 
 
 @pytest.mark.conformance("CleanShutdownFileHandlerTest.testCleanShutdownFileNonExist")

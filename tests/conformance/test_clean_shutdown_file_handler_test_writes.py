@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.checkpoint.clean_shutdown_file import CleanShutdownFile
+from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
 
 
 @pytest.mark.conformance("CleanShutdownFileHandlerTest.testCleanShutdownFileBasic")

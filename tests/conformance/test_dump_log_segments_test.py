@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
 from engine.coding.compression import CompressionType
 from engine.coding.varint import encode_unsigned_varint
 from engine.log.fetch import FetchIsolation
-from engine.message import (
+from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.topics.message import (
     cluster_metadata as cluster,
     consumer_groups as consumer,
     consumer_offsets as classic,
@@ -22,8 +24,10 @@ from engine.message import (
     share_group_state as share,
     transaction_log as transactions,
 )
-from engine.record.append_origin import AppendOrigin
-from engine.record.building import (
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.building import (
     end_transaction_marker,
     idempotent_records,
     kraft_version,
@@ -34,11 +38,7 @@ from engine.record.building import (
     snapshot_header,
     transactional_records,
 )
-from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.record.simple_record import SimpleRecord
-from engine.storage.log_config import LogConfig
-from engine.storage.raft_snapshot import RaftSnapshotWriter, SnapshotId
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.records.simple_record import SimpleRecord
 from kafkafs.dump.decoded import DecodedText, decoded_text
 from tests.conformance.unified_log_steps import LogBench
 from tests.kafkafs.dump.dumped import dump

@@ -3,9 +3,9 @@
 import pytest
 
 from engine.coding.varint import size_of_varint, size_of_varlong
-from engine.record.building import end_transaction_marker
 from engine.record.control_records import KEY_SIZE, ControlRecordType, EndTransactionMarker
-from engine.record.encoding import BATCH_OVERHEAD
+from engine.writing.records.building import end_transaction_marker
+from engine.writing.records.encoding import BATCH_OVERHEAD
 
 
 @pytest.mark.conformance("EndTransactionMarkerTest.testUnknownControlTypeNotAllowed")

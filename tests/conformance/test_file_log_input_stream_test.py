@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.files.source_files import SourceRoot
 from engine.record.log_input_stream import FileLogInputStream
 from engine.record.memory_records import MemoryRecords
-from engine.source_files import SourceRoot
 from tests.builders import Producer, Rec, any_batch, batch
 from tests.conformance.batch_iteration import (
     CODECS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.file_names import kraft_checkpoint_name
+from engine.files.file_names import kraft_checkpoint_name
+from engine.files.source_files import SourceRoot
 from engine.record.file_records import FileRecords
-from engine.source_files import SourceRoot
 from tests.builders import Rec, batch
 
 NAME = kraft_checkpoint_name(10, 3)

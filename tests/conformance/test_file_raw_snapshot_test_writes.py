@@ -6,14 +6,14 @@ import os
 
 import pytest
 
-from engine.errors import StateError
-from engine.record.memory_records import MemoryRecords
-from engine.storage.raft_snapshot import (
+from engine.broker.raft.raft_snapshot import (
     RaftSnapshotReader,
     RaftSnapshotWriter,
     SnapshotId,
     snapshot_path,
 )
+from engine.errors import StateError
+from engine.record.memory_records import MemoryRecords
 from tests.builders import Rec, batch
 
 ID = SnapshotId(10, 3)

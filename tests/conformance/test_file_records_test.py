@@ -8,9 +8,9 @@ import pytest
 
 from engine.coding.compression import CompressionType
 from engine.errors import KafkaStorageError
+from engine.files.source_files import SourceRoot
 from engine.record.file_records import FileRecords
 from engine.record.record import Header
-from engine.source_files import SourceRoot
 from engine.units import BatchPosition, FoundTimestamp
 from tests.builders import Rec, any_batch, batch
 

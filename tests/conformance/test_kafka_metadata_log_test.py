@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.file_names import kraft_checkpoint_name
+from engine.files.file_names import kraft_checkpoint_name
 from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from tests.conformance.malformed_records import MALFORMED
 from tests.engine.log.folders import LogWriter
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from engine.broker.raft.metadata_log import MetadataLog
+from engine.broker.raft.metadata_log_config import MetadataLogConfig
+from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.errors import InvalidOffsetError, RecordTooLargeError
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.record.records_builder import RecordsBuilder
-from engine.record.simple_record import SimpleRecord
-from engine.storage.metadata_log import MetadataLog
-from engine.storage.metadata_log_config import MetadataLogConfig
-from engine.storage.raft_snapshot import SnapshotId
+from engine.writing.records.building import records_of
+from engine.writing.records.records_builder import RecordsBuilder
+from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 
 KB = 1024

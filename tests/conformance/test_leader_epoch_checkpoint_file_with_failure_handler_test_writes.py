@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
 from engine.units import EpochEntry
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
 
 EPOCHS = [EpochEntry(0, 1), EpochEntry(1, 2), EpochEntry(2, 3)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.units import EpochEntry, TopicPartition
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from tests.clocks import MockClock, MockScheduler
 
 PARTITION = TopicPartition("TestTopic", 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidNameError
-from engine.file_names import (
+from engine.files.file_names import (
     FileState,
     FolderState,
     folder_name,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.log.fetch import read_up_to
-from engine.log.fetched_records import FetchedRecords
+from engine.log.segment.fetched_records import FetchedRecords
 from engine.units import LogOffsetMetadata
 from tests.engine.log.folders import LogWriter
 

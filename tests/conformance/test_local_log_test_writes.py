@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import StateError
-from engine.file_names import FolderState, parse_folder_name
-from engine.storage.local_log import delete_segment_files, log_delete_dir_name
+from engine.files.file_names import FolderState, parse_folder_name
 from engine.units import TopicPartition
+from engine.writing.log.local_log import delete_segment_files, log_delete_dir_name
 from tests.conformance.local_logs import LocalLogSetUp, key_values
 
 
@@ -167,7 +167,7 @@ def remove_and_delete_segments(
     ten_segments(made)
     going = list(made.log.segments)
     described = repr(going)
-    with caplog.at_level(logging.INFO, "engine.storage.local_log"):
+    with caplog.at_level(logging.INFO, "engine.writing.log.local_log"):
         made.log.remove_and_delete_segments(going, async_delete, "they are too old")
     assert described in caplog.text
     assert "they are too old" in caplog.text

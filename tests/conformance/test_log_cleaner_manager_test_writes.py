@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from engine.record.append_origin import AppendOrigin
-from engine.record.building import end_transaction_marker, records_of, transactional_records
+from engine.broker.cleaning.cleaner_state import CleanerState
+from engine.broker.cleaning.log_to_clean import OffsetsToClean, cleanable_offsets
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.record.simple_record import SimpleRecord
-from engine.storage.cleaning.cleaner_state import CleanerState
-from engine.storage.cleaning.log_to_clean import OffsetsToClean, cleanable_offsets
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
 from engine.units import TopicPartition
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.building import (
+    end_transaction_marker,
+    records_of,
+    transactional_records,
+)
+from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 
 PARTITION = TopicPartition("log", 0)

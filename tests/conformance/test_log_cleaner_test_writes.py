@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
+from engine.broker.cleaning.cleaner_stats import CleanerStats
+from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.errors import CorruptRecordError, LogCleaningAbortedError
-from engine.record.building import records_of
-from engine.record.simple_record import SimpleRecord
-from engine.storage.cleaning.cleaner_stats import CleanerStats
-from engine.storage.cleaning.log_to_clean import LogToClean
-from engine.storage.unified_log import UnifiedLog
 from engine.units import MAX_INT32, MAX_INT64
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.log_cleaning import (
     CleaningBench,
     FakeOffsetMap,
@@ -382,7 +382,7 @@ def test_a_log_is_as_it_was_when_the_disk_fails_while_a_segment_is_written(bench
     keys = keys_in(log)
     cleaner = bench.cleaner()
     monkeypatch.setattr(
-        "engine.storage.writable_segment.WritableSegment.flush",
+        "engine.writing.segment.writable_segment.WritableSegment.flush",
         lambda self: (_ for _ in ()).throw(OSError(28, "No space left on device")),
     )
     with pytest.raises(OSError, match="No space"):

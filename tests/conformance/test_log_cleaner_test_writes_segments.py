@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.cleaning.cleaner_stats import CleanerStats
+from engine.broker.cleaning.log_to_clean import LogToClean
+from engine.broker.cleaning.segment_groups import group_segments_by_size
 from engine.coding.compression import CompressionType
 from engine.errors import LogCleaningAbortedError
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.record.writable_file_records import WritableFileRecords
-from engine.storage.cleaning.cleaner_stats import CleanerStats
-from engine.storage.cleaning.log_to_clean import LogToClean
-from engine.storage.cleaning.segment_groups import group_segments_by_size
-from engine.storage.log_config import LogConfig
-from engine.storage.segment_files import log_path, offset_index_path, time_index_path
-from engine.storage.unified_log import UnifiedLog
-from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, MAX_INT64
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.segment_files import log_path, offset_index_path, time_index_path
+from engine.writing.segment.writable_segment import WritableSegment
 from tests.builders import message, wrapper
 from tests.conformance.log_cleaning import (
     CleaningBench,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
+from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.index.transaction_index import AbortedTxn
-from engine.record.append_origin import AppendOrigin
-from engine.record.building import transactional_records
-from engine.record.simple_record import SimpleRecord
-from engine.storage.cleaning.cleaned_transactions import CleanedTransactionMetadata
-from engine.storage.cleaning.cleaner_stats import CleanerStats
-from engine.storage.unified_log import UnifiedLog
 from engine.units import MAX_INT64
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.building import transactional_records
+from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.log_cleaning import (
     ABORT,
     COMMIT,

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from engine.log.fetch import FetchIsolation
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from tests.builders import last_offset
 from tests.engine.log.folders import LogWriter
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log_dirs.log_dir import LogDir
+from engine.broker.log_dirs.log_loading import FolderToLoad, load_folders
 from engine.errors import KafkaStorageError, LogDirFailureError
-from engine.storage.log_config import LogConfig
-from engine.storage.log_dir import LogDir
-from engine.storage.log_dir_failures import LogDirFailureChannel
-from engine.storage.log_loading import FolderToLoad, load_folders
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.log_dir_failures import LogDirFailureChannel
 from tests.clocks import MockClock, MockScheduler
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.file_names import offset_index_name, producer_snapshot_name, time_index_name
-from engine.index.writable_offset_index import WritableOffsetIndex
-from engine.record.building import records_of
+from engine.files.file_names import offset_index_name, producer_snapshot_name, time_index_name
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
 from engine.units import MAX_INT32
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.unified_log_steps import LogBench, all_records, append_many, one, rec
 
 NUM_MESSAGES = 100

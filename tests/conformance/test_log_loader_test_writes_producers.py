@@ -8,21 +8,24 @@ from unittest.mock import ANY, Mock, PropertyMock, call
 
 import pytest
 
-from engine.disk import DISK
-from engine.file_names import producer_snapshot_name
+from engine.files.file_names import producer_snapshot_name
 from engine.index.transaction_index import AbortedTxn
 from engine.log.log_segments import LogSegments
-from engine.record.building import records_of
-from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
-from engine.storage.epoch_checkpoint import EpochCheckpointInLogDir
-from engine.storage.local_log import LocalLog
-from engine.storage.log_config import LogConfig
-from engine.storage.log_dir_failures import LogDirFailureChannel
-from engine.storage.log_loader import LogLoader
-from engine.storage.unified_log import UnifiedLog
-from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, EpochEntry, TopicPartition
+from engine.writing.disk import DISK
+from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
+from engine.writing.log.local_log import LocalLog
+from engine.writing.log.log_loader import LogLoader
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.records.building import records_of
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.writing.state.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+)
 from tests.conformance.unified_log_steps import (
     ABORT,
     COMMIT,

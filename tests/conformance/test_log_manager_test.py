@@ -9,13 +9,13 @@ import pytest
 from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.errors import InvalidNameError
-from engine.file_names import (
+from engine.files.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE_FOLDER,
     parse_folder_name,
 )
-from engine.folder_entries import EntryKind
-from engine.source_files import SourceRoot
+from engine.files.folder_entries import EntryKind
+from engine.files.source_files import SourceRoot
 
 
 def meta_properties(folder: Path, directory_id: str | None = None) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.fetched_records import FetchedRecords
-from engine.log.log_segment import LogSegment
+from engine.log.segment.fetched_records import FetchedRecords
+from engine.log.segment.log_segment import LogSegment
 from engine.units import LogOffsetMetadata, TimestampOffset
 from tests.builders import Rec, batch, message_set
 from tests.engine.log.folders import LogWriter, segment_of

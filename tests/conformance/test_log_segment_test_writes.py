@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
 from engine.errors import OffsetOverflowError
-from engine.record.building import end_transaction_marker, records_of, transactional_records
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.record.simple_record import SimpleRecord
-from engine.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
-from engine.storage.roll_params import RollParams
 from engine.units import MAX_INT32, NO_TIMESTAMP, EpochEntry
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
+from engine.writing.records.building import (
+    end_transaction_marker,
+    records_of,
+    transactional_records,
+)
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.segment.roll_params import RollParams
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.writable_segments import (
     PARTITION,

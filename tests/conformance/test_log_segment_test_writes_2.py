@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from engine.clock import SYSTEM_CLOCK
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.record.writable_file_records import WritableFileRecords
-from engine.storage.log_config import LogConfig
-from engine.storage.segment_files import log_path
-from engine.storage.writable_segment import WritableSegment
 from engine.units import MAX_INT32, OffsetPosition, TimestampOffset
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.segment_files import log_path
+from engine.writing.segment.writable_segment import WritableSegment
 from tests.conformance.writable_segments import contents, create_segment, v1_records
 
 HALF_A_GIB = 512 * 1024 * 1024

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from engine.log.log_segments import LogSegments
-from engine.storage.local_log import LocalLog
-from engine.storage.log_config import LogConfig
-from engine.storage.log_dir_failures import LogDirFailureChannel
-from engine.storage.writable_segment import WritableSegment
 from engine.units import LogOffsetMetadata
+from engine.writing.log.local_log import LocalLog
+from engine.writing.log_config import LogConfig
+from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.writable_segments import PARTITION, create_segment
 

@@ -12,14 +12,14 @@ from engine.errors import (
     RecordValidationError,
     UnsupportedForMessageFormatError,
 )
-from engine.record import building, writable_batch
-from engine.record.append_origin import AppendOrigin
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.record.encoding import encode_empty_batch
 from engine.record.memory_records import MemoryRecords
-from engine.record.records_builder import RecordsBuilder
-from engine.record.simple_record import SimpleRecord
-from engine.storage.validation_result import OffsetCounter, ValidationMetrics
+from engine.writing.append.validation_result import OffsetCounter, ValidationMetrics
+from engine.writing.records import building, writable_batch
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.encoding import encode_empty_batch
+from engine.writing.records.records_builder import RecordsBuilder
+from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import message, wrapper
 from tests.conformance.log_validation import (
     CREATE_TIME,

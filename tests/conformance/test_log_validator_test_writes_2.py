@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.record import building
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.storage.validation_result import ValidationResult
+from engine.writing.append.validation_result import ValidationResult
+from engine.writing.records import building
+from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import is_valid
 from tests.conformance.log_validation import (
     CREATE_TIME,

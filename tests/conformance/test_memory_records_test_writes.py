@@ -3,7 +3,6 @@
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.record.building import end_transaction_marker, leader_change, records_of
 from engine.record.control_records import (
     ControlRecordType,
     EndTransactionMarker,
@@ -12,10 +11,11 @@ from engine.record.control_records import (
     quorum_record_of,
 )
 from engine.record.default_records import HEADER
-from engine.record.encoding import size_of_record
 from engine.record.record import Header
-from engine.record.records_builder import RecordsBuilder
-from engine.record.simple_record import SimpleRecord
+from engine.writing.records.building import end_transaction_marker, leader_change, records_of
+from engine.writing.records.encoding import size_of_record
+from engine.writing.records.records_builder import RecordsBuilder
+from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import is_valid
 from tests.conformance.batch_iteration import FORMATS
 

@@ -9,7 +9,7 @@ import pytest
 from engine.checkpoint.meta_properties import MetaProperties, MetaPropertiesVersion
 from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
 from engine.errors import CorruptCheckpointError
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
 
 V1 = MetaPropertiesVersion.V1
 FOO_PROPERTIES = MetaProperties(version=V1, cluster_id="fooClusterId", node_id=2)

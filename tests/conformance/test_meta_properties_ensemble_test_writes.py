@@ -14,10 +14,13 @@ from engine.checkpoint.meta_properties import (
     MetaPropertiesVersion,
     parse_meta_properties,
 )
-from engine.checkpoint.meta_properties_copier import MetaPropertiesCopier, write_meta_properties
 from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
 from engine.errors import InconsistentBrokerMetadataError
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
+from engine.writing.checkpoint.meta_properties_copier import (
+    MetaPropertiesCopier,
+    write_meta_properties,
+)
 
 V1 = MetaPropertiesVersion.V1
 EMPTY = MetaPropertiesEnsemble()

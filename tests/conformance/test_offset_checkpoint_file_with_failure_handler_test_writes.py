@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.units import EpochEntry, TopicPartition
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
+from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 
 
 @pytest.mark.conformance(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.files.source_files import SourceRoot
 from engine.index.offset_index import OffsetIndex
-from engine.source_files import SourceRoot
 from engine.units import OffsetPosition
 from tests import builders
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidOffsetError
-from engine.index.writable_offset_index import WritableOffsetIndex
 from engine.units import OffsetPosition
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
 
 BASE_OFFSET = 45
 MAX_ENTRIES = 30

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.storage.cleaning.offset_map import HashedOffsetMap
+from engine.broker.cleaning.offset_map import HashedOffsetMap
 
 MEMORY_SIZE = 4096
 

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from engine.checkpoint.partition_metadata_file import PartitionMetadataFile
 from engine.errors import InconsistentTopicIdError
+from engine.writing.checkpoint.partition_metadata_file import PartitionMetadataFile
 
 
 def random_id() -> str:

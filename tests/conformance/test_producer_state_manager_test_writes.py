@@ -12,12 +12,12 @@ from engine.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
-from engine.record.append_origin import AppendOrigin
 from engine.record.control_records import EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
-from engine.state.producer_append_info import ProducerAppendInfo
-from engine.state.transactions_by_offset import TxnMetadata
 from engine.units import LogOffsetMetadata, TopicPartition
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.transactions_by_offset import TxnMetadata
 from tests import builders
 from tests.conformance.producer_states import (
     ABORT,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.record.append_origin import AppendOrigin
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.state.completed_txn import CompletedTxn
-from engine.state.producer_append_info import ProducerAppendInfo
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.state.transactions_by_offset import TxnMetadata
 from engine.units import LogOffsetMetadata
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.transactions_by_offset import TxnMetadata
 from tests.conformance.producer_states import (
     ABORT,
     COMMIT,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.file_names import producer_snapshot_name
+from engine.files.file_names import producer_snapshot_name
 from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
-from engine.state.producer_state_manager import read_snapshot, write_snapshot
-from engine.state.snapshot_file import list_snapshot_files
+from engine.writing.state.producer_state_manager import read_snapshot, write_snapshot
+from engine.writing.state.snapshot_file import list_snapshot_files
 from tests.conformance.producer_states import ABORT, PRODUCER, States
 
 

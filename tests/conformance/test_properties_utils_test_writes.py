@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.checkpoint.meta_properties_copier import write_properties
 from engine.checkpoint.properties_file import parse_properties
+from engine.writing.checkpoint.meta_properties_copier import write_properties
 
 
 @pytest.mark.conformance("PropertiesUtilsTest.testWritePropertiesFile")

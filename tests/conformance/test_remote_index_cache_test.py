@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CorruptIndexError
-from engine.file_names import FileKind, RemoteIndexName, parse_remote_index_name
+from engine.files.file_names import FileKind, RemoteIndexName, parse_remote_index_name
+from engine.files.source_files import SourceRoot
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
-from engine.source_files import SourceRoot
 from tests import builders
 from tests.builders import Aborted
 

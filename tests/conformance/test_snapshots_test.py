@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from engine.file_names import (
+from engine.files.file_names import (
     FileKind,
     FileName,
     FileState,

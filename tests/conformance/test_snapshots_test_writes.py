@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from engine.storage.raft_snapshot import (
+from engine.broker.raft.raft_snapshot import (
     RaftSnapshotWriter,
     SnapshotId,
     delete_if_exists,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CorruptIndexError
+from engine.files.source_files import SourceRoot
 from engine.index.time_index import TimeIndex
-from engine.source_files import SourceRoot
 from engine.units import NO_TIMESTAMP, TimestampOffset
 from tests import builders
 

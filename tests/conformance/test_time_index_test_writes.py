@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidOffsetError
-from engine.index.writable_time_index import WritableTimeIndex
 from engine.units import NO_TIMESTAMP, TimestampOffset
+from engine.writing.index.writable_time_index import WritableTimeIndex
 
 BASE_OFFSET = 45
 MAX_ENTRIES = 30

@@ -8,7 +8,7 @@ import string
 import pytest
 
 from engine.errors import InvalidNameError
-from engine.file_names import (
+from engine.files.file_names import (
     has_collision,
     has_collision_characters,
     has_only_topic_characters,

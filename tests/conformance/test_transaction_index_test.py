@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CorruptIndexError
+from engine.files.source_files import SourceRoot
 from engine.index.transaction_index import ENTRY, AbortedTxn, TransactionIndex
-from engine.source_files import SourceRoot
 from tests import builders
 from tests.builders import Aborted
 

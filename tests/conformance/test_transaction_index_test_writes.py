@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.index.transaction_index import AbortedTxn
-from engine.index.writable_transaction_index import WritableTransactionIndex
+from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 
 
 def txn(producer_id: int, first: int, last: int, last_stable: int) -> AbortedTxn:

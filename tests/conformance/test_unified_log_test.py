@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.errors import OffsetOutOfRangeError
 from engine.log.fetch import FetchIsolation
-from engine.log.fetched_records import FetchedRecords
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
+from engine.log.segment.fetched_records import FetchedRecords
+from engine.log.segment.scan import BatchRun
 from engine.record.file_records import FileRecords
 from engine.units import EpochEntry, FoundTimestamp
 from tests.builders import CompressionType, Rec, batch

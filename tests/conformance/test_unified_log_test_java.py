@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.file_names import FileKind, FileName, parse_file_name, producer_snapshot_name
+from engine.files.file_names import FileKind, FileName, parse_file_name, producer_snapshot_name
 
 
 @pytest.mark.conformance("UnifiedLogTestJava.testOffsetFromProducerSnapshotFile")

@@ -15,12 +15,12 @@ from engine.errors import (
     RecordValidationError,
     UnexpectedAppendOffsetError,
 )
-from engine.record.append_origin import AppendOrigin
 from engine.record.attributes import TimestampType
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.storage.log_config import LogConfig
 from engine.units import NO_TIMESTAMP
+from engine.writing.log_config import LogConfig
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.building import records_of
 from tests.conformance.unified_log_steps import (
     CODECS,
     LARGEST,

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from engine.errors import InconsistentTopicIdError, KafkaStorageError, LogDirFailureError
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.storage.local_log import log_delete_dir_name, parse_topic_partition_name
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
 from engine.units import MAX_INT64, TopicPartition
+from engine.writing.log.local_log import log_delete_dir_name, parse_topic_partition_name
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
 from tests.conformance.unified_log_steps import (
     LARGEST,
     LogBench,

@@ -8,10 +8,10 @@ import pytest
 
 from engine.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from engine.record.attributes import TimestampType
-from engine.record.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.record.record_filter import BatchRetention
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.records.building import records_of
+from engine.writing.records.record_filter import BatchRetention
 from tests.conformance.unified_log_steps import (
     COMMIT,
     LARGEST,

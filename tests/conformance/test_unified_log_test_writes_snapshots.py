@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.storage.cleaning.cleaner import Cleaner
-from engine.storage.cleaning.log_to_clean import LogToClean
-from engine.storage.cleaning.offset_map import HashedOffsetMap
-from engine.storage.cleaning.throttler import Throttler
-from engine.storage.log_config import LogConfig
+from engine.broker.cleaning.cleaner import Cleaner
+from engine.broker.cleaning.log_to_clean import LogToClean
+from engine.broker.cleaning.offset_map import HashedOffsetMap
+from engine.broker.cleaning.throttler import Throttler
+from engine.writing.log_config import LogConfig
 from tests.conformance.unified_log_steps import ABORT, LogBench, end_txn, of_producer, one, rec
 
 MIB = 1024 * 1024

@@ -15,12 +15,12 @@ from engine.errors import (
 from engine.index.transaction_index import AbortedTxn
 from engine.log.fetch import FetchIsolation
 from engine.log.log_offset_metadata import is_offset_only
-from engine.record.building import end_transaction_marker, records_of
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import end_transaction_marker, records_of
+from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.unified_log_steps import (
     ABORT,
     COMMIT,

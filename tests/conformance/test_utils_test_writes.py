@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.disk import DISK, Disk
+from engine.writing.disk import DISK, Disk
 
 
 @pytest.mark.conformance("UtilsTest.testRecursiveDelete")

@@ -6,22 +6,25 @@ import random
 from pathlib import Path
 
 from engine.clock import SYSTEM_CLOCK, Clock
-from engine.index.writable_lazy_index import LazyWritableIndex
-from engine.index.writable_transaction_index import WritableTransactionIndex
-from engine.record.building import records_of
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
-from engine.record.simple_record import SimpleRecord
-from engine.record.writable_file_records import WritableFileRecords
-from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
-from engine.storage.segment_files import (
+from engine.units import TopicPartition
+from engine.writing.index.writable_lazy_index import LazyWritableIndex
+from engine.writing.index.writable_transaction_index import WritableTransactionIndex
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.segment_files import (
     log_path,
     offset_index_path,
     time_index_path,
     transaction_index_path,
 )
-from engine.storage.writable_segment import WritableSegment
-from engine.units import TopicPartition
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+)
 from tests.clocks import MockClock
 
 PARTITION = TopicPartition("topic", 0)

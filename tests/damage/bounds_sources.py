@@ -14,7 +14,7 @@ import numpy as np
 from engine.budgets import MiB
 from engine.coding.compression import CompressionType, compress
 from engine.coding.varint import encode_varint
-from engine.file_names import FileKind
+from engine.files.file_names import FileKind
 from tests.builders import (
     Aborted,
     Producer,

@@ -10,8 +10,8 @@ from random import Random
 
 from engine.coding.compression import CompressionType
 from engine.record.memory_records import MemoryRecords
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
 from tests import fixtures_data
 from tests.builders import NONE, Producer, Rec, batch, end_marker
 from tests.clocks import MockClock, MockScheduler

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from engine.check.finding import Finding
 from engine.check.log_dir_check import CheckOptions, SourceCheck
-from engine.check.rules import Severity
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from tests.damage import meaning
 from tests.damage.check_partitions import Partition, partitions
 from tests.damage.hits import LOG_HITS, Batch, Hit, side_hit

@@ -22,10 +22,10 @@ from random import Random
 
 from engine import kernel
 from engine.errors import DamagedFileError
+from engine.files.unreadable import UNREADABLE_FILES
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
-from engine.unreadable import UNREADABLE_FILES
+from engine.log.segment.scan import BatchRun
 from kafkafs.decode.search import Query, search
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree

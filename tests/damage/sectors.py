@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from click.testing import CliRunner
 
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from kafkafs.cli import cli

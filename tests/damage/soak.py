@@ -25,7 +25,7 @@ import numpy as np
 
 from engine import kernel
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.tree import Tree
 from tests import fixtures_data

@@ -23,13 +23,13 @@ import pyarrow as pa
 
 from engine.errors import CorruptRecordError
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
-from kafkafs.spark.batch_plan import plan_batch
 from kafkafs.spark.errors import DataLossError
-from kafkafs.spark.options import parse_options
-from kafkafs.spark.split_reader import SplitReader
+from kafkafs.spark.source.batch_plan import plan_batch
+from kafkafs.spark.source.options import parse_options
+from kafkafs.spark.source.split_reader import SplitReader
 from tests.damage.check_partitions import Partition, partitions
 from tests.damage.check_soak import Try, choose, struck
 

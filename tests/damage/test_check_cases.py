@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
+from engine.check.rules.finding import Finding
 from tests import fixtures_data
 from tests.builders import resealed
 from tests.damage.meaning import Row, rows_of
+from tests.engine.check.files.side_logs import files, log_dir, write_checkpoint
 from tests.engine.check.logs import bad, found
-from tests.engine.check.side_logs import files, log_dir, write_checkpoint
 
 Act = Callable[["Hurt"], object]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from engine.files.source_files import SourceFile
 from engine.log import active_tail
 from engine.log.log_directory import LogSource, open_source
-from engine.source_files import SourceFile
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.tree import Tree
 from tests.builders import Rec, batch, offset_index, patched, write_segment

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
 from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
-from engine.check.rules import Severity
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
 from engine.log.log_directory import open_source
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import SEED

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
-from engine.file_names import parse_folder_name
+from engine.files.file_names import parse_folder_name
 from tests import fixtures_data as data
 from tests.kafka.judge import Judge
 from tests.log_scripts import Answer, load

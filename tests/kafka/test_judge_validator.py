@@ -12,12 +12,12 @@ import pytest
 
 from engine.coding.compression import Compression, CompressionType
 from engine.errors import KafkaStorageError, RecordValidationError
-from engine.record.append_origin import AppendOrigin
 from engine.record.attributes import TimestampType
 from engine.record.memory_records import MemoryRecords
-from engine.storage.log_validator import LogValidator
-from engine.storage.validation_result import OffsetCounter, ValidationMetrics
 from engine.units import MAX_INT64, TopicPartition
+from engine.writing.append.log_validator import LogValidator
+from engine.writing.append.validation_result import OffsetCounter, ValidationMetrics
+from engine.writing.records.append_origin import AppendOrigin
 from tests import builders
 from tests.builders import CODECS, Producer, Rec
 from tests.clocks import MockClock

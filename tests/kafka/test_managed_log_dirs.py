@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.log_dirs.log_dirs import LogManager
 from engine.errors import DirectoryLockedError
-from engine.file_names import CLEAN_SHUTDOWN
-from engine.record.building import records_of
-from engine.record.simple_record import SimpleRecord
-from engine.scheduler import ThreadScheduler
-from engine.storage.log_dirs import LogManager
+from engine.files.file_names import CLEAN_SHUTDOWN
 from engine.units import TopicPartition
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.scheduler import ThreadScheduler
 from tests.kafka import clients
 from tests.kafka.broker import Broker
 from tests.kafka.truth import PartitionTruth, truth_of

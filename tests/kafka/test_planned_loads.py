@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
+from engine.files.source_files import SourceRoot
 from engine.kernel import decode
-from engine.log.scan import BatchRun, scan
-from engine.plan.broker_failure import Outcome
+from engine.log.segment.scan import BatchRun, scan
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
-from engine.source_files import SourceRoot
 from engine.units import TopicPartition
 from tests import fixtures_data as data
 from tests.hurt_folders import Hurt

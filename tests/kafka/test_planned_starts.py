@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from engine.plan.broker_failure import Outcome
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
-from engine.plan.overlay_disk import OverlayDisk
+from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.start_plan import StartPlan
 from engine.replay.cluster import ClusterImage
-from engine.storage.log_config import LogConfig
+from engine.writing.log_config import LogConfig
 from tests import fixtures_data as data
 from tests.clocks import MockClock
 from tests.hurt_starts import NODE, HurtStart, StartMaker

@@ -15,11 +15,14 @@ from engine.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
-from engine.record.append_origin import AppendOrigin
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.state.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
 from engine.units import MAX_INT32, LogOffsetMetadata, TopicPartition
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+)
 from tests.kafka import conftest, jars
 
 TIMEOUT_MS = 60_000

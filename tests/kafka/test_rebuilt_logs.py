@@ -17,7 +17,7 @@ import pytest
 
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
 from engine.checkpoint.partition_metadata import parse_partition_metadata
-from engine.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from engine.rebuild.options import Bound, Mode, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.units import TopicPartition

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
 from engine.check.log_dir_check import SourceCheck
+from engine.check.rules.finding import Finding
 from engine.log.log_directory import open_source
 from kafkafs.spark.code_archive import write_code
 from kafkafs.spark.session import why_not
@@ -95,7 +95,7 @@ def test_a_session_on_a_cluster_sends_the_package_to_executors_that_do_not_have_
     for folder, program, is_compiled, file, limit in answer["nodes"]:
         assert folder.startswith(str(home / "work"))
         assert program == str(node)
-        assert (is_compiled, file) == (True, "./kafkafs.zip/engine/kernel.py")
+        assert (is_compiled, file) == (True, "./kafkafs.zip/engine/kernel/__init__.py")
         assert limit == 768 << 20
     found = {f"{topic}-{partition}": count for topic, partition, count in answer["rows"]}
     expected = {

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
 from engine.check.log_dir_check import SourceCheck
-from engine.check.rules import Severity
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
 from engine.log.log_directory import open_source
 from engine.rebuild.rebuilding import rebuild
 from kafkafs.tree.tree import Tree

@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
-from engine.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from engine.units import TopicPartition
 from tests.fixtures_data import TruthRecord
 from tests.kafka import clients

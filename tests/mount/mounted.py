@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.fuse.mount_table import mount_at
+from kafkafs.mount.mount_table import mount_at
 
 SERVE = Path(__file__).with_name("serve_fake.py")
 ROOT = Path(__file__).parents[2]

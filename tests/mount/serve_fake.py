@@ -9,9 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from kafkafs.fuse import daemon, session
-from kafkafs.fuse.mounting import MountOptions, parse_options
-from kafkafs.fuse.status import DaemonStatus
+from kafkafs.mount import daemon, session
+from kafkafs.mount.mounting import MountOptions, parse_options
+from kafkafs.mount.status import DaemonStatus
 from kafkafs.tree.node import Directory
 from tests.mount.fake_tree import Bytes, StatusFolder, example
 

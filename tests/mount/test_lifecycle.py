@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.fuse.mount_table import is_dead, mount_at
-from kafkafs.fuse.mounting import MountError
-from kafkafs.fuse.umount import daemon_pid, umount
+from kafkafs.mount.mount_table import is_dead, mount_at
+from kafkafs.mount.mounting import MountError
+from kafkafs.mount.umount import daemon_pid, umount
 from tests.mount.mounted import SERVE, Mounted, is_running, make_folder, needs_fuse, wait_until
 
 pytestmark = [pytest.mark.mount, needs_fuse]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.check.rules import RULES, Severity
+from engine.check.rules.rules import RULES, Severity
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.log.log_directory import open_source
 from kafkafs.spark.errors import OptionError
@@ -21,8 +21,8 @@ from kafkafs.spark.jobs.exported_rows import FORMATS
 from kafkafs.spark.jobs.progress import JobWatch, Tell
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.jobs.target_files import TargetFiles, target_files
-from kafkafs.spark.source_paths import resolved
-from kafkafs.spark.volume import Volume
+from kafkafs.spark.source.source_paths import resolved
+from kafkafs.spark.source.volume import Volume
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

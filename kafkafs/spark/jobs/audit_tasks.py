@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 
-from engine.check.finding import Finding, found
 from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
+from engine.check.rules.finding import Finding, found
 from engine.check.segment_look import Look
 from engine.check.workers import Workers
 from engine.clock import SystemClock
@@ -28,8 +28,8 @@ from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.units import Offset, Timestamp
 from kafkafs.spark.jobs.audit_plan import Unit, takes
-from kafkafs.spark.volume import Volume
-from kafkafs.spark.worker_process import make_ready
+from kafkafs.spark.source.volume import Volume
+from kafkafs.spark.source.worker_process import make_ready
 
 SEEN = pa.schema(
     [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from kafkafs.spark.columns import CONNECTOR, HEADERS
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.source.columns import CONNECTOR, HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,6 @@ from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody
 from pyspark.sql.types import StructField, StructType
 
 from engine.budgets import MiB
-from kafkafs.spark.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.export_ledger import (
@@ -33,6 +32,7 @@ from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.jobs.target_files import outside_of, target_files
 from kafkafs.spark.reading import Moment
+from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

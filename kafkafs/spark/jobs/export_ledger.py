@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from engine.disk import TEMPORARY_SUFFIX
 from engine.units import Offset, TopicPartition
+from engine.writing.disk import TEMPORARY_SUFFIX
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.target_files import TargetFiles
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import DataLossError, could_not_read, partition_offset_changed
-from kafkafs.spark.offset_ranges import OffsetRange, log_end, resolve_partitions
-from kafkafs.spark.options import ReadOptions
-from kafkafs.spark.partition_choice import choose
-from kafkafs.spark.source_paths import open_paths
-from kafkafs.spark.splits import Split, plan
-from kafkafs.spark.volume import owners_by_root
+from kafkafs.spark.source.offset_ranges import OffsetRange, log_end, resolve_partitions
+from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.partition_choice import choose
+from kafkafs.spark.source.source_paths import open_paths
+from kafkafs.spark.source.splits import Split, plan
+from kafkafs.spark.source.volume import owners_by_root
 
 MOST_TOPICS = 16
 """Of a chunk: the records of each are counted on the way."""

@@ -24,8 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafkafs.spark.columns import CONNECTOR, HEADERS
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.source.columns import CONNECTOR, HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

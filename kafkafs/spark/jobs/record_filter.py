@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from engine import kernel
-from engine.internal_topics.decoded_record import TopicDecoder
-from engine.internal_topics.topics import decoder_for
-from engine.log.scan import BatchRun
-from engine.record.internal_fields import internal_texts
+from engine.lines.internal_fields import internal_texts
+from engine.log.segment.scan import BatchRun
+from engine.topics.decoded_record import TopicDecoder
+from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.key_filter import Indices, KeyFilter
+from kafkafs.spark.source.key_filter import Indices, KeyFilter
 
 if TYPE_CHECKING:
-    from engine.record.columns import Columns
+    from engine.columns.columns import Columns
 
 Headers: TypeAlias = list[tuple[bytes, bytes | None]]
 

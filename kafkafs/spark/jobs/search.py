@@ -13,14 +13,12 @@ from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from engine.log.log_segment import LogSegment
+from engine.lines.record_line import Fate, LineOptions, record_line
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun
 from engine.record.attributes import TimestampType
 from engine.record.record import Header, Record
-from engine.record.record_line import Fate, LineOptions, record_line
-from kafkafs.spark.batch_plan import plan_batch
-from kafkafs.spark.columns import CORRUPT, RECORDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
@@ -30,11 +28,13 @@ from kafkafs.spark.jobs.selection import OptionValue, Selection
 from kafkafs.spark.jobs.split_frames import frame_of, settings
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.jobs.target_files import outside_of, target_files
-from kafkafs.spark.key_filter import key_filter
-from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.reading import Moment
-from kafkafs.spark.split_reader import SplitReader
-from kafkafs.spark.splits import Split
+from kafkafs.spark.source.batch_plan import plan_batch
+from kafkafs.spark.source.columns import CORRUPT, RECORDS
+from kafkafs.spark.source.key_filter import key_filter
+from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.split_reader import SplitReader
+from kafkafs.spark.source.splits import Split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

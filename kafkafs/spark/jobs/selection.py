@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.options import ReadOptions, parse_options
 from kafkafs.spark.reading import Moment, milliseconds
+from kafkafs.spark.source.options import ReadOptions, parse_options
 
 OptionValue = str | int | bool
 

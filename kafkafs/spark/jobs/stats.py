@@ -12,20 +12,20 @@ from pyspark.sql import Window, functions as F  # noqa: N812 - as everybody call
 from pyspark.sql.types import StructField, StructType
 
 from engine.units import Timestamp
-from kafkafs.spark.batch_plan import plan_batch
-from kafkafs.spark.columns import BATCHES, CORRUPT, RECORDS
 from kafkafs.spark.jobs.progress import JobWatch, Tell
 from kafkafs.spark.jobs.selection import OptionValue, Selection
 from kafkafs.spark.jobs.split_frames import batches_of, records_of
 from kafkafs.spark.jobs.summary import Table, percent, size
-from kafkafs.spark.options import ReadOptions
 from kafkafs.spark.reading import Moment
+from kafkafs.spark.source.batch_plan import plan_batch
+from kafkafs.spark.source.columns import BATCHES, CORRUPT, RECORDS
+from kafkafs.spark.source.options import ReadOptions
 from kafkafs.tree.path_names import instant_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.splits import Split
+    from kafkafs.spark.source.splits import Split
 
 SHOWN_HOURS = 24
 MOST_HOURS = 100_000

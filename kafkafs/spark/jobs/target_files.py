@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from engine.checkpoint.file_lock import FileLock
-from engine.disk import DISK, TEMPORARY_SUFFIX, Disk
+from engine.writing.checkpoint.file_lock import FileLock
+from engine.writing.disk import DISK, TEMPORARY_SUFFIX, Disk
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source_paths import resolved
+from kafkafs.spark.source.source_paths import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from engine import kernel
 from engine.coding.compression import CompressionType, compress
+from engine.columns.columns import Columns
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.columns import Columns
 from engine.record.default_records import MAGIC, BatchHeader
-from engine.record.encoding import encode_batch
 from engine.units import (
     MAX_INT32,
     NO_PRODUCER_EPOCH,
@@ -26,6 +25,7 @@ from engine.units import (
     Offset,
     Timestamp,
 )
+from engine.writing.records.encoding import encode_batch
 from kafkafs.spark.sink.arrow_spans import Column, sizes_of
 from kafkafs.spark.sink.record_columns import columns_of
 

@@ -21,10 +21,10 @@ from pyspark.sql.types import (
 
 from engine.coding.compression import CompressionType
 from engine.units import NO_TIMESTAMP, Timestamp
-from kafkafs.spark.columns import HEADERS, RECORDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink.arrow_spans import Column
 from kafkafs.spark.sink.write_options import ASSIGN, KEEP, WriteOptions
+from kafkafs.spark.source.columns import HEADERS, RECORDS
 
 _TEXT: tuple[DataType, ...] = (StringType(), BinaryType())
 _TYPES: dict[str, tuple[DataType, ...]] = {

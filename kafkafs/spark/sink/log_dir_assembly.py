@@ -23,8 +23,7 @@ from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.checkpoint.properties_file import render_properties
 from engine.clock import SYSTEM_CLOCK
-from engine.disk import DISK, Disk
-from engine.file_names import (
+from engine.files.file_names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
@@ -40,7 +39,6 @@ from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.staging import sync_tree
 from engine.rebuild.writing import load_log, write_file
 from engine.record.attributes import TimestampType
-from engine.record.encoding import BATCH_OVERHEAD, encode_empty_batch
 from engine.units import (
     MAX_INT32,
     NO_PARTITION_LEADER_EPOCH,
@@ -52,6 +50,8 @@ from engine.units import (
     Offset,
     TopicPartition,
 )
+from engine.writing.disk import DISK, Disk
+from engine.writing.records.encoding import BATCH_OVERHEAD, encode_empty_batch
 from kafkafs.spark.sink.frame_columns import RecordError
 from kafkafs.spark.sink.job_folder import JobFolder
 from kafkafs.spark.sink.moved_batches import (

@@ -6,10 +6,10 @@ import struct
 
 import numpy as np
 
-from engine.disk import Disk
+from engine.columns.framing import LOG_OVERHEAD
 from engine.errors import CorruptRecordError
-from engine.record.framing import LOG_OVERHEAD
 from engine.units import Offset, Position
+from engine.writing.disk import Disk
 
 _CHUNK = 4 * 1024 * 1024
 _HEAD = struct.Struct(">qi")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.coding.varint import encode_varint
-from engine.record.columns import RECORD_DTYPE, Columns
+from engine.columns.columns import RECORD_DTYPE, Columns
 from kafkafs.spark.sink.arrow_spans import Column, sizes_of, spans_of
 from kafkafs.spark.sink.frame_columns import RecordError
 

@@ -20,12 +20,13 @@ from pyspark.sql.types import StructType
 
 from engine.log.log_view import LogView
 from engine.units import Offset
-from kafkafs.spark.batch_plan import tasks_of
-from kafkafs.spark.offset_limits import EARLIEST, Extreme
-from kafkafs.spark.offset_ranges import log_end, resolve_limit
-from kafkafs.spark.options import ReadOptions
-from kafkafs.spark.split_reader import SplitReader
-from kafkafs.spark.splits import Split, split_ranges
+from kafkafs.spark.source.batch_plan import tasks_of
+from kafkafs.spark.source.offset_limits import EARLIEST, Extreme
+from kafkafs.spark.source.offset_ranges import log_end, resolve_limit
+from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.split_reader import SplitReader
+from kafkafs.spark.source.splits import Split, split_ranges
+from kafkafs.spark.source.worker_process import make_ready
 from kafkafs.spark.streaming.followed_logs import FollowedLogs
 from kafkafs.spark.streaming.stream_offsets import (
     StreamOffsets,
@@ -42,7 +43,6 @@ from kafkafs.spark.streaming.stream_ranges import (
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
-from kafkafs.spark.worker_process import make_ready
 
 
 @dataclass

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
-from engine.check.rules import RULES, Severity
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import RULES, Severity
 from engine.coding.compression import CompressionType
 from tests.builders import (
     Producer,

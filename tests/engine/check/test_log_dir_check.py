@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.batch_order import Gap
-from engine.check.finding import Finding
-from engine.check.gaps import Evidence, classify, without
+from engine.check.batches.batch_order import Gap
+from engine.check.batches.gaps import Evidence, classify, without
 from engine.check.log_dir_check import CheckOptions, Progress, SourceCheck
-from engine.check.rules import Severity
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
 from engine.coding.compression import CompressionType
+from engine.files.source_files import SourceFile
 from engine.log.log_directory import open_source
-from engine.source_files import SourceFile
 from tests.builders import Rec, any_batch, batch, values
 from tests.engine.check.logs import (
     Clock,
@@ -328,7 +328,7 @@ def writer(tmp_path: Path) -> Iterator[LogWriter]:
 def test_a_log_that_grows_and_rolls_gives_no_false_alarm(
     writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.source_files.SourceRoot.broker_pid", lambda self: 1)
+    monkeypatch.setattr("engine.files.source_files.SourceRoot.broker_pid", lambda self: 1)
     source = open_source(str(writer.log_dir))
     options = CheckOptions(second_look_after=0.01)
     own = {"index", "time-index", "epochs", "snapshot"}
@@ -348,7 +348,7 @@ def test_a_log_that_grows_and_rolls_gives_no_false_alarm(
 def test_damage_in_a_live_log_is_found_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.source_files.SourceRoot.broker_pid", lambda self: 1)
+    monkeypatch.setattr("engine.files.source_files.SourceRoot.broker_pid", lambda self: 1)
     folder = write(tmp_path / "dir" / "t-0", {0: [plain(0), plain(5)], 10: [plain(10)]})
     change(log_of(folder), lambda data: data.__setitem__(80, 0xFF))
     options = CheckOptions(second_look_after=0.0, clock=Clock())
@@ -364,7 +364,7 @@ def test_damage_in_a_live_log_is_found_all_the_same(
 def test_what_a_second_look_does_not_find_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.source_files.SourceRoot.broker_pid", lambda self: 1)
+    monkeypatch.setattr("engine.files.source_files.SourceRoot.broker_pid", lambda self: 1)
     folder = write(tmp_path / "dir" / "t-0", {0: [plain(0), plain(5)], 10: [plain(10)]})
     sound = log_of(folder).read_bytes()
     change(log_of(folder), lambda data: data.__setitem__(80, 0xFF))
@@ -379,7 +379,7 @@ def test_what_a_second_look_does_not_find_is_not_reported(
 def test_a_partition_that_is_deleted_meanwhile_is_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.source_files.SourceRoot.broker_pid", lambda self: 1)
+    monkeypatch.setattr("engine.files.source_files.SourceRoot.broker_pid", lambda self: 1)
     folder = write(tmp_path / "dir" / "t-0", {0: [plain(0)]})
     source = open_source(str(tmp_path / "dir"))
     source.partitions()

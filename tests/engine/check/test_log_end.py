@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.rules import Severity
+from engine.check.rules.rules import Severity
 from tests import fixtures_data
+from tests.engine.check.files.side_logs import files, log_dir, of, rules, write_checkpoint
 from tests.engine.check.logs import bad, found
-from tests.engine.check.side_logs import files, log_dir, of, rules, write_checkpoint
 
 RULE = "log-end-short"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
-from engine.check.rules import Severity
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
 from tests import fixtures_data
+from tests.engine.check.files.side_logs import files, log_dir, of, rules, write_checkpoint
 from tests.engine.check.logs import found
-from tests.engine.check.side_logs import files, log_dir, of, rules, write_checkpoint
 
 RULE = "log-start-short"
 

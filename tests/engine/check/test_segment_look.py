@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
 from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
+from engine.check.rules.finding import Finding
 from engine.check.segment_look import Checked, Look
 from engine.check.workers import Workers
 from engine.log.log_directory import open_source

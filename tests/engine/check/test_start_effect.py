@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.finding import Finding
-from engine.check.rules import Severity
-from engine.plan.broker_failure import Outcome
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
 from engine.plan.start_plan import StartPlan
+from tests.engine.check.files.side_logs import files, log_dir, write_checkpoint
 from tests.engine.check.logs import found
-from tests.engine.check.side_logs import files, log_dir, write_checkpoint
 
 DROPS = "a broker that starts here drops the rest of the log, from offset"
 DOES_NOT_START = "a broker does not start on such a log"

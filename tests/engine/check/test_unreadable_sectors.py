@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from engine.check.finding import Finding
 from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import SourceCheck
+from engine.check.rules.finding import Finding
 from engine.log.log_directory import open_source
 from tests.fixtures_data import copy_of
 from tests.unreadable import SECTOR, sector, unreadable_bytes

@@ -13,8 +13,8 @@ from engine.checkpoint.decimal_text import parse_int32, parse_int64
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs, render
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.errors import CorruptCheckpointError, KafkaStorageError, LimitExceededError
-from engine.file_names import FileKind, parse_file_name
-from engine.source_files import SourceRoot
+from engine.files.file_names import FileKind, parse_file_name
+from engine.files.source_files import SourceRoot
 from engine.units import EpochEntry, TopicPartition
 from tests import fixtures_data
 

@@ -29,7 +29,7 @@ from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.checkpoint.quorum_state import QuorumState, parse_quorum_state
 from engine.errors import CorruptCheckpointError
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
 from tests import fixtures_data
 
 TOPIC_ID = "sgf5MsZgRTuEMv68ZXKJbQ"

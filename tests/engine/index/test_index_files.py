@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from engine.file_names import FileKind, parse_file_name
+from engine.files.file_names import FileKind, parse_file_name
+from engine.files.source_files import SourceRoot
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
-from engine.source_files import SourceRoot
 from tests import fixtures_data
 
 INDEXES: dict[FileKind, type[AbstractIndex]] = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.errors import CorruptIndexError
+from engine.files.source_files import SourceRoot
 from engine.index.offset_index import ENTRY, OffsetIndex
-from engine.source_files import SourceRoot
 from engine.units import OffsetPosition
 from tests import builders
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine import kernel
+from engine.files.source_files import SourceRoot
 from engine.index import slots
 from engine.index.offset_index import OffsetIndex
 from engine.index.slot_search import Column, ceiling_slot, floor_slot
 from engine.index.slots import BytesSlots, FileSlots, Slots
-from engine.source_files import SourceRoot
 from engine.units import OffsetPosition
 
 KEY = Column(8, 0, is_int64=False)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.errors import CorruptIndexError, LimitExceededError
+from engine.files.source_files import SourceRoot
 from engine.index import transaction_index
 from engine.index.transaction_index import ENTRY, AbortedTxn, TransactionIndex
-from engine.source_files import SourceRoot
 
 TXNS = [AbortedTxn(0, 4, 10, 20, 12), AbortedTxn(0, 5, 15, 31, 25)]
 

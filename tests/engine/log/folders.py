@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_segment import LogSegment
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.log.scan import BatchRun
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun
 from tests.builders import Producer, Rec, batch, end_marker, last_offset, segment_files
 
 

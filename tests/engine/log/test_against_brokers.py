@@ -11,7 +11,7 @@ import pytest
 from engine import kernel
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from engine.log.stable_offset import epochs_of_batches
 from engine.log.transactions import CONTROL, Fate
 from tests.fixtures_data import (

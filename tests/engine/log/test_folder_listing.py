@@ -1,6 +1,6 @@
-from engine.folder_entries import EntryKind, SourceEntry
+from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.log.folder_listing import KRaftSnapshot, Leftover, sort_entries
-from engine.log.problems import Problems
+from engine.log.segment.problems import Problems
 
 FOLDER, LINK, OTHER = EntryKind.DIRECTORY, EntryKind.SYMLINK, EntryKind.OTHER
 

@@ -11,14 +11,14 @@ from random import Random
 
 import pytest
 
+from engine.files.source_files import SourceFile, SourceRoot
 from engine.log import active_tail
 from engine.log.log_directory import open_source
-from engine.log.log_segment import LogSegment
 from engine.log.partition_log import PartitionLog, Shared
-from engine.log.problems import Problems
-from engine.log.scan import BatchRun, Damage
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.problems import Problems
+from engine.log.segment.scan import BatchRun, Damage
 from engine.log.source_checkpoints import SourceCheckpoints
-from engine.source_files import SourceFile, SourceRoot
 from engine.units import TopicPartition
 from tests.builders import Rec, batch, last_offset, patched
 from tests.engine.log.folders import LogWriter, offsets_of

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SourceError
-from engine.folder_entries import EntryKind
+from engine.files.folder_entries import EntryKind
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
-from engine.log.problems import Problems
+from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
-from engine.source_files import SourceRoot
 from engine.units import TopicPartition
 from tests.builders import Rec, batch, write_segment
 from tests.engine.log.folders import LogWriter, offsets_of

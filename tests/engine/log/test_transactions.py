@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.log.log_view import LogView
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from engine.log.transactions import Fate, MarkerCache, OngoingTxn, TransactionState, events
 from tests.builders import (
     CompressionType,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.plan.broker_failure import Outcome
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
 from engine.plan.start_plan import StartPlan
 from tests.builders import batch, values

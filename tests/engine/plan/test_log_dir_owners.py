@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.plan.broker_failure import Outcome
-from engine.plan.broker_versions import broker_version
+from engine.plan.loading.broker_failure import Outcome
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.start_plan import StartPlan
 
 GOOD = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id=sgf5MsZgRTuEMv68ZXKJbQ\n"

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.file_names import FolderState
-from engine.plan.broker_failure import Outcome
-from engine.plan.broker_versions import broker_version
-from engine.plan.file_changes import Change
+from engine.files.file_names import FolderState
+from engine.files.source_files import SourceRoot
+from engine.plan.loading.broker_failure import Outcome
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
 from engine.plan.lost_records import OffsetRange
-from engine.plan.overlay_disk import OverlayDisk
-from engine.record.building import records_of
-from engine.record.simple_record import SimpleRecord
-from engine.source_files import SourceRoot
-from engine.storage.log_config import LogConfig
-from engine.storage.unified_log import UnifiedLog
+from engine.plan.overlay.file_changes import Change
+from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.units import EpochEntry, TopicPartition
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import (
     Producer,
     Rec,

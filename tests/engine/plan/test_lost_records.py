@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.plan.file_changes import Change, FileChange
+from engine.files.source_files import SourceRoot
 from engine.plan.lost_records import Losses, OffsetRange, lost_records
-from engine.source_files import SourceRoot
+from engine.plan.overlay.file_changes import Change, FileChange
 from tests.builders import batch, message, patched, values, wrapper
 
 NAME = f"{0:020}.log"

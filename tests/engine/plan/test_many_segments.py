@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.file_names import FolderState
-from engine.plan import broker_segment
-from engine.plan.broker_failure import Outcome
-from engine.plan.broker_versions import broker_version
+from engine.files.file_names import FolderState
+from engine.files.source_files import SourceRoot
+from engine.plan.loading import broker_segment
+from engine.plan.loading.broker_failure import Outcome
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
-from engine.plan.overlay_content import OverlayBudget
-from engine.plan.overlay_disk import OverlayDisk
-from engine.source_files import SourceRoot
-from engine.state.snapshot_file import SnapshotFile, SnapshotFiles
+from engine.plan.overlay.overlay_content import OverlayBudget
+from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.units import TopicPartition
+from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles
 from tests.builders import Producer, Rec, batch, patched, producer_snapshot, time_index
 from tests.clocks import MockClock
 

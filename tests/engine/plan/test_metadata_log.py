@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.plan.broker_failure import Outcome
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.start_plan import StartPlan
-from engine.storage.log_config import LogConfig
+from engine.writing.log_config import LogConfig
 from tests.builders import batch, values
 from tests.replayed_bytes import write_partition
 

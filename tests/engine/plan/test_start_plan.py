@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SourceError
-from engine.plan.broker_failure import BrokerFailure, Outcome
-from engine.plan.broker_versions import broker_version
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_dir_plan import parse_log_folder
 from engine.plan.start_plan import StartPlan
 from engine.units import TopicPartition

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from engine.log.transactions import Fate
 from engine.record.record_batch import make_batch
 from tests import builders

@@ -10,11 +10,9 @@ from random import Random
 
 import pytest
 
-from engine.checkpoint.file_lock import FileLock
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.clock import SystemClock
-from engine.disk import DISK
-from engine.file_names import (
+from engine.files.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
     LOCK,
@@ -23,14 +21,16 @@ from engine.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
+from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.log_directory import open_source
 from engine.rebuild.broker_mode import copy_file
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, read_manifest
 from engine.rebuild.options import Bound, Mode, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
-from engine.source_files import SourceFile, SourceRoot
 from engine.units import TopicPartition
+from engine.writing.checkpoint.file_lock import FileLock
+from engine.writing.disk import DISK
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.engine.rebuild.made_logs import TOPIC_ID, MadeLog, facts_of, make_log, state_of

@@ -10,12 +10,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from engine.disk import DISK
+from engine.columns.batch_table import BATCH_DTYPE
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.rebuild.salvage import heaviest_chain
-from engine.record.batch_table import BATCH_DTYPE
 from engine.record.file_records import FileRecords
 from engine.record.record_batch import RecordBatch, batch_at
+from engine.writing.disk import DISK
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.engine.rebuild.made_logs import (

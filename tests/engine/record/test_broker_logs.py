@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.files.source_files import SourceRoot
 from engine.record.control_records import describe_control
 from engine.record.file_records import FileRecords
 from engine.record.record import Record
-from engine.source_files import SourceRoot
 from tests import fixtures_data
 from tests.fixtures_data import TruthRecord
 

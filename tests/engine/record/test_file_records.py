@@ -7,8 +7,8 @@ import pytest
 from engine.budgets import Budgets
 from engine.coding.compression import CompressionType
 from engine.errors import InvalidRecordError, LimitExceededError
+from engine.files.source_files import SourceRoot
 from engine.record.file_records import FileRecords
-from engine.source_files import SourceRoot
 from engine.units import BatchPosition, FoundTimestamp, TimestampOffset
 from tests.builders import Rec, any_batch, batch, empty_batch, message_set, values
 

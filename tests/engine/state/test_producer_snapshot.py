@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 
 from engine.coding.checksums import crc32c
 from engine.errors import CorruptSnapshotError
-from engine.file_names import FileKind, parse_file_name
-from engine.source_files import SourceRoot
+from engine.files.file_names import FileKind, parse_file_name
+from engine.files.source_files import SourceRoot
 from engine.state.producer_snapshot import (
     ENTRY,
     HEADER,

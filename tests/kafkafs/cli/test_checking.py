@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from engine.check.rules import RULES
+from engine.check.rules.rules import RULES
 from kafkafs.cli import cli, main
 from tests.fixtures_data import copy_of, log_dir
 

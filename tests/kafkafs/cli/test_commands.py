@@ -290,7 +290,7 @@ print(*sys.modules)
     imported = set(done.stdout.split())
     assert "kafkafs.cli.copying" in imported
     unwanted = {"crc32c", "cramjam", "zstandard", "isal", "email", "kafkafs.cli.searching"}
-    assert not imported & (unwanted | {"engine.internal_topics.topics"})
+    assert not imported & (unwanted | {"engine.topics.internal_topics"})
 
 
 @pytest.mark.parametrize("command", [[], *[[name] for name in COMMANDS]])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.message import consumer_groups as consumer
+from engine.topics.message import consumer_groups as consumer
 from tests import builders
 from tests.builders import Rec
 from tests.kafkafs.dump.dumped import dump

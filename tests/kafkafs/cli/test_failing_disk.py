@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from engine.read_failures import IMAGE_FIRST
+from engine.files.read_failures import IMAGE_FIRST
 from kafkafs.cli import cli
 from tests.fixtures_data import copy_of, truth_records
 from tests.unreadable import SECTOR, sector, unreadable_bytes

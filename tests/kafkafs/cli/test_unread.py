@@ -256,7 +256,7 @@ def test_check_finds_what_may_not_be_read_and_does_not_blame_the_disk(one_file: 
 def test_a_file_that_may_be_read_again_is_read_without_a_new_start(
     one_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.log.open_segments._TRY_AGAIN_AFTER", 0.0)
+    monkeypatch.setattr("engine.log.segment.open_segments._TRY_AGAIN_AFTER", 0.0)
     source = open_source(str(one_file))
     log = source.partitions()["txn-0"]
     assert log.view(0).log_end_offset == 525

@@ -11,10 +11,10 @@ import pytest
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
+from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun, Damage, scan
+from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.record.attributes import CONTROL_MASK
-from engine.record.record_line import LineOptions
 from kafkafs.decode import batch_lines, line_measuring, line_rendering
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.error_line import problem_line

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from engine.columns.batch_table import BATCH_DTYPE, BatchProblem, Problem
 from engine.errors import CorruptRecordError, UnsupportedCodecError
-from engine.log.scan import Damage
-from engine.record.batch_table import BATCH_DTYPE, BatchProblem, Problem
+from engine.log.segment.scan import Damage
 from kafkafs.decode.error_line import error_line, exception_facts, problem_line, shown_path
 
 DAMAGE = Damage(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.message import consumer_groups as consumer
+from engine.topics.message import consumer_groups as consumer
 from tests import builders, fixtures_data
 from tests.builders import Aborted, Producer, Rec, SnapshotEntry, patched, values
 from tests.kafkafs.dump.dumped import dump

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.message import remote_log_metadata as remote
+from engine.topics.message import remote_log_metadata as remote
 from kafkafs.dump.decoded import decoded_text
 from tests.message_bytes import framed
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from engine.record import dump_text
+from engine.lines import dump_text
 from kafkafs.dump import dump_file, extent, java_json, report
 from kafkafs.dump.findings import Contradiction, Mismatch
 from kafkafs.dump.report import DumpReport, in_java_order, java_hash

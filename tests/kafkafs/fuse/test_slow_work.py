@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from kafkafs.fuse.fast_loop import StockLoop
+from kafkafs.fuse.pyfuse3_patches.fast_loop import StockLoop
 from kafkafs.fuse.slow_work import CancelFlag, SlowWork, must_end
 from kafkafs.tree.errors import Cancelled
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from engine import kernel
 from engine.log.log_directory import open_source
-from kafkafs.cli.spark_pack import pack
+from kafkafs.cli.spark.pack import pack
 from kafkafs.spark.code_archive import JOB, ZIP, code_archive, write_code
 from tests.fixtures_data import log_dir
 
@@ -32,10 +32,10 @@ from engine import kernel
 import pyarrow as pa
 from engine.check.log_dir_check import SourceCheck
 from engine.log.log_directory import open_source
-from kafkafs.spark.options import parse_options
-from kafkafs.spark.split_reader import SplitReader
-from kafkafs.spark.splits import plan
-from kafkafs.spark.offset_ranges import OffsetRange
+from kafkafs.spark.source.options import parse_options
+from kafkafs.spark.source.split_reader import SplitReader
+from kafkafs.spark.source.splits import plan
+from kafkafs.spark.source.offset_ranges import OffsetRange
 
 source = open_source(sys.argv[2])
 count = 0
@@ -114,7 +114,11 @@ def test_the_same_code_makes_the_same_file(tmp_path: Path) -> None:
     (tmp_path / ZIP).write_bytes(data)
     with zipfile.ZipFile(tmp_path / ZIP) as zipped:
         names = set(zipped.namelist())
-    assert {"engine/kernel.py", "kafkafs/spark/data_source.py", "click/__init__.py"} <= names
+    assert {
+        "engine/kernel/__init__.py",
+        "kafkafs/spark/data_source.py",
+        "click/__init__.py",
+    } <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyx")]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.source_files import SourceRoot
+from engine.files.source_files import SourceRoot
 from kafkafs.tree.content import BytesContent, FileContent
 
 DATA = bytes(range(256)) * 20

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.tree import partition
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.node import File
+from kafkafs.tree.partition import partition
 from kafkafs.tree.tree import Tree
 from tests import builders
 from tests.builders import Producer, Rec
@@ -75,7 +75,7 @@ def test_an_open_stream_follows_the_log_as_tail_does(tree: Tree, log: BuiltLog) 
 def test_stat_of_a_grown_stream_decodes_only_a_little(
     tree: Tree, log: BuiltLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkafs.tree import line_files
+    from kafkafs.tree.partition import line_files
 
     monkeypatch.setattr(line_files, "MEASURED_INLINE", 100)
     node = opening(tree, f"orders-0/records/{FIRST}.jsonl")

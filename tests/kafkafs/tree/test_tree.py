@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.internal_topics.topics import decoder_for
+from engine.topics.internal_topics import decoder_for
 from kafkafs.tree.errors import NotADirectory, NotFound
 from kafkafs.tree.node import ROOT_INODE, Directory, File, Kind, Link, Node
 from kafkafs.tree.tree import Tree

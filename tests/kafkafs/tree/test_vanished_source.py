@@ -184,7 +184,7 @@ def test_a_relative_path_is_the_one_that_was_meant(
 
 
 def test_every_look_at_a_vanished_folder_is_refused(source: Path) -> None:
-    from engine.source_files import SourceRoot
+    from engine.files.source_files import SourceRoot
 
     root = SourceRoot(str(source))
     shutil.rmtree(source)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from engine.check.finding import Finding
+from engine.check.rules.finding import Finding
 from engine.log.log_directory import open_source
 from tests import fixtures_data
 from tests.engine.check.logs import NOW, Clock, change, log_of, look, plain, write
@@ -26,13 +26,13 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.errors import PySparkException
 
 from engine.errors import SourceError
-from kafkafs.cli.spark_audit import audit as command
+from kafkafs.cli.spark.audit import audit as command
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.job_errors import sentence_of
 from kafkafs.spark.jobs import audit as auditing
 from kafkafs.spark.jobs.audit_plan import AuditPlan, Unit, plan_audit
 from kafkafs.spark.jobs.audit_tasks import SEEN, AuditTasks
-from kafkafs.spark.volume import NotVisibleError, Volume, check_visible
+from kafkafs.spark.source.volume import NotVisibleError, Volume, check_visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engine.errors import SourceError
-from kafkafs.cli import cli, spark as spark_group
-from kafkafs.cli.spark_progress import shown_progress
+from kafkafs.cli import cli
+from kafkafs.cli.spark import commands as spark_group
+from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.spark.job_errors import sentence_of
 from kafkafs.spark.jobs.progress import JobWatch, Progress
 from kafkafs.spark.jobs.summary import percent, size

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.disk import Disk
+from engine.writing.disk import Disk
 from tests.fixtures_data import copy_of, log_dir, truth_partitions, truth_records
 from tests.spark_rows import Seen, by_partition, expected
 

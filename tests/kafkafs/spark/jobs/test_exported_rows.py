@@ -19,8 +19,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafkafs.spark.columns import CONNECTOR, HEADERS
 from kafkafs.spark.jobs.exported_rows import FOLDERS, WRITE_OPTIONS, read_files, to_files
+from kafkafs.spark.source.columns import CONNECTOR, HEADERS
 
 AWKWARD: tuple[bytes | None, ...] = (
     None, b"", b"null", b"\\N", b'""', b'"', b"tail\\", b" lead", b"trail ", b"a\nb", b"a\r\nb", b"\x00", b"\x7f",

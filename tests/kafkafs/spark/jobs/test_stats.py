@@ -11,7 +11,7 @@ import pytest
 
 from engine.coding.compression import CompressionType
 from engine.log.log_directory import open_source
-from engine.log.scan import BatchRun
+from engine.log.segment.scan import BatchRun
 from tests.fixtures_data import copy_of, log_dir, truth_records
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.errors import InvalidNameError
-from engine.file_names import validate_topic
+from engine.files.file_names import validate_topic
 from engine.units import TopicPartition
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.streaming.stream_offsets import (

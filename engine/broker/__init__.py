@@ -1,0 +1,1 @@
+"""Parts of the storage layer that only a running broker needs; no command uses them."""

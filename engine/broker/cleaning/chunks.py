@@ -1,0 +1,138 @@
+"""The batches of a records file a chunk at a time, checked, with their records as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.columns import Columns
+from engine.errors import CorruptRecordError, InvalidRecordError
+from engine.record.file_records import FileRecords
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch, make_batch
+from engine.units import MAX_INT32, Position
+
+Table: TypeAlias = npt.NDArray[Any]
+
+_ROWS = 1024
+
+
+class Chunk:
+    """Whole batches that follow one another.
+
+    Args:
+        buffer: bytes of a file.
+        position: where its first byte is in the file.
+        table: one row of BATCH_DTYPE per batch.
+        path: of the file, for errors.
+        budgets: what a batch may take to be decoded.
+
+    Attributes:
+        size: bytes of the batches.
+    """
+
+    __slots__ = ("_budgets", "_buffer", "_path", "_position", "_table", "size")
+
+    def __init__(
+        self, buffer: memoryview, position: Position, table: Table, path: str, budgets: Budgets
+    ) -> None:
+        self._buffer = buffer
+        self._position = position
+        self._table = table
+        self._path = path
+        self._budgets = budgets
+        self.size = len(buffer)
+
+    def batches(self) -> Iterator[tuple[int, RecordBatch]]:
+        """The batches, each with its row.
+
+        Raises:
+            CorruptRecordError: a checksum is wrong. No batch after it comes: what is damaged must not get a
+                checksum that is right.
+        """
+        fields = (self._table[name].tolist() for name in ("position", "size", "crc_ok"))
+        for row, (position, size, is_good) in enumerate(zip(*fields, strict=True)):
+            start = position - self._position
+            head = self._buffer[start : start + size]
+            batch = make_batch(head, file_position=position, path=self._path)
+            if not is_good:
+                batch.ensure_valid()
+            yield row, batch
+
+    def columns(self, row: int, batch: RecordBatch) -> Columns:
+        """The records of a batch.
+
+        Raises:
+            InvalidRecordError, DecompressionError, LimitExceededError, UnsupportedCodecError: it does not decode.
+        """
+        columns = kernel.decode(
+            self._buffer,
+            self._table,
+            row,
+            row + 1,
+            start_position=self._position,
+            budgets=self._budgets,
+        )
+        if columns.problems:
+            for _ in batch.records(self._budgets):
+                pass
+            raise InvalidRecordError(
+                columns.problems[0].detail, path=self._path, position=batch.file_position
+            )
+        return columns
+
+
+def chunks_of(
+    records: FileRecords,
+    position: Position,
+    size: int,
+    *,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> Iterator[Chunk]:
+    """All batches from a position on. A chunk is good until the next is asked for: they share their memory.
+
+    Args:
+        records: which do not change meanwhile.
+        position: where a batch starts.
+        size: bytes to read at a time; a larger batch is read whole.
+        budgets: what a batch may take to be decoded.
+
+    Raises:
+        CorruptRecordError: what is at a place is not a whole batch.
+    """
+    table = np.zeros(_ROWS, BATCH_DTYPE)
+    buffer = bytearray(size)
+    while position < records.end:
+        read = records.read_into(buffer, position)
+        view = memoryview(buffer)[:read]
+        rows, used, _ = kernel.walk(view, table, 0, position, True, largest=MAX_INT32)
+        if rows:
+            yield Chunk(view[:used], position, table[:rows], records.path, budgets)
+            position += used
+            if len(buffer) > size:
+                buffer = bytearray(size)
+        else:
+            buffer = bytearray(_size_needed(records, view, position))
+
+
+def _size_needed(records: FileRecords, head: memoryview, position: Position) -> int:
+    """The size of the batch at a position, of which a chunk has but the beginning."""
+    size = MemoryRecords(head, file_position=position, path=records.path).next_batch_size()
+    left = min(records.end, records.file.size()) - position
+    if size is None and len(head) < left:
+        return max(64, 2 * len(head))
+    if size is None or size > left:
+        raise CorruptRecordError(
+            "a batch is longer than the rest of its file",
+            path=records.path,
+            position=position,
+            expected="a header" if size is None else f"{size} bytes",
+            found=f"{left} bytes",
+        )
+    return size

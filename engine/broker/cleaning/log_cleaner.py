@@ -1,0 +1,224 @@
+"""Log compaction in the background: threads that clean the dirtiest log again and again, or one step by call."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from engine.broker.cleaning.cleaner import Cleaner
+from engine.broker.cleaning.cleaner_state import CleanerState
+from engine.broker.cleaning.cleaner_stats import CleanerStats, PreCleanStats
+from engine.broker.cleaning.log_to_clean import LogCleaningError, LogToClean
+from engine.broker.cleaning.offset_map import HashedOffsetMap
+from engine.broker.cleaning.throttler import Throttler
+from engine.clock import SYSTEM_CLOCK, Clock
+from engine.errors import LogCleaningAbortedError, LogDirFailureError, ThreadShutdownError
+from engine.units import MAX_INT32, Offset, TopicPartition
+from engine.writing.disk import DISK, Disk, StrPath
+from engine.writing.log.unified_log import UnifiedLog
+
+log = logging.getLogger(__name__)
+
+_LOOK_AGAIN_MS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerConfig:
+    """How logs are cleaned, with a broker's defaults.
+
+    Attributes:
+        threads: how many logs are cleaned at once.
+        dedupe_buffer_size: bytes of all offset maps.
+        dedupe_buffer_load_factor: which part of a map may be taken.
+        io_buffer_size: bytes of all buffers for reading and writing.
+        max_io_bytes_per_second: that are read and written by all threads.
+        backoff_ms: from one look for dirty logs to the next when there was none.
+    """
+
+    threads: int = 1
+    dedupe_buffer_size: int = 128 * 1024 * 1024
+    dedupe_buffer_load_factor: float = 0.9
+    io_buffer_size: int = 512 * 1024
+    max_io_bytes_per_second: float = math.inf
+    backoff_ms: int = 15_000
+
+
+class LogCleaner:
+    """Cleans the logs that have the policy compact; a context manager that cleans in threads.
+
+    Args:
+        log_dirs: where the checkpoints lie.
+        logs: all logs in them; may change at any time.
+        config: how.
+        clock: tells the time.
+        disk: where the logs and the checkpoints lie.
+
+    Attributes:
+        config: as it was given.
+        logs: as they were given.
+        state: what is being cleaned, and up to where each log was; a log is paused and resumed there.
+        last_stats: of the cleaning that ended last.
+        last_pre_clean_stats: of the choice before it.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Iterable[StrPath],
+        logs: MutableMapping[TopicPartition, UnifiedLog],
+        config: CleanerConfig | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        disk: Disk = DISK,
+    ) -> None:
+        self.config = config or CleanerConfig()
+        self.logs = logs
+        self.state = CleanerState(log_dirs, logs, disk=disk)
+        self.last_stats = CleanerStats()
+        self.last_pre_clean_stats = PreCleanStats()
+        self._clock = clock
+        self._disk = disk
+        self._throttler = Throttler(self.config.max_io_bytes_per_second, clock)
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._by_call: Cleaner | None = None
+        self._by_call_lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+
+    def start(self) -> None:
+        """Clean in threads from now on."""
+        self._stop.clear()
+        for number in range(self.config.threads):
+            thread = threading.Thread(target=self._run, name=f"log-cleaner-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def shutdown(self) -> None:
+        """Stop the threads; what a cleaning under way has not yet put in place is given up."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._stop.clear()
+
+    def clean_once(self) -> bool:
+        """Clean the dirtiest log, and delete what retention and log starts leave behind of all compacted ones.
+
+        Returns:
+            whether there was a log that is worth a cleaning. One that fails in a way that was not expected is left
+            alone from then on, which counts as none.
+        """
+        with self._by_call_lock:
+            if self._by_call is None:
+                self._by_call = self._make_cleaner()
+            return self._try_to_clean(self._by_call)
+
+    def await_cleaned(self, partition: TopicPartition, offset: Offset, timeout_ms: int) -> bool:
+        """Wait until a log was cleaned up to an offset; whether it was."""
+        waited = 0
+        while self.state.all_checkpoints().get(partition, -1) < offset:
+            if waited >= timeout_ms:
+                return False
+            threading.Event().wait(_LOOK_AGAIN_MS / 1000)
+            waited += _LOOK_AGAIN_MS
+        return True
+
+    def handle_log_dir_failure(self, log_dir: StrPath) -> None:
+        """Leave a log dir alone from now on."""
+        self.state.handle_log_dir_failure(log_dir)
+
+    def _make_cleaner(self) -> Cleaner:
+        threads = max(1, self.config.threads)
+        return Cleaner(
+            HashedOffsetMap(min(self.config.dedupe_buffer_size // threads, MAX_INT32)),
+            self._clock,
+            io_buffer_size=self.config.io_buffer_size // threads // 2,
+            load_factor=self.config.dedupe_buffer_load_factor,
+            throttler=self._throttler,
+            check_done=self._check_done,
+            disk=self._disk,
+        )
+
+    def _run(self) -> None:
+        cleaner = self._make_cleaner()
+        while not self._stop.is_set():
+            try:
+                if not self._try_to_clean(cleaner):
+                    self._stop.wait(self.config.backoff_ms / 1000)
+            except ThreadShutdownError:
+                break
+
+    def _check_done(self, partition: TopicPartition) -> None:
+        if self._stop.is_set():
+            raise ThreadShutdownError("the log cleaner shuts down")
+        self.state.check_cleaning_aborted(partition)
+
+    def _try_to_clean(self, cleaner: Cleaner) -> bool:
+        try:
+            return self._clean_filthiest_log(cleaner)
+        except LogCleaningError as error:
+            partition = error.log.topic_partition
+            log.exception("%s is not cleaned any more", partition)
+            self.state.mark_uncleanable(error.log.parent_dir, partition)
+            return False
+        finally:
+            self.state.maintain_uncleanable_partitions()
+
+    def _clean_filthiest_log(self, cleaner: Cleaner) -> bool:
+        stats = PreCleanStats()
+        cleanable = self.state.grab_filthiest_compacted_log(self._clock.now_ms(), stats)
+        if cleanable is not None:
+            self.last_pre_clean_stats = stats
+            try:
+                self._clean_log(cleaner, cleanable)
+            except ThreadShutdownError:
+                raise
+            except Exception as error:
+                raise LogCleaningError(
+                    cleanable.log, f"the cleaning of {cleanable.topic_partition} failed: {error}"
+                ) from error
+        self._delete_old_segments()
+        return cleanable is not None
+
+    def _clean_log(self, cleaner: Cleaner, cleanable: LogToClean) -> None:
+        of = cleanable.log
+        end = cleanable.first_dirty_offset
+        try:
+            with of.reporting("cannot clean"):
+                end, stats = cleaner.clean(cleanable)
+            self.last_stats = stats
+            log.info("cleaned %s up to %d: %s", of.topic_partition, end, stats)
+        except LogCleaningAbortedError:
+            log.info("the cleaning of %s was aborted", of.topic_partition)
+        except LogDirFailureError:
+            log.warning("%s is not cleaned: its log dir is offline", of.topic_partition)
+        finally:
+            self.state.done_cleaning(of.topic_partition, of.parent_dir, end)
+
+    def _delete_old_segments(self) -> None:
+        deletable = self.state.deletable_logs()
+        try:
+            for of in deletable.values():
+                try:
+                    of.delete_old_segments()
+                except Exception as error:
+                    raise LogCleaningError(
+                        of, f"old segments of {of.topic_partition} cannot be deleted: {error}"
+                    ) from error
+        finally:
+            self.state.done_deleting(deletable)

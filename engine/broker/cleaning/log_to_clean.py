@@ -1,0 +1,161 @@
+"""How dirty a log is: which part of it may be cleaned, and how much of it that is."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple, Self
+
+from engine.errors import KafkaStorageError
+from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.segment.writable_segment import WritableSegment
+
+log = logging.getLogger(__name__)
+
+
+class LogCleaningError(KafkaStorageError):
+    """The cleaning of a log failed, or looking at how dirty it is; the cause says why.
+
+    Attributes:
+        log: which.
+    """
+
+    def __init__(self, of: UnifiedLog, reason: str) -> None:
+        super().__init__(reason)
+        self.log = of
+
+
+class OffsetsToClean(NamedTuple):
+    """The part of a log that may be cleaned: [first_dirty_offset, first_uncleanable_dirty_offset).
+
+    `force_update_checkpoint` says that what the checkpoint had cannot be, and is to be replaced.
+    """
+
+    first_dirty_offset: Offset
+    first_uncleanable_dirty_offset: Offset
+    force_update_checkpoint: bool
+
+
+class LogToClean(NamedTuple):
+    """A log and what there is to clean in it.
+
+    Attributes:
+        log: which.
+        first_dirty_offset: where the part begins that was never cleaned.
+        first_uncleanable_offset: where the part ends that may be cleaned: the base offset of a segment.
+        need_compaction_now: whether its max.compaction.lag.ms is over.
+        clean_bytes, cleanable_bytes: of segments before the first dirty offset, and of those to clean.
+    """
+
+    log: UnifiedLog
+    first_dirty_offset: Offset
+    first_uncleanable_offset: Offset
+    need_compaction_now: bool
+    clean_bytes: int
+    cleanable_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        of: UnifiedLog,
+        first_dirty_offset: Offset,
+        uncleanable_offset: Offset,
+        need_compaction_now: bool = False,
+    ) -> Self:
+        """Measure a log whose offsets from `uncleanable_offset` on may not be cleaned."""
+        clean = sum(segment.size for segment in of.segments_between(-1, first_dirty_offset))
+        first_uncleanable, cleanable = cleanable_bytes(of, first_dirty_offset, uncleanable_offset)
+        return cls(of, first_dirty_offset, first_uncleanable, need_compaction_now, clean, cleanable)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Whose log it is."""
+        return self.log.topic_partition
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all segments before the first uncleanable offset."""
+        return self.clean_bytes + self.cleanable_bytes
+
+    @property
+    def cleanable_ratio(self) -> float:
+        """Which part of these bytes is dirty, from 0 to 1."""
+        return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether it is dirty enough, or dirty for too long."""
+        if self.need_compaction_now and self.cleanable_bytes > 0:
+            return True
+        return self.cleanable_ratio > self.log.config.min_cleanable_ratio
+
+
+def cleanable_offsets(
+    of: UnifiedLog, last_clean_offset: Offset | None, now: Timestamp
+) -> OffsetsToClean:
+    """The part of a log that may be cleaned now.
+
+    It ends before the active segment, the last stable offset, and the first segment with a record that is younger
+    than min.compaction.lag.ms.
+
+    Args:
+        of: the log.
+        last_clean_offset: up to where it was cleaned, as the checkpoint has it.
+        now: milliseconds since 1970.
+    """
+    first_dirty, is_reset = _first_dirty_offset(of, last_clean_offset)
+    bounds = [of.last_stable_offset, of.active_segment.base_offset]
+    lag = of.config.min_compaction_lag_ms
+    if lag > 0:
+        young = (
+            segment.base_offset
+            for segment in of.non_active_segments_from(first_dirty)
+            if segment.largest_timestamp > now - lag
+        )
+        bounds += [offset for offset in (next(young, None),) if offset is not None]
+    return OffsetsToClean(first_dirty, max(first_dirty, min(bounds)), is_reset)
+
+
+def _first_dirty_offset(of: UnifiedLog, checkpointed: Offset | None) -> tuple[Offset, bool]:
+    start, end = of.log_start_offset, of.log_end_offset
+    if checkpointed is None:
+        return start, False
+    if start <= checkpointed <= end:
+        return checkpointed, False
+    if checkpointed > end or not of.config.delete:
+        # Below the log start is nothing new where retention moves it on.
+        log.warning(
+            "%s was cleaned up to %d by the checkpoint, outside its offsets %d to %d: it counts as dirty",
+            of.name,
+            checkpointed,
+            start,
+            end,
+        )
+    return start, True
+
+
+def cleanable_bytes(
+    of: UnifiedLog, first_dirty_offset: Offset, uncleanable_offset: Offset
+) -> tuple[Offset, int]:
+    """The base offset of the first segment that may not be cleaned, and the bytes of those that may."""
+    non_active = of.non_active_segments_from(uncleanable_offset)
+    end = (non_active[0] if non_active else of.active_segment).base_offset
+    segments = of.segments_between(min(first_dirty_offset, end), end)
+    return end, sum(segment.size for segment in segments)
+
+
+def compaction_delay(of: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
+    """How many milliseconds ago the dirty part should have been cleaned by max.compaction.lag.ms; 0 for not yet."""
+    earliest = min(
+        (
+            timestamp
+            for timestamp in map(_first_timestamp, of.non_active_segments_from(first_dirty_offset))
+            if timestamp > 0
+        ),
+        default=MAX_INT64,
+    )
+    return max(0, now - of.config.max_compaction_lag_ms - earliest)
+
+
+def _first_timestamp(segment: WritableSegment) -> Timestamp:
+    return segment.first_batch_timestamp

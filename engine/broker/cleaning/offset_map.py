@@ -1,0 +1,152 @@
+"""What the log cleaner remembers of the dirty part of a log: the last offset of each key, in bounded memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from engine import kernel
+from engine.coding.hashed_slots import (
+    BYTES_PER_SLOT,
+    digest_of,
+    find_slot,
+    read_slot,
+    write_slot,
+)
+from engine.columns.columns import Column, Columns
+from engine.units import Offset
+
+NOT_THERE = -1
+
+
+class OffsetMap(ABC):
+    """Keys and their offsets.
+
+    Attributes:
+        slots: how many keys there is room for.
+    """
+
+    slots: int
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._latest_offset: Offset = NOT_THERE
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many keys were put."""
+
+    @abstractmethod
+    def put(self, key: bytes | memoryview, offset: Offset) -> None:
+        """Note the offset of a key, whatever was noted before; it is the latest offset now.
+
+        Raises:
+            ValueError: there is no room.
+        """
+
+    @abstractmethod
+    def get(self, key: bytes | memoryview) -> Offset:
+        """The offset of a key, -1 when it was not put."""
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        self._latest_offset = NOT_THERE
+
+    @property
+    def latest_offset(self) -> Offset:
+        """Up to where, inclusive, the log's records are known; -1 before the first."""
+        return self._latest_offset
+
+    def update_latest_offset(self, offset: Offset) -> None:
+        """Say that the log's records are known up to an offset."""
+        self._latest_offset = offset
+
+    @property
+    def utilization(self) -> float:
+        """Which part of the slots is taken, from 0 to 1."""
+        return self.size / self.slots
+
+    def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
+        """Put the keys of records from an offset on, as long as there are fewer than `limit` keys.
+
+        Returns:
+            how many records were gone through: all, or those before the one that there was no room for.
+        """
+        for place in range(len(columns)):
+            offset, key = int(columns.offset[place]), columns.key(place)
+            if key is None or offset < start_offset:
+                continue
+            if self.size >= limit:
+                return place
+            self.put(key, offset)
+        return len(columns)
+
+    def offsets_of(self, columns: Columns) -> Column:
+        """The offset of each record's key, int64; -1 for a key that was not put, and for null."""
+        keys = map(columns.key, range(len(columns)))
+        found = (NOT_THERE if key is None else self.get(key) for key in keys)
+        return np.fromiter(found, np.int64, len(columns))
+
+
+class HashedOffsetMap(OffsetMap):
+    """Hashes of keys in a table of fixed size, as Kafka's SkimpyOffsetMap has them: see `hashed_slots`.
+
+    Two keys of the same MD5 are taken for one.
+
+    Args:
+        memory: bytes of the table.
+
+    Raises:
+        ValueError: not even one entry fits.
+    """
+
+    def __init__(self, memory: int) -> None:
+        slots = memory // BYTES_PER_SLOT
+        if slots < 1:
+            raise ValueError(f"{memory} bytes hold no entry of {BYTES_PER_SLOT} bytes")
+        super().__init__(slots)
+        self._table = bytearray(slots * BYTES_PER_SLOT)
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """How many keys were put."""
+        return self._size
+
+    def put(self, key: bytes | memoryview, offset: Offset) -> None:
+        """Note the offset of a key; ValueError when the table is full."""
+        digest = digest_of(key)
+        slot = find_slot(self._table, digest) if self._size < self.slots else None
+        if slot is None:
+            raise ValueError(f"the offset map is full: {self._size} of {self.slots} slots")
+        place, is_there = slot
+        write_slot(self._table, place, digest, offset)
+        self._size += not is_there
+        self._latest_offset = offset
+
+    def get(self, key: bytes | memoryview) -> Offset:
+        """The offset of a key, -1 when it was not put."""
+        slot = find_slot(self._table, digest_of(key))
+        return read_slot(self._table, slot[0]) if slot is not None and slot[1] else NOT_THERE
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        super().clear()
+        self._size = 0
+        self._table[:] = bytes(len(self._table))
+
+    def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
+        """As `OffsetMap.put_keys`, at once."""
+        limit = min(limit, self.slots)
+        seen, self._size, latest = kernel.put_keys(
+            self._table, self._size, limit, columns, start_offset
+        )
+        if latest != NOT_THERE:
+            self._latest_offset = latest
+        return seen
+
+    def offsets_of(self, columns: Columns) -> Column:
+        """As `OffsetMap.offsets_of`, at once."""
+        return kernel.offsets_of(self._table, columns)

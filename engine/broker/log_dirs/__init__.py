@@ -1,0 +1,1 @@
+"""All logs of a broker's log dirs: loaded, created, flushed, deleted."""

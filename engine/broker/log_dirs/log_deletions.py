@@ -1,0 +1,52 @@
+"""Logs whose folders are marked -delete, until their files are removed."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from engine.clock import Clock
+from engine.errors import KafkaStorageError
+from engine.units import Timestamp
+from engine.writing.log.unified_log import UnifiedLog
+
+log = logging.getLogger(__name__)
+
+
+class LogDeletions:
+    """Logs in the order in which they were to be deleted. Threads may share it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: deque[tuple[UnifiedLog, Timestamp]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, of: UnifiedLog) -> None:
+        """Delete a log once the delay has passed."""
+        self._waiting.append((of, self._clock.now_ms()))
+
+    def delete_due(self, delay_ms: int) -> int:
+        """Delete what has waited for long enough; in how many milliseconds to look again.
+
+        A log that cannot be deleted stays on the disk until the log dir is opened again.
+        """
+        while self._waiting:
+            of, since = self._waiting[0]
+            wait = since + delay_ms - self._clock.now_ms()
+            if wait > 0:
+                return wait
+            self._waiting.popleft()
+            try:
+                of.delete()
+                log.info("deleted %s", of.folder)
+            except (OSError, KafkaStorageError):
+                log.exception("%s is not deleted", of.folder)
+                of.close_handlers()
+        return max(delay_ms, 1)
+
+    def close(self) -> None:
+        """Close the files of those that wait; their folders stay as they are."""
+        while self._waiting:
+            self._waiting.popleft()[0].close_handlers()

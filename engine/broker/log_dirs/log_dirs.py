@@ -1,0 +1,350 @@
+"""All logs of one or more log dirs, as a broker keeps them: loaded, created, upheld, deleted, closed.
+
+Kafka's LogManager, with what its ReplicaManager does for log dirs: the checkpoint of high watermarks,
+and taking log dirs out that failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from engine.broker.cleaning.log_cleaner import CleanerConfig, LogCleaner
+from engine.broker.log_dirs.log_dir import LogDir
+from engine.broker.log_dirs.log_dir_settings import LogDirSettings
+from engine.broker.log_dirs.log_loading import FolderToLoad, load_folders, report, run_for_each
+from engine.broker.log_dirs.log_registry import folder_state
+from engine.broker.log_dirs.log_removal import LogRemoval
+from engine.clock import SYSTEM_CLOCK, Clock
+from engine.errors import (
+    InconsistentTopicIdError,
+    LogDirFailureError,
+    StateError,
+)
+from engine.files.file_names import FolderState
+from engine.units import Offset, TopicPartition
+from engine.writing.disk import DISK, Disk, StrPath
+from engine.writing.log.log_folder_names import (
+    log_dir_name,
+    log_future_dir_name,
+    log_stray_dir_name,
+    parse_topic_partition_name,
+)
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+
+class LogManager(LogRemoval):
+    """The logs of log dirs that this process has locked. Threads may share it; a context manager.
+
+    A log dir with an I/O error goes offline with its logs, and the others go on; see `offline_log_dirs`.
+
+    Args:
+        log_dirs: made where they are not there.
+        scheduler: does what is done again and again, once `startup` was called.
+        config: of topics that have none of their own.
+        topic_configs: of those that have.
+        settings: how often what is done.
+        cleaner: how compacted logs are cleaned, from `startup` on; None to clean none.
+        clock: tells the time.
+        channel: takes I/O errors.
+        disk: does the writing.
+
+    Raises what LogDirSet raises.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Sequence[StrPath],
+        scheduler: Scheduler,
+        config: LogConfig | None = None,
+        *,
+        topic_configs: Mapping[str, LogConfig] | None = None,
+        settings: LogDirSettings | None = None,
+        cleaner: CleanerConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        channel: LogDirFailureChannel | None = None,
+        disk: Disk = DISK,
+    ) -> None:
+        super().__init__(log_dirs, scheduler, settings or LogDirSettings(), clock, channel, disk)
+        self.config = config or LogConfig()
+        self.topic_configs = dict(topic_configs or {})
+        self._cleaner_config = cleaner
+        self._is_shut_down = False
+        self._preferred: dict[TopicPartition, str] = {}
+
+    def __repr__(self) -> str:
+        return f"LogManager({self._paths}, {len(self.registry.all)} logs)"
+
+    def __enter__(self) -> Self:
+        try:
+            self.startup()
+        except BaseException:
+            self.shutdown()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+
+    # Startup and shutdown
+
+    def startup(self, is_stray: Callable[[UnifiedLog], bool] | None = None) -> None:
+        """Load all logs, recover those that were not closed properly, and begin to uphold them.
+
+        Args:
+            is_stray: says of a log that it does not belong here; it is set aside then.
+
+        Raises:
+            InvalidNameError: a folder in a log dir that no broker makes.
+            StateError: a partition is there twice.
+        """
+        load_folders(
+            [*self._live.values()],
+            lambda folder: self._load(folder, is_stray or _belongs_here),
+            self.settings.threads_per_log_dir,
+            self.channel,
+        )
+        self.handle_failures()
+        self._schedule_tasks()
+        self._delete_logs_in(self.settings.initial_task_delay_ms)
+        if self._cleaner_config is not None:
+            self.cleaner = LogCleaner(
+                self.live_log_dirs,
+                self.registry.current,
+                self._cleaner_config,
+                clock=self._clock,
+                disk=self._disk,
+            )
+            self.cleaner.start()
+
+    def _load(self, folder: FolderToLoad, is_stray: Callable[[UnifiedLog], bool]) -> None:
+        partition = parse_topic_partition_name(folder.path)
+        loaded = self._create(
+            folder.path,
+            partition,
+            log_start_offset=folder.log_start_offsets.get(partition, 0),
+            recovery_point=folder.recovery_points.get(partition, 0),
+            last_shutdown_clean=folder.log_dir.had_clean_shutdown,
+        )
+        state = folder_state(loaded)
+        if state is FolderState.DELETE:
+            self._deletions.add(loaded)
+        elif state is FolderState.STRAY:
+            self.registry.stray[partition] = loaded
+        elif is_stray(loaded):
+            loaded.rename_folder(log_stray_dir_name(partition), should_reinitialize=False)
+            self.registry.stray[partition] = loaded
+            log.warning("%s is stray, and is %s now", folder.path, loaded.folder)
+        else:
+            loaded.update_high_watermark(folder.high_watermarks.get(partition, 0))
+            try:
+                self.registry.add_loaded(loaded)
+            except StateError:
+                loaded.close_handlers()
+                raise
+
+    def _create(
+        self,
+        folder: str,
+        partition: TopicPartition,
+        *,
+        log_start_offset: Offset = 0,
+        recovery_point: Offset = 0,
+        last_shutdown_clean: bool = True,
+        topic_id: str | None = None,
+    ) -> UnifiedLog:
+        settings = self.settings
+        return UnifiedLog.create(
+            folder,
+            self.config_of(partition.topic),
+            self.scheduler,
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+            clock=self._clock,
+            max_transaction_timeout_ms=settings.max_transaction_timeout_ms,
+            producer_state_config=settings.producer_state,
+            producer_id_expiration_check_interval_ms=settings.producer_id_expiration_check_ms,
+            log_dir_failure_channel=self.channel,
+            last_shutdown_clean=last_shutdown_clean,
+            topic_id=topic_id,
+            disk=self._disk,
+        )
+
+    def _delete_logs_in(self, delay_ms: int) -> None:
+        self.scheduler.schedule("delete-logs", self._delete_logs, delay_ms)
+
+    def _delete_logs(self) -> None:
+        if not self._is_shut_down:
+            self._delete_logs_in(self._deletions.delete_due(self.config.file_delete_delay_ms))
+
+    def shutdown(self, broker_epoch: int = -1) -> None:
+        """Flush and close all logs, write the checkpoints, mark the shutdown as clean, give the locks back.
+
+        A log dir is marked only if all its logs could be closed, and had been loaded before.
+        A second call does nothing.
+        """
+        with self._lock:
+            if self._is_shut_down:
+                return
+            self._is_shut_down = True
+        self._cancel_tasks()
+        if self.cleaner is not None:
+            self.cleaner.shutdown()
+        live = [*self._live.values()]
+        logs = {each: self.registry.in_dir(each.path) for each in live}
+        try:
+            failures = run_for_each(logs, _flush_and_close, self.settings.threads_per_log_dir)
+            for log_dir, errors in failures.items():
+                for error in errors:
+                    log.error("a log of %s was not closed properly", log_dir, exc_info=error)
+                if not errors:
+                    self._mark_clean(log_dir, logs[log_dir], broker_epoch)
+        finally:
+            self._deletions.close()
+            for each in [*self.registry.all, *self.registry.stray.values()]:
+                each.close_handlers()
+            self._unlock_all()
+
+    def _mark_clean(self, log_dir: LogDir, logs: list[UnifiedLog], broker_epoch: int) -> None:
+        for write in (
+            log_dir.write_recovery_points,
+            log_dir.write_log_start_offsets,
+            log_dir.write_high_watermarks,
+        ):
+            self._write(log_dir, write, logs)
+        if log_dir.is_loaded and not self.channel.has_offline_log_dir(log_dir.path):
+            try:
+                log_dir.clean_shutdown.write(broker_epoch)
+            except OSError as error:
+                report(self.channel, log_dir.path, "cannot be marked as closed", error)
+
+    # Logs
+
+    def config_of(self, topic: str) -> LogConfig:
+        """How a topic's logs are kept."""
+        return self.topic_configs.get(topic, self.config)
+
+    def update_topic_config(self, topic: str, config: LogConfig) -> None:
+        """Keep a topic's logs in another way from now on."""
+        self.topic_configs[topic] = config
+        for each in self.registry.of_topic(topic):
+            old = each.update_config(config)
+            if self.cleaner is not None and old.compact and not config.compact:
+                self.cleaner.state.abort_cleaning(each.topic_partition)
+
+    def prefer_log_dir(self, topic_partition: TopicPartition, path: StrPath) -> None:
+        """Where the next log of a partition is to be created; nothing if it has one there already."""
+        path = os.path.abspath(path)
+        logs = [self.get_log(topic_partition, is_future=each) for each in (False, True)]
+        if not any(each is not None and each.parent_dir == path for each in logs):
+            self._preferred[topic_partition] = path
+
+    def get_or_create_log(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        is_new: bool = False,
+        is_future: bool = False,
+        topic_id: str | None = None,
+        directory_id: str | None = None,
+    ) -> UnifiedLog:
+        """The log of a partition, created if there is none.
+
+        Args:
+            topic_partition: whose log.
+            is_new: whether the partition is known to have had no log yet, not even in an offline log dir.
+            is_future: to take the place of the current log, in the log dir that is preferred.
+            topic_id: of its topic, in base64.
+            directory_id: of the log dir for a new log, which otherwise is the one with the fewest.
+
+        Raises:
+            LogDirFailureError: it may be in a log dir that is offline, or none can be used.
+            InconsistentTopicIdError: it is another topic's.
+            StateError: a future log without a preferred log dir, or in that of the current log.
+            ValueError: the preferred log dir is none of ours.
+        """
+        with self._lock:
+            found = self.get_log(topic_partition, is_future=is_future)
+            if found is None:
+                found = self._create_new(topic_partition, is_new, is_future, topic_id, directory_id)
+        if topic_id is not None and found.topic_id is not None and topic_id != found.topic_id:
+            raise InconsistentTopicIdError(
+                f"the log of {topic_partition} is of topic {found.topic_id}, not of {topic_id}"
+            )
+        return found
+
+    def _create_new(
+        self,
+        partition: TopicPartition,
+        is_new: bool,
+        is_future: bool,
+        topic_id: str | None,
+        directory_id: str | None,
+    ) -> UnifiedLog:
+        offline = self.offline_log_dirs
+        if offline and not is_new:
+            raise LogDirFailureError(
+                f"the log of {partition} may be in a log dir that is offline: {offline}", offline[0]
+            )
+        preferred = self._preferred.get(partition)
+        if preferred is None and directory_id is not None:
+            paths = {each: path for path, each in self.directory_ids.items()}
+            preferred = paths.get(directory_id)
+        if is_future:
+            self._check_future(partition, preferred)
+        name = log_future_dir_name(partition) if is_future else log_dir_name(partition)
+        folder = self._make_folder([preferred] if preferred else self.next_log_dirs(), name)
+        created = self._create(folder, partition, topic_id=topic_id)
+        self.registry.logs(is_future=is_future)[partition] = created
+        self._preferred.pop(partition, None)
+        log.info("created %s", folder)
+        return created
+
+    def _check_future(self, partition: TopicPartition, preferred: str | None) -> None:
+        if preferred is None:
+            raise StateError(f"a future log of {partition} needs a log dir that is preferred")
+        current = self.get_log(partition)
+        if current is None or current.parent_dir == preferred:
+            raise StateError(f"a future log of {partition} needs a current one in another log dir")
+
+    def _make_folder(self, paths: list[str], name: str) -> str:
+        for path in paths:
+            if not self.is_log_dir_online(path):
+                continue
+            try:
+                return self._live[path].make_log_folder(name)
+            except OSError as error:
+                report(self.channel, path, f"cannot make {name}", error)
+        where = paths or self._paths
+        raise LogDirFailureError(f"no log dir can take {name}: tried {where}", where[0])
+
+    def next_log_dirs(self) -> list[str]:
+        """The log dirs that can be used, that with the fewest logs first."""
+        counts = dict.fromkeys(self.live_log_dirs, 0)
+        for each in self.registry.all:
+            if each.parent_dir in counts:
+                counts[each.parent_dir] += 1
+        return sorted(counts, key=lambda path: counts[path])
+
+
+def _belongs_here(_: UnifiedLog) -> bool:
+    return False
+
+
+def _flush_and_close(of: UnifiedLog) -> None:
+    """Flushed first, so that the recovery point is the log end."""
+    of.flush(force_active_segment=True)
+    of.close()

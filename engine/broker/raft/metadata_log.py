@@ -1,0 +1,487 @@
+"""The log of a KRaft quorum's metadata: a `UnifiedLog` that starts where a snapshot ends.
+
+Its leader's records come with their offsets. Retention does not look at segments: it lets go of the oldest
+snapshots, and of the records before the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+from engine.broker.raft.metadata_log_config import MetadataLogConfig
+from engine.broker.raft.raft_snapshot import (
+    RaftSnapshotReader,
+    RaftSnapshotWriter,
+    SnapshotId,
+    delete_if_exists,
+    mark_for_delete,
+)
+from engine.clock import SYSTEM_CLOCK, Clock
+from engine.errors import CorruptRecordError, StateError
+from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.log.fetch import FetchIsolation
+from engine.record.control_records import ControlRecordType, quorum_record_of
+from engine.record.memory_records import MemoryRecords
+from engine.units import MAX_INT32, LogOffsetMetadata, Offset, Timestamp
+from engine.writing.append.log_append_info import LogAppendInfo
+from engine.writing.disk import DISK, Disk, StrPath
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import MINUTE_MS, LogConfig
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.scheduler import Scheduler
+from engine.writing.segment.fetch_data_info import FetchDataInfo
+from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
+
+log = logging.getLogger(__name__)
+
+
+class Validity(NamedTuple):
+    """What a fetch offset and its epoch are to a leader's log.
+
+    Attributes:
+        kind: "valid", "diverging" (the logs differ from `snapshot_id` on) or "snapshot" (to be fetched first).
+        snapshot_id: the offset and the epoch to go on with.
+    """
+
+    kind: str
+    snapshot_id: SnapshotId
+
+
+class _NotifyingWriter(RaftSnapshotWriter):
+    on_frozen: Callable[[SnapshotId], None]
+
+    def freeze(self) -> None:
+        super().freeze()
+        self.on_frozen(self.snapshot_id)
+
+
+class MetadataLog:
+    """A metadata log with its snapshots; `open` opens one. A context manager that closes it.
+
+    Attributes:
+        log: what holds the records.
+        config: how it is kept.
+    """
+
+    def __init__(
+        self,
+        unified: UnifiedLog,
+        snapshots: Iterable[SnapshotId],
+        config: MetadataLogConfig,
+        disk: Disk = DISK,
+    ) -> None:
+        self.log = unified
+        self.config = config
+        self._disk = disk
+        self._snapshots: dict[SnapshotId, RaftSnapshotReader | None] = dict.fromkeys(snapshots)
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        folder: StrPath,
+        topic_id: str,
+        scheduler: Scheduler,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        config: MetadataLogConfig | None = None,
+        disk: Disk = DISK,
+    ) -> Self:
+        """Load the log in a folder, or begin one. It is recovered, whether it was closed properly or not.
+
+        Snapshots that are not whole, marked as deleted, or below the log start are removed. When the
+        newest is above the log's end, the log is truncated to it.
+
+        Raises:
+            StateError: the log starts above 0 and no snapshot reaches that far.
+            LogDirFailureError: the disk fails.
+        """
+        config = config or MetadataLogConfig()
+        unified = UnifiedLog.create(
+            folder,
+            LogConfig(
+                segment_size=config.segment_size,
+                segment_ms=config.segment_ms,
+                max_message_size=config.max_batch_size,
+                retention_ms=-1,
+                retention_size=-1,
+                file_delete_delay_ms=MINUTE_MS,
+            ),
+            scheduler,
+            clock=clock,
+            max_transaction_timeout_ms=MAX_INT32,
+            producer_state_config=ProducerStateManagerConfig(MAX_INT32),
+            producer_id_expiration_check_interval_ms=MAX_INT32,
+            last_shutdown_clean=False,
+            topic_id=topic_id,
+            disk=disk,
+        )
+        try:
+            opened = cls(unified, _recover_snapshots(unified, disk), config, disk)
+            opened.truncate_to_latest_snapshot()
+        except BaseException:
+            unified.close_handlers()
+            raise
+        return opened
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the log and the snapshots that were read; a second call does nothing."""
+        self.log.close()
+        with self._lock:
+            for reader in self._snapshots.values():
+                if reader is not None:
+                    reader.close()
+            self._snapshots.clear()
+
+    # Offsets and epochs
+
+    @property
+    def start_offset(self) -> Offset:
+        """The first offset: the end of the oldest snapshot."""
+        return self.log.log_start_offset
+
+    @property
+    def end_offset(self) -> LogOffsetMetadata:
+        """The offset of the next record, and its place."""
+        return self.log.log_end_offset_metadata
+
+    @property
+    def high_watermark(self) -> Offset:
+        """The first offset that is not committed."""
+        return self.log.high_watermark
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The epoch of the last record, or of the snapshot that it would be in; 0 when there is none.
+
+        Raises:
+            StateError: there are offsets, but neither epochs nor a snapshot that ends where they do.
+        """
+        latest = self.log.latest_epoch
+        snapshot = self.latest_snapshot_id
+        if latest is not None or snapshot is None:
+            return latest or 0
+        if not snapshot.offset == self.start_offset == self.log.log_end_offset:
+            raise StateError(
+                f"{self.log.topic_partition} has no epoch; its newest snapshot {tuple(snapshot)} does"
+                f" not end where it starts, {self.start_offset}, and ends, {self.log.log_end_offset}"
+            )
+        return snapshot.epoch
+
+    def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
+        """The newest epoch up to `epoch`, and where it ends."""
+        found = self.log.end_offset_for_epoch(epoch)
+        if found is None:
+            return SnapshotId(self.log.log_end_offset, self.last_fetched_epoch)
+        end = SnapshotId(found[1], found[0])
+        earliest = self.earliest_snapshot_id
+        if earliest is not None and end == (earliest.offset, epoch):
+            return earliest
+        return end
+
+    def validate_offset_and_epoch(self, offset: Offset, epoch: int) -> Validity:
+        """What a follower that has offsets below `offset`, the last of `epoch`, is to do."""
+        if self.start_offset == 0 and offset == 0:
+            return Validity("valid", SnapshotId(0, 0))
+        earliest, latest = self.earliest_snapshot_id, self.latest_snapshot_id
+        if (
+            earliest is not None
+            and latest is not None
+            and (
+                offset < self.start_offset
+                or (offset == self.start_offset and epoch != earliest.epoch)
+                or epoch < earliest.epoch
+            )
+        ):
+            return Validity("snapshot", latest)
+        end = self.end_offset_for_epoch(epoch)
+        if end.epoch != epoch or end.offset < offset:
+            return Validity("diverging", end)
+        return Validity("valid", SnapshotId(offset, epoch))
+
+    def initialize_leader_epoch(self, epoch: int) -> None:
+        """Begin an epoch at the log's end."""
+        self.log.assign_epoch_start_offset(epoch, self.log.log_end_offset)
+
+    def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> None:
+        """Note up to where records are committed, as near as log start and log end allow."""
+        self.log.update_high_watermark(to)
+
+    # Records
+
+    def append_as_leader(self, records: MemoryRecords, epoch: int) -> tuple[Offset, Offset]:
+        """Append batches that have their offsets already; the first offset and the last.
+
+        Raises:
+            ValueError: there are no bytes.
+            CorruptRecordError: there is no whole batch, or one is damaged.
+            InvalidOffsetError: the offsets do not follow the log's end.
+            RecordTooLargeError: a batch is too large.
+        """
+        _refuse_empty(records)
+        return _offsets_of(self.log.append_as_leader(records, epoch, AppendOrigin.RAFT_LEADER))
+
+    def append_as_follower(self, records: MemoryRecords, epoch: int) -> tuple[Offset, Offset]:
+        """Append what was fetched, up to the first batch of an epoch above this one.
+
+        Returns and raises as `append_as_leader` does; there is no bound to a batch.
+        """
+        _refuse_empty(records)
+        return _offsets_of(self.log.append_as_follower(records, epoch))
+
+    def read(
+        self, start_offset: Offset, max_bytes: int, isolation: FetchIsolation
+    ) -> FetchDataInfo:
+        """Batches from an offset on, one at least. OffsetOutOfRangeError outside of the log."""
+        return self.log.read(start_offset, max_bytes, isolation)
+
+    def flush(self, *, force_active_segment: bool = False) -> None:
+        """Sync everything to the disk."""
+        self.log.flush(force_active_segment=force_active_segment)
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Cut off all offsets from this one on. ValueError below the high watermark."""
+        if offset < self.high_watermark:
+            raise ValueError(
+                f"{self.log.topic_partition} cannot be truncated to {offset}, below its high"
+                f" watermark {self.high_watermark}"
+            )
+        self.log.truncate_to(offset)
+
+    def truncate_to_latest_snapshot(self) -> bool:
+        """Let the log begin and end at the newest snapshot if that is above its end; whether it was."""
+        latest = self.latest_snapshot_id
+        epoch = self.log.latest_epoch or 0
+        if latest is None or (latest.epoch, latest.offset) <= (epoch, self.log.log_end_offset):
+            return False
+        self.log.truncate_fully_and_start_at(latest.offset)
+        self._remove(self._forget_before(latest), "the log was truncated to a newer one")
+        return True
+
+    # Snapshots
+
+    @property
+    def latest_snapshot_id(self) -> SnapshotId | None:
+        """The newest snapshot: of the highest epoch, then of the highest offset."""
+        with self._lock:
+            return max(self._snapshots, key=_age, default=None)
+
+    @property
+    def earliest_snapshot_id(self) -> SnapshotId | None:
+        """The oldest snapshot."""
+        with self._lock:
+            return min(self._snapshots, key=_age, default=None)
+
+    @property
+    def snapshot_count(self) -> int:
+        """How many snapshots there are."""
+        with self._lock:
+            return len(self._snapshots)
+
+    def create_new_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
+        """A way to write a snapshot of this log; None below the log start, or when there is one already.
+
+        Raises:
+            ValueError: the id is above the high watermark, of another epoch than the log's, or inside a
+                batch.
+        """
+        if snapshot_id.offset < self.start_offset:
+            return None
+        if snapshot_id.offset > self.high_watermark:
+            raise ValueError(
+                f"a snapshot {tuple(snapshot_id)} would be above the high watermark"
+                f" {self.high_watermark}"
+            )
+        validity = self.validate_offset_and_epoch(*snapshot_id)
+        if validity.kind != "valid":
+            raise ValueError(f"a snapshot {tuple(snapshot_id)} is not one of this log: {validity}")
+        fetched = self.read(snapshot_id.offset, 1, FetchIsolation.HIGH_WATERMARK)
+        base = fetched.fetch_offset_metadata.offset
+        if base != snapshot_id.offset:
+            raise ValueError(
+                f"a snapshot {tuple(snapshot_id)} would end inside the batch that starts at {base}"
+            )
+        return self.create_new_snapshot_unchecked(snapshot_id)
+
+    def create_new_snapshot_unchecked(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
+        """A way to write any snapshot, as one that was fetched; None when there is one of this id."""
+        with self._lock:
+            if snapshot_id in self._snapshots:
+                return None
+        writer = _NotifyingWriter.create(self.log.folder, snapshot_id, disk=self._disk)
+        writer.on_frozen = self._on_frozen
+        return writer
+
+    def _on_frozen(self, snapshot_id: SnapshotId) -> None:
+        with self._lock:
+            self._snapshots[snapshot_id] = None
+
+    def read_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotReader | None:
+        """A snapshot, which stays this log's to close; None when there is none of this id."""
+        with self._lock:
+            if snapshot_id not in self._snapshots:
+                return None
+            reader = self._snapshots[snapshot_id]
+            if reader is None:
+                try:
+                    reader = RaftSnapshotReader.open(self.log.folder, snapshot_id, disk=self._disk)
+                except FileNotFoundError:
+                    log.warning("the snapshot %s is gone from %s", snapshot_id, self.log.folder)
+                    del self._snapshots[snapshot_id]
+                    return None
+                self._snapshots[snapshot_id] = reader
+            return reader
+
+    def delete_before_snapshot(
+        self, snapshot_id: SnapshotId, reason: str = "it was asked for"
+    ) -> bool:
+        """Let the log start at a snapshot, and go of what is older; whether anything was deleted."""
+        with self._lock:
+            latest = self.latest_snapshot_id
+            if (
+                latest is None
+                or snapshot_id not in self._snapshots
+                or not self.start_offset < snapshot_id.offset <= latest.offset
+                or not self.log.maybe_increment_log_start_offset(
+                    snapshot_id.offset, "a snapshot was generated"
+                )
+            ):
+                return False
+            deleted = self.log.delete_old_segments()
+            forgotten = self._forget_before(snapshot_id)
+        self._remove(forgotten, reason)
+        return bool(deleted or forgotten)
+
+    def maybe_clean(self) -> bool:
+        """Delete the oldest snapshots while log and snapshots are too large, or these too old.
+
+        The newest always stays. Whether anything was deleted.
+        """
+        with self._lock:
+            by_size = self._clean_by_size() if self.config.retention_size >= 0 else False
+            by_age = self._clean_by_age() if self.config.retention_ms >= 0 else False
+            return by_size or by_age
+
+    def _clean_by_size(self) -> bool:
+        readers = {each: self.read_snapshot(each) for each in [*self._snapshots]}
+        sizes = {each: reader.size for each, reader in readers.items() if reader is not None}
+        total = sum(sizes.values())
+
+        def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
+            nonlocal total
+            if snapshot_id not in sizes or self.log.size + total <= self.config.retention_size:
+                return None
+            reason = f"log ({self.log.size} bytes) and snapshots ({total} bytes) are too large"
+            total -= sizes[snapshot_id]
+            return reason
+
+        return self._clean(reason_to_delete)
+
+    def _clean_by_age(self) -> bool:
+        def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
+            timestamp = self._timestamp_of(snapshot_id)
+            now = self.log.clock.now_ms()
+            if timestamp is None or now - timestamp <= self.config.retention_ms:
+                return None
+            return f"its last record is of {timestamp}, which is too old at {now}"
+
+        return self._clean(reason_to_delete)
+
+    def _clean(self, reason_to_delete: Callable[[SnapshotId], str | None]) -> bool:
+        """Ask for each snapshot but the newest, from the oldest on, and stop at the first that stays."""
+        ids = sorted(self._snapshots, key=_age)
+        cleaned = False
+        for oldest, following in pairwise(ids):
+            reason = reason_to_delete(oldest)
+            if reason is None or not self.delete_before_snapshot(following, reason):
+                break
+            cleaned = True
+        return cleaned
+
+    def _timestamp_of(self, snapshot_id: SnapshotId) -> Timestamp | None:
+        """The time of the last record in a snapshot, as its header says; None when it has none."""
+        reader = self.read_snapshot(snapshot_id)
+        if reader is None:
+            return None
+        for batch in reader.records.batches():
+            if not batch.is_control:
+                break
+            kind = ControlRecordType.SNAPSHOT_HEADER
+            header = quorum_record_of(kind, next(iter(batch.records())))
+            timestamp: Timestamp = header["lastContainedLogTimestamp"]
+            return timestamp
+        raise StateError(f"the snapshot {tuple(snapshot_id)} has no header")
+
+    def _forget_before(
+        self, snapshot_id: SnapshotId
+    ) -> dict[SnapshotId, RaftSnapshotReader | None]:
+        with self._lock:
+            older = [each for each in self._snapshots if _age(each) < _age(snapshot_id)]
+            return {each: self._snapshots.pop(each) for each in older}
+
+    def _remove(self, forgotten: dict[SnapshotId, RaftSnapshotReader | None], reason: str) -> None:
+        """Mark the files of snapshots as deleted, and remove them later."""
+        for snapshot_id in forgotten:
+            log.info("the snapshot %s goes: %s", tuple(snapshot_id), reason)
+            mark_for_delete(self.log.folder, snapshot_id, disk=self._disk)
+        if forgotten:
+            task = partial(_delete_snapshots, self.log.folder, forgotten, self._disk)
+            self.log.scheduler.schedule("delete-snapshot-files", task, self.config.delete_delay_ms)
+
+
+def _age(snapshot_id: SnapshotId) -> tuple[int, Offset]:
+    return snapshot_id.epoch, snapshot_id.offset
+
+
+def _refuse_empty(records: MemoryRecords) -> None:
+    if not records.size:
+        raise ValueError("there are no records to append")
+
+
+def _offsets_of(info: LogAppendInfo) -> tuple[Offset, Offset]:
+    if info.first_offset < 0:
+        raise CorruptRecordError("there is no whole batch to append")
+    return info.first_offset, info.last_offset
+
+
+def _delete_snapshots(
+    folder: str, snapshots: dict[SnapshotId, RaftSnapshotReader | None], disk: Disk
+) -> None:
+    for snapshot_id, reader in snapshots.items():
+        if reader is not None:
+            reader.close()
+        delete_if_exists(folder, snapshot_id, disk=disk)
+
+
+def _recover_snapshots(unified: UnifiedLog, disk: Disk) -> list[SnapshotId]:
+    """The snapshots that count; the others' files are removed. StateError when none reaches the log start."""
+    kept: list[SnapshotId] = []
+    unneeded: list[str] = []
+    start = unified.log_start_offset
+    for name in disk.list(unified.folder):
+        parsed = parse_file_name(name)
+        if parsed is None or parsed.kind is not FileKind.KRAFT_CHECKPOINT:
+            continue
+        if parsed.state is FileState.LIVE and (parsed.base_offset or 0) >= start:
+            kept.append(SnapshotId(parsed.base_offset or 0, parsed.epoch or 0))
+        else:
+            unneeded.append(name)
+    kept.sort(key=_age)
+    if start > 0 and (not kept or kept[-1].offset < start):
+        raise StateError(f"{unified.topic_partition} starts at {start}, and no snapshot reaches it")
+    for name in unneeded:
+        disk.remove(os.path.join(unified.folder, name), missing_ok=True)
+        log.info("removed the snapshot %s, which is not needed", name)
+    return kept

@@ -1,0 +1,168 @@
+"""Snapshots of the metadata partition (.checkpoint): batches in a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from engine.errors import StateError
+from engine.files.file_names import FileState, kraft_checkpoint_name
+from engine.record.file_records import FileRecords
+from engine.record.memory_records import MemoryRecords
+from engine.units import Offset
+from engine.writing.disk import DISK, Disk, StrPath, WritableFile
+from engine.writing.records.writable_file_records import WritableFileRecords
+
+
+class SnapshotId(NamedTuple):
+    """Where a snapshot's state ends: the first offset that is not in it, and the epoch of the last one."""
+
+    offset: Offset
+    epoch: int
+
+
+class RaftSnapshotWriter:
+    """A snapshot that is being written, under a name of its own until `freeze`.
+
+    `create` makes one. As a context manager it is closed, and removed unless it was frozen.
+    """
+
+    def __init__(self, file: WritableFile, snapshot_id: SnapshotId, disk: Disk) -> None:
+        self.snapshot_id = snapshot_id
+        self._file = file
+        self._disk = disk
+        self._size = 0
+        self._is_frozen = False
+
+    @classmethod
+    def create(cls, folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> Self:
+        """An empty snapshot in the partition's folder, which is made when it is not there."""
+        disk.make_folder(folder)
+        name = kraft_checkpoint_name(*snapshot_id).removesuffix(".checkpoint")
+        path = os.path.join(folder, f"{name}-{secrets.randbits(63)}.checkpoint.part")
+        return cls(disk.open(path, exclusive=True), snapshot_id, disk)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._file.path!r}, {self.snapshot_id})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._size
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the snapshot is complete."""
+        return self._is_frozen
+
+    def append(self, records: MemoryRecords) -> None:
+        """Add bytes, which need not be whole batches. Raises StateError once frozen, and OSError."""
+        self._refuse_frozen()
+        self._file.write_at(self._size, records.buffer)
+        self._size += records.size
+
+    def freeze(self) -> None:
+        """Complete the snapshot: on the device, under its name and read-only when this returns.
+
+        One of the same id is replaced. Raises StateError when it was done before, and OSError.
+        """
+        self._refuse_frozen()
+        part = self._file.path
+        folder = os.path.dirname(part)
+        self._file.truncate(self._size)  # of an append that failed
+        self._file.sync()
+        self._disk.make_read_only(part)
+        self._disk.rename(part, snapshot_path(folder, self.snapshot_id))
+        self._is_frozen = True
+        self._file.close()
+        self._disk.sync_folder(folder)
+
+    def close(self) -> None:
+        """Close the file, and remove it unless it is frozen; a second call does nothing."""
+        self._file.close()
+        if not self._is_frozen:
+            self._disk.remove(self._file.path, missing_ok=True)
+
+    def _refuse_frozen(self) -> None:
+        if self._is_frozen:
+            raise StateError(f"the snapshot {tuple(self.snapshot_id)} is frozen")
+
+
+class RaftSnapshotReader:
+    """A complete snapshot; `open` opens one.
+
+    Attributes:
+        snapshot_id: which.
+        records: its batches.
+    """
+
+    def __init__(self, records: WritableFileRecords, snapshot_id: SnapshotId) -> None:
+        self.records = records
+        self.snapshot_id = snapshot_id
+
+    @classmethod
+    def open(cls, folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> Self:
+        """The snapshot of that id. Raises FileNotFoundError and other OSErrors."""
+        path = snapshot_path(folder, snapshot_id)
+        records = WritableFileRecords.open(
+            path, writable=False, file_already_exists=True, disk=disk
+        )
+        return cls(records, snapshot_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.records.size
+
+    def slice(self, position: int, size: int) -> FileRecords:
+        """Some of the bytes, which need not begin or end with a batch. Raises ValueError outside."""
+        return self.records.slice(position, size)
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        self.records.close_handlers()
+
+
+def snapshot_path(
+    folder: StrPath, snapshot_id: SnapshotId, state: FileState = FileState.LIVE
+) -> str:
+    """Where a snapshot is, or is to be."""
+    return os.path.join(folder, kraft_checkpoint_name(*snapshot_id, state))
+
+
+def mark_for_delete(folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> str:
+    """Give a snapshot the name that says that it is to be deleted; which that is. Raises OSError."""
+    deleted = snapshot_path(folder, snapshot_id, FileState.DELETED)
+    disk.rename(snapshot_path(folder, snapshot_id), deleted)
+    return deleted
+
+
+def delete_if_exists(folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> bool:
+    """Remove a snapshot, marked or not; whether there was one. Raises OSError."""
+    was_live = disk.remove(snapshot_path(folder, snapshot_id), missing_ok=True)
+    marked = snapshot_path(folder, snapshot_id, FileState.DELETED)
+    return disk.remove(marked, missing_ok=True) or was_live

@@ -1,0 +1,1 @@
+"""Checks of batches and records, and of their order in a partition."""

@@ -1,0 +1,269 @@
+"""Whether offsets and leader epochs ascend from batch to batch, and which offsets are missing.
+
+Batches come in runs that ascend in themselves (`engine.log.segment.scan` cuts them so), so only where a run begins
+can offsets go back. Then it is told which batch is out of place: base offset and epoch are not covered by
+the checksum, so one flipped bit puts a single batch far off, and its neighbours say where it belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.rules.breach import Breach
+from engine.units import Offset, Position
+
+Table: TypeAlias = npt.NDArray[Any]
+
+GAPS_KEPT = 1000
+"""Gaps of one segment that are kept one by one."""
+
+
+class Gap(NamedTuple):
+    """Offsets [first_offset, next_offset) that no batch has; `position` is that of the batch behind them."""
+
+    first_offset: Offset
+    next_offset: Offset
+    position: Position
+
+
+@dataclass(slots=True)
+class Gaps:
+    """The gaps of a segment, before its first batch included.
+
+    Attributes:
+        kept: the first ones, by offset.
+        count, offsets: of all: how many, and how many offsets they make.
+        next_offset: where the last one ends.
+    """
+
+    kept: list[Gap]
+    count: int = 0
+    offsets: int = 0
+    next_offset: Offset = -1
+
+
+class _Row(NamedTuple):
+    """What is remembered of a batch; `gap` is the offsets missing before it."""
+
+    place: int
+    position: Position
+    size: int
+    base: Offset
+    last: Offset
+    crc: int
+    gap: Gap | None = None
+
+    @property
+    def span(self) -> int:
+        """How many offsets it takes."""
+        return self.last - self.base + 1
+
+
+FindCopy: TypeAlias = Callable[[Offset, int, int], str | None]
+"""Where else a batch of a base offset, size and checksum stands, in words; None if nowhere."""
+
+
+class BatchOrder:
+    """Goes along the batches of a partition.
+
+    Args:
+        first_offset: which offset the first batch should have: the first segment's base.
+
+    Attributes:
+        next_offset: one past the last batch that is in its place.
+        gaps: of each segment, by its place in the log.
+        late: offsets (first, next) of batches that stand behind their place.
+    """
+
+    def __init__(self, first_offset: Offset) -> None:
+        self.next_offset = first_offset
+        self.gaps: dict[int, Gaps] = {}
+        self.late: list[tuple[Offset, Offset]] = []
+        self._last: list[_Row] = []
+        self._is_after_damage = False
+        self._epochs: list[int] = []
+
+    def pass_damage(self) -> None:
+        """Bytes were skipped: what is missing there is the damage's."""
+        self._is_after_damage = True
+
+    def end(self, place: int, next_base: Offset) -> None:
+        """The log ends in an empty segment: what is missing before its base offset is a gap too."""
+        if next_base > self.next_offset and not self._is_after_damage:
+            self._add_gap(place, Gap(self.next_offset, next_base, 0))
+
+    def feed(self, place: int, table: Table, find_copy: FindCopy) -> tuple[list[Breach], int]:
+        """Take in a run of the segment at `place`; what is wrong, and how many of its first batches are late."""
+        base = np.ascontiguousarray(table["base_offset"])
+        last = np.ascontiguousarray(table["last_offset"])
+        breaches: list[Breach] = []
+        late = 0
+        if base[0] < self.next_offset:
+            late = self._resolve(place, table, base, breaches, find_copy)
+        if late < len(base):
+            self._accept(place, table[late:], base[late:], last[late:])
+            breaches += self._epoch_breaches(table[late:])
+        return breaches, late
+
+    def _accept(self, place: int, table: Table, base: Table, last: Table) -> None:
+        gap = None
+        if base[0] > self.next_offset and not self._is_after_damage:
+            gap = Gap(self.next_offset, int(base[0]), int(table["position"][0]))
+            self._add_gap(place, gap)
+        self._is_after_damage = False
+        holes = np.flatnonzero(base[1:] != last[:-1] + 1)
+        if len(holes):
+            self._add_gaps(place, last[holes] + 1, base[holes + 1], table["position"][holes + 1])
+        rows = range(max(len(table) - 2, 0), len(table))
+        for row in rows:
+            before = gap
+            if row and base[row] > last[row - 1] + 1:
+                before = Gap(int(last[row - 1]) + 1, int(base[row]), int(table["position"][row]))
+            elif row:
+                before = None
+            self._last.append(_row_of(place, table[row], before))
+        del self._last[:-2]
+        self.next_offset = int(last[-1]) + 1
+
+    def _add_gaps(self, place: int, first: Table, following: Table, position: Table) -> None:
+        found = self.gaps.setdefault(place, Gaps([]))
+        room = max(GAPS_KEPT - len(found.kept), 0)
+        columns = (first[:room].tolist(), following[:room].tolist(), position[:room].tolist())
+        found.kept += map(Gap, *columns)
+        found.count += len(first)
+        found.offsets += int((following - first).sum())
+        found.next_offset = int(following[-1])
+
+    def _add_gap(self, place: int, gap: Gap) -> None:
+        self._add_gaps(place, *(np.array([field]) for field in gap))
+
+    def _take_back(self, row: _Row) -> None:
+        """The gap before a batch that is out of place is none."""
+        found = self.gaps.get(row.place)
+        if row.gap is None or found is None:
+            return
+        if row.gap in found.kept:
+            found.kept.remove(row.gap)
+        found.count -= 1
+        found.offsets -= row.gap.next_offset - row.gap.first_offset
+
+    def _resolve(
+        self,
+        place: int,
+        table: Table,
+        base: Table,
+        breaches: list[Breach],
+        find_copy: FindCopy,
+    ) -> int:
+        """A run begins below the last batch's end: say who is out of place; how many of the run are."""
+        first = _row_of(place, table[0])
+        before = self._last[-1] if self._last else None
+        if before is not None and not _is_copy(before, first):
+            start = self._last[-2].last + 1 if len(self._last) > 1 else None
+            follows = int(base[1]) if len(base) > 1 else None
+            if self._is_too_high(before, first, start, follows):
+                breaches.append(_misplaced(before, start))
+                self._take_back(before)
+                self._last.pop()
+                fits = start is not None and start + before.span == first.base
+                self.next_offset = first.base if fits or start is None else start
+                if base[0] >= self.next_offset:
+                    return 0
+            elif follows == self.next_offset + first.span:
+                breaches.append(_misplaced(first, self.next_offset))
+                self.next_offset += first.span
+                return 1
+        late = int(np.count_nonzero(base < self.next_offset))  # ascending
+        breaches.append(self._late(table[:late], find_copy))
+        return late
+
+    def _is_too_high(
+        self, before: _Row, first: _Row, start: Offset | None, follows: Offset | None
+    ) -> bool:
+        """Whether the batch before is the one out of place, not the one that begins below its end."""
+        if start is None:
+            return before.base > first.last and (follows is None or follows <= before.last)
+        if start + before.span == first.base:
+            return True
+        if follows is not None and self.next_offset + first.span == follows:
+            return False
+        return start <= first.base and follows is not None and follows <= before.last
+
+    def _late(self, table: Table, find_copy: FindCopy) -> Breach:
+        """Batches of offsets that were there before."""
+        first, last = table[0], table[-1]
+        start, end = int(first["base_offset"]), int(last["last_offset"]) + 1
+        position = int(first["position"])
+        length = int(last["position"]) + int(last["size"]) - position
+        self.late.append((start, end))
+        copy = find_copy(start, int(first["size"]), int(first["crc"]))
+        what = "a batch" if len(table) == 1 else f"{len(table)} batches"
+        if copy is not None:
+            sentence = (
+                f"{what} of offsets {start} to {end - 1} at byte {position}"
+                f" stand{'s' * (len(table) == 1)} in the log twice, first at {copy}"
+            )
+            facts = {"copyOf": copy, "batches": len(table)}
+            return Breach("offset-duplicate", sentence, position, length, start, end, None, facts)
+        sentence = (
+            f"{what} of offsets {start} to {end - 1} at byte {position}"
+            f" come{'s' * (len(table) == 1)} behind offset {self.next_offset - 1}"
+        )
+        facts = {"expected": self.next_offset, "found": start, "batches": len(table)}
+        return Breach("offset-order", sentence, position, length, start, end, None, facts)
+
+    def _epoch_breaches(self, table: Table) -> Iterator[Breach]:
+        epochs = table["leader_epoch"]
+        known = self._epochs
+        first = int(epochs[0])
+        if len(known) == 2 and known[0] <= known[1] <= first and (epochs == first).all():
+            self._epochs = [first, first]
+            return
+        rows = np.flatnonzero(table["magic"] == 2)
+        values = np.concatenate((np.array(known, np.int64), epochs[rows].astype(np.int64)))
+        ahead = len(known)
+        self._epochs = values[-2:].tolist()
+        for place in np.flatnonzero(np.diff(values) < 0).tolist():
+            if place:
+                high = values[place - 1] <= values[place + 1]
+            else:
+                high = len(values) < 3 or values[2] < values[0]
+            culprit = place if high and place >= ahead else place + 1
+            if culprit < ahead:
+                continue
+            batch = table[rows[culprit - ahead]]
+            near = int(values[place + 1] if culprit == place else values[place])
+            yield Breach.of(
+                "epoch-order",
+                batch,
+                f"the batch at byte {batch['position']} has leader epoch {batch['leader_epoch']},"
+                f" its neighbour {near}",
+                expected=near,
+                found=int(batch["leader_epoch"]),
+            )
+
+
+def _row_of(place: int, batch: np.void, gap: Gap | None = None) -> _Row:
+    position, base, last = batch["position"], batch["base_offset"], batch["last_offset"]
+    return _Row(
+        place, int(position), int(batch["size"]), int(base), int(last), int(batch["crc"]), gap
+    )
+
+
+def _is_copy(one: _Row, other: _Row) -> bool:
+    return (one.base, one.last, one.crc) == (other.base, other.last, other.crc)
+
+
+def _misplaced(row: _Row, expected: Offset | None) -> Breach:
+    sentence = f"the batch at byte {row.position} has offsets {row.base} to {row.last}"
+    if expected is not None:
+        sentence += f"; those around it leave {expected} for its first"
+    facts = {"expected": expected, "found": row.base, "segmentPlace": row.place}
+    return Breach(
+        "offset-order", sentence, row.position, row.size, row.base, row.last + 1, None, facts
+    )

@@ -1,0 +1,76 @@
+"""Control records: their keys, their values, and the batches they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.rules.breach import Breach
+from engine.columns.columns import Columns
+from engine.record.attributes import TRANSACTIONAL_MASK
+
+Table: TypeAlias = npt.NDArray[Any]
+
+KEY_SIZE = 4
+END_MARKER_SIZE = 6
+_LAST_END_MARKER = 1
+_LAST_KNOWN = 6
+
+
+def control_breaches(table: Table, columns: Columns) -> Iterator[Breach]:
+    """What is wrong with control records.
+
+    Args:
+        table: control batches, rows of BATCH_DTYPE.
+        columns: their records.
+    """
+    places = np.arange(len(columns))
+    key_size = columns.key_size[places]
+    for place in places[key_size < KEY_SIZE]:
+        yield _breach(table, columns, int(place), "a control record whose key is too short")
+    places = places[key_size >= KEY_SIZE]
+    version, kind = _key_fields(columns, places)
+    for place in places[version < 0]:
+        yield _breach(table, columns, int(place), "a control record of a version below 0")
+    unknown = (kind < 0) | (kind > _LAST_KNOWN)
+    for place, number in zip(places[unknown], kind[unknown], strict=True):
+        sentence = f"a control record of type {number}, which is not known"
+        yield _breach(table, columns, int(place), sentence, rule="control-type")
+    yield from _marker_breaches(table, columns, places[(kind >= 0) & (kind <= _LAST_END_MARKER)])
+
+
+def _key_fields(columns: Columns, places: Table) -> tuple[Table, Table]:
+    """Version and type of control records, int16 each."""
+    arena = np.frombuffer(columns.arena, np.uint8)
+    starts = columns.key_start[places]
+    fields = [arena[starts + at].astype(np.uint16) for at in range(KEY_SIZE)]
+    version = (fields[0] << np.uint16(8) | fields[1]).view(np.int16)
+    return version, (fields[2] << np.uint16(8) | fields[3]).view(np.int16)
+
+
+def _marker_breaches(table: Table, columns: Columns, places: Table) -> Iterator[Breach]:
+    """End-transaction markers: value, and that they stand alone in a transactional batch of a producer."""
+    if not len(places):
+        return
+    rows = columns.row[places]
+    for place in places[columns.value_size[places] < END_MARKER_SIZE]:
+        sentence = "an end marker of a transaction whose value is missing or too short"
+        yield _breach(table, columns, int(place), sentence)
+    for place in places[table["attributes"][rows] & TRANSACTIONAL_MASK == 0]:
+        sentence = "an end marker of a transaction in a batch that is not transactional"
+        yield _breach(table, columns, int(place), sentence)
+    several = np.flatnonzero(np.diff(rows) == 0)
+    for place in places[several]:
+        sentence = "several end markers of transactions in one batch"
+        yield _breach(table, columns, int(place), sentence)
+
+
+def _breach(
+    table: Table, columns: Columns, place: int, sentence: str, rule: str = "control-record"
+) -> Breach:
+    batch = table[columns.row[place]]
+    offset = int(columns.offset[place])
+    return Breach.of(rule, batch, f"{sentence}, at offset {offset}", offset=offset)

@@ -1,0 +1,123 @@
+"""What a scan found damaged, as breaches of rules; and what single field explains it."""
+
+from __future__ import annotations
+
+import errno
+
+from engine.check.rules.breach import Breach
+from engine.check.rules.rules import Severity
+from engine.coding.checksums import crc32c
+from engine.columns.framing import LOG_OVERHEAD
+from engine.files.read_failures import errno_name, way_out
+from engine.files.source_files import SourceFile
+from engine.log.segment.resync import HEAD, UNREADABLE
+from engine.log.segment.scan import Damage
+from engine.units import Offset, Position
+
+_RULES = {
+    "crc_mismatch": "batch-checksum",
+    "bad_length": "batch-length",
+    "unknown_magic": "batch-magic",
+    "batch_too_large": "batch-too-large",
+    "bad_offsets": "batch-offsets",
+    "zeros": "batch-zeros",
+    "torn_tail": "torn-tail",
+    "zero_tail": "zero-tail",
+}
+_NOT_BY_CHECKSUM = 21
+_LARGEST_PROOF = 64 << 20
+
+
+def damage_breach(
+    damage: Damage, file: SourceFile, following: Position, next_base: Offset | None
+) -> Breach | None:
+    """The breach that skipped bytes are; None for what is not skipped.
+
+    Args:
+        damage: what the scan says.
+        file: the segment.
+        following: where the next good batch starts, or the file ends.
+        next_base: the next segment's base offset, None for the log's last segment.
+    """
+    if damage.kind == UNREADABLE:
+        return _unreadable(damage, next_base)
+    rule = _RULES.get(damage.kind)
+    if rule is None or not damage.skipped:
+        return None
+    sentence = f"{damage.reason}: {damage.length} bytes from byte {damage.position} on"
+    if damage.kind == "crc_mismatch" and damage.expected is not None:
+        sentence = (
+            f"the batch at byte {damage.position} has the checksum {damage.expected:#010x},"
+            f" its {damage.length} bytes make {damage.found or 0:#010x}"
+        )
+    facts: dict[str, object] = {"expected": damage.expected, "found": damage.found}
+    only = _only_field(damage, file, following)
+    if only:
+        facts["onlyField"] = only
+        sentence += f"; but for its {only} it is a whole batch"
+    severity = None
+    if damage.kind == "torn_tail" and next_base is not None:
+        severity = Severity.ERROR
+        sentence += ", and it is not the last segment"
+    if damage.kind == "zero_tail" and (damage.first_offset or 0) < (next_base or 0):
+        severity = Severity.ERROR
+        sentence += f", where offsets {damage.first_offset} to {(next_base or 0) - 1} were"
+    end = next_base if damage.last_offset is None else damage.last_offset + 1
+    return Breach(
+        rule,
+        sentence,
+        damage.position,
+        damage.length,
+        damage.first_offset,
+        end,
+        severity,
+        facts,
+    )
+
+
+def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
+    """The breach that bytes are which the device cannot read."""
+    facts: dict[str, object] = {
+        "unreadable": [
+            {"position": each.position, "length": each.length} for each in damage.stretches
+        ]
+    }
+    if damage.unproven:
+        facts["unproven"] = [list(each) for each in damage.unproven]
+    number = damage.stretches[0].errno if damage.stretches else errno.EIO
+    name = errno_name(number)
+    facts["errno"] = name
+    hint = way_out(name)
+    end = next_base if damage.last_offset is None else damage.last_offset + 1
+    sentence = (
+        f"{damage.reason}: the batches there, {damage.length} bytes from byte {damage.position} on,"
+        " are missing"
+    )
+    return Breach(
+        "unreadable",
+        sentence,
+        damage.position,
+        damage.length,
+        damage.first_offset,
+        end,
+        None,
+        facts,
+        advice=f"{hint[0].upper()}{hint[1:]}." if hint else None,
+    )
+
+
+def _only_field(damage: Damage, file: SourceFile, following: Position) -> str | None:
+    """Which one field outside of the checksum is wrong, where the rest proves itself as a batch of magic 2."""
+    size = following - damage.position
+    if not _NOT_BY_CHECKSUM < size <= _LARGEST_PROOF or damage.kind in ("zeros", "zero_tail"):
+        return None
+    data = file.read_at(damage.position, size)
+    if len(data) < size:
+        return None
+    _, length, _, magic = HEAD.unpack_from(data)
+    stored = int.from_bytes(data[17:21], "big")
+    if crc32c(data[_NOT_BY_CHECKSUM:]) != stored:
+        return None
+    if magic != 2:
+        return "magic" if length + LOG_OVERHEAD == size else None
+    return None if length + LOG_OVERHEAD == size else "length"

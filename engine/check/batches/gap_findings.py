@@ -1,0 +1,124 @@
+"""Findings about missing offsets: what was lost one by one, what is normal in one note a segment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from engine.check.batches.batch_order import Gap, Gaps
+from engine.check.batches.gaps import Evidence, Verdict, classify, without
+from engine.check.batches.key_evidence import first_repeated_key
+from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
+from engine.check.rules.finding import Finding
+from engine.check.rules.rules import Severity
+from engine.units import Offset
+
+_NORMAL = ("gap-compaction", "gap-retention")
+_ASKED = ("gap-compaction", "gap-unexplained")
+_MANY = 10
+"""Gaps that look like compaction rather than loss, if the keys agree."""
+
+
+def gap_findings(
+    under: PartitionUnderCheck,
+    gaps: Mapping[int, Gaps],
+    late: list[tuple[Offset, Offset]],
+    evidence: Evidence,
+) -> Iterator[Finding]:
+    """What the gaps of each segment are; `gaps` by the segment's place in the log."""
+    _look_at_keys(under, gaps, evidence)
+    for place, found in gaps.items():
+        segment = under.segments[place]
+        normal: dict[Verdict, list[Gap]] = defaultdict(list)
+        left = without(found.kept, late) if late else found.kept
+        for gap in left:
+            verdict = classify(gap, evidence)
+            if verdict.rule in _NORMAL:
+                normal[verdict].append(gap)
+            else:
+                yield _lost(segment, gap, verdict)
+        more = found.count - len(found.kept)
+        for verdict, same in normal.items():
+            yield _summed(segment, verdict, same, found, more)
+            more = 0
+        if more > 0:
+            yield _more(segment, found, more)
+
+
+def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence: Evidence) -> None:
+    """Where nothing certain tells why offsets are missing, ask the keys."""
+    unsure: list[Gap] = []
+    for found in gaps.values():
+        verdicts = ((gap, classify(gap, evidence)) for gap in found.kept)
+        unsure += [
+            gap for gap, verdict in verdicts if not verdict.is_certain and verdict.rule in _ASKED
+        ]
+    if not unsure:
+        return
+    evidence.repeated = first_repeated_key(under.view, max(gap.first_offset for gap in unsure))
+    evidence.has_unique_keys = evidence.repeated is None and len(unsure) >= _MANY
+
+
+def _lost(segment: SegmentUnderCheck, gap: Gap, verdict: Verdict) -> Finding:
+    number = gap.next_offset - gap.first_offset
+    what = f"offset {gap.first_offset} is" if number == 1 else f"{number} offsets are"
+    sentence = f"{what} missing before byte {gap.position}"
+    if number > 1:
+        sentence = f"offsets {gap.first_offset} to {gap.next_offset - 1} ({number}) are missing before byte {gap.position}"
+    where = segment.base_offset
+    if gap.position == 0 and gap.first_offset < where:
+        sentence += ", where the segment begins: a segment, or the end of one, is gone"
+    sure = "" if verdict.is_certain else "probably lost: "
+    if verdict.rule == "gap-unexplained":
+        sure = ""
+    return segment.partition.found(
+        verdict.rule,
+        segment.name,
+        f"{sentence}; {sure}{verdict.why}",
+        position=gap.position,
+        first_offset=gap.first_offset,
+        next_offset=gap.next_offset,
+        facts={"offsets": number, "certain": verdict.is_certain, "why": verdict.why},
+    )
+
+
+def _summed(
+    segment: SegmentUnderCheck, verdict: Verdict, gaps: list[Gap], found: Gaps, more: int
+) -> Finding:
+    """Many gaps of one kind; those that were not kept are taken to be of the first kind."""
+    number = len(gaps) + more
+    offsets = sum(gap.next_offset - gap.first_offset for gap in gaps)
+    last = gaps[-1].next_offset
+    if more:
+        kept = sum(gap.next_offset - gap.first_offset for gap in found.kept)
+        offsets, last = offsets + found.offsets - kept, max(last, found.next_offset)
+    plural = "" if number == 1 else "s"
+    sentence = f"{offsets} offsets in {number} gap{plural} are missing; {verdict.why}"
+    return segment.partition.found(
+        verdict.rule,
+        segment.name,
+        sentence,
+        position=gaps[0].position,
+        first_offset=gaps[0].first_offset,
+        next_offset=last,
+        facts={
+            "gaps": number,
+            "offsets": offsets,
+            "certain": verdict.is_certain,
+            "why": verdict.why,
+        },
+    )
+
+
+def _more(segment: SegmentUnderCheck, found: Gaps, more: int) -> Finding:
+    sentence = f"{more} more gaps follow those that are listed one by one"
+    return segment.partition.found(
+        "gap-unexplained",
+        segment.name,
+        sentence,
+        position=found.kept[-1].position,
+        first_offset=found.kept[-1].next_offset,
+        next_offset=found.next_offset,
+        severity=Severity.ERROR,
+        facts={"gaps": more},
+    )

@@ -1,0 +1,143 @@
+"""Why offsets are missing between good batches: compaction, retention, or loss; and how sure that is.
+
+Control records and records of aborted transactions have offsets like all others and are on disk, so they
+leave no gap; where compaction removed them, that is what left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from engine.check.batches.batch_order import Gap
+from engine.check.batches.key_evidence import Repeated
+from engine.check.batches.producer_check import SequenceBreak
+from engine.units import Offset
+
+COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "_schemas"})
+"""Topics that are compacted wherever they exist."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What is known of a partition that can explain gaps.
+
+    Attributes:
+        topic: its topic's name.
+        log_start_offset: the first offset that is served.
+        policy: the topic's cleanup.policy, None when it is not known.
+        cleaned_to: up to where the log dir's cleaner-offset-checkpoint says it was compacted.
+        marked_to: one past the last batch that shows that compaction went over it: emptied, with fewer
+            records than offsets, or with a delete horizon; -1 for none.
+        keyless: offset of the first data record without a key, which compaction removes.
+        breaks: where producers' sequences do not follow.
+        orphans: base offsets of indexes whose records file is not there.
+        repeated: the first key that stands twice, which compaction would not have left below a gap.
+        has_unique_keys: whether there are many gaps, and no key stands twice below the last of them.
+    """
+
+    topic: str
+    log_start_offset: Offset
+    policy: frozenset[str] | None = None
+    cleaned_to: Offset | None = None
+    marked_to: Offset = -1
+    keyless: Offset | None = None
+    breaks: Sequence[SequenceBreak] = field(default_factory=tuple)
+    orphans: Sequence[Offset] = ()
+    repeated: Repeated | None = None
+    has_unique_keys: bool = False
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether anything says that the log is, or was, compacted."""
+        if self.marked_to >= 0 or self.cleaned_to is not None:
+            return True
+        if self.policy is not None:
+            return "compact" in self.policy
+        return self.topic in COMPACTED_TOPICS
+
+
+class Verdict(NamedTuple):
+    """Why offsets are missing.
+
+    Attributes:
+        rule: gap-compaction, gap-retention, gap-loss or gap-unexplained.
+        is_certain: whether nothing else can explain it.
+        why: what tells, to stand behind a comma.
+    """
+
+    rule: str
+    is_certain: bool
+    why: str
+
+
+def classify(gap: Gap, evidence: Evidence) -> Verdict:
+    """Why the offsets of a gap are missing."""
+    if gap.next_offset <= evidence.log_start_offset:
+        return Verdict("gap-retention", True, "below the log start")
+    for orphan in evidence.orphans:
+        if gap.first_offset <= orphan < gap.next_offset:
+            return Verdict("gap-loss", True, f"there is an index of a segment {orphan}, and no log")
+    keyless = evidence.keyless
+    if evidence.is_compacted:
+        if keyless is None or keyless >= gap.first_offset:
+            return _compaction(gap, evidence)
+        why = f"compaction would not have left the record without a key at offset {keyless}"
+        return Verdict("gap-loss", False, why)
+    broken = _spanning(gap, evidence.breaks)
+    if broken is not None:
+        why = (
+            f"producer {broken.producer_id} numbered records {broken.expected} to"
+            f" {broken.found - 1} between offsets {broken.after} and {broken.first_offset}"
+        )
+        return Verdict("gap-loss", True, why)
+    if evidence.policy is not None:
+        return Verdict("gap-loss", False, "the topic is not compacted")
+    if keyless is not None:
+        why = f"a topic with records without keys, as at offset {keyless}, is not compacted"
+        return Verdict("gap-loss", False, why)
+    if evidence.has_unique_keys:
+        return Verdict("gap-compaction", False, "no key stands twice, as in a compacted log")
+    return Verdict("gap-unexplained", False, "nothing shows that the log was compacted")
+
+
+def _compaction(gap: Gap, evidence: Evidence) -> Verdict:
+    if evidence.cleaned_to is not None and gap.next_offset <= evidence.cleaned_to:
+        why = f"the log was compacted up to offset {evidence.cleaned_to}"
+        return Verdict("gap-compaction", True, why)
+    if evidence.marked_to > gap.first_offset:
+        return Verdict("gap-compaction", True, "batches behind it were compacted too")
+    repeated = evidence.repeated
+    if repeated is not None and repeated.again < gap.first_offset:
+        why = (
+            f"the key at offset {repeated.first} comes again at offset {repeated.again},"
+            " so compaction did not come this far"
+        )
+        return Verdict("gap-unexplained", False, why)
+    return Verdict("gap-compaction", False, "the topic is compacted")
+
+
+def _spanning(gap: Gap, breaks: Sequence[SequenceBreak]) -> SequenceBreak | None:
+    for each in breaks:
+        if each.after < gap.first_offset and each.first_offset >= gap.next_offset and each.missing:
+            return each
+    return None
+
+
+def without(gaps: Sequence[Gap], late: Sequence[tuple[Offset, Offset]]) -> list[Gap]:
+    """The gaps that are left where the offsets of batches out of their place are not missing."""
+    left = list(gaps)
+    for first, following in late:
+        left = [part for gap in left for part in _cut(gap, first, following)]
+    return left
+
+
+def _cut(gap: Gap, first: Offset, following: Offset) -> list[Gap]:
+    if following <= gap.first_offset or first >= gap.next_offset:
+        return [gap]
+    parts = [
+        gap._replace(next_offset=first),
+        gap._replace(first_offset=following),
+    ]
+    return [part for part in parts if part.first_offset < part.next_offset]

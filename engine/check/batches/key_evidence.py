@@ -1,0 +1,64 @@
+"""Whether keys come again below an offset, which compaction would not have left.
+
+Compaction goes over a log from its start and keeps the last record of each key. So where it took records,
+no key stands twice below them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import kernel
+from engine.errors import KafkaStorageError
+from engine.log.log_view import LogView
+from engine.log.segment.scan import Damage
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.units import Offset
+
+MOST_KEYS = 200_000
+
+
+class Repeated(NamedTuple):
+    """The first key that comes again: where it stands first, and where again."""
+
+    first: Offset
+    again: Offset
+
+
+def first_repeated_key(view: LogView, until: Offset) -> Repeated | None:
+    """The first repetition below an offset, among the first MOST_KEYS keys; None when there is none.
+
+    Keys of transactions do not count: an aborted one's are taken, whatever comes later.
+    """
+    known: dict[int, Offset] = {}
+    if not view.base_offsets:
+        return None
+    try:
+        for _, item in view.runs(view.base_offsets[0], until):
+            if isinstance(item, Damage):
+                continue
+            plain = item.table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
+            for row in np.flatnonzero(plain).tolist():
+                columns = kernel.decode(
+                    item.buffer,
+                    item.table,
+                    row,
+                    row + 1,
+                    start_position=item.start_position,
+                    budgets=view.log.budgets,
+                )
+                offsets = columns.offset.tolist()
+                for place, offset in enumerate(offsets):
+                    key = columns.key(place)
+                    if key is None or offset >= until:
+                        continue
+                    before = known.setdefault(hash(key), offset)
+                    if before != offset:
+                        return Repeated(before, offset)
+            if len(known) >= MOST_KEYS:
+                return None
+    except (OSError, KafkaStorageError):
+        return None
+    return None

@@ -1,0 +1,59 @@
+"""Batches without records, producer and timestamp: they hold offsets that no record has.
+
+`kafkafs rebuild` writes them where records were lost, and Spark's writer where the offsets that it keeps leave gaps.
+They have no timestamp, while what compaction leaves of a batch keeps its own: so they tell nothing of compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.partition_under_check import Table
+from engine.check.rules.breach import Breach
+from engine.record.attributes import CONTROL_MASK
+
+
+def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:
+    """Which batches only hold offsets."""
+    found: npt.NDArray[np.bool_] = (
+        (table["record_count"] == 0)
+        & (table["producer_id"] < 0)
+        & (table["max_timestamp"] < 0)
+        & (table["magic"] == 2)
+        & (table["attributes"] & CONTROL_MASK == 0)
+    )
+    return found
+
+
+class Placeholders:
+    """Count the placeholders of a segment."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._offsets = 0
+        self._first: np.void | None = None
+
+    def add(self, table: Table) -> None:
+        """Count in the next batches."""
+        rows = np.flatnonzero(is_placeholder(table))
+        if not len(rows):
+            return
+        held = table[rows]
+        self._count += len(rows)
+        self._offsets += int((held["last_offset"] - held["base_offset"] + 1).sum())
+        if self._first is None:
+            self._first = held[0].copy()
+
+    def breaches(self) -> Iterator[Breach]:
+        """One note for all of them."""
+        if self._first is None:
+            return
+        batches = "a batch" if self._count == 1 else f"{self._count} batches"
+        offsets = "1 offset is" if self._offsets == 1 else f"{self._offsets} offsets are"
+        sentence = f"{offsets} held by {batches} without records: no record has them here"
+        yield Breach.of(
+            "gap-held", self._first, sentence, batches=self._count, offsets=self._offsets
+        )

@@ -1,0 +1,75 @@
+"""Findings about producers: what their sequence numbers say that the offsets do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from engine.check.batches.batch_order import Gaps
+from engine.check.batches.gaps import Evidence
+from engine.check.batches.producer_check import Producers, SequenceBreak, breaks_without
+from engine.check.partition_under_check import PartitionUnderCheck
+from engine.check.rules.finding import Finding
+from engine.units import Offset
+
+
+def producer_findings(
+    under: PartitionUnderCheck,
+    producers: Producers,
+    evidence: Evidence,
+    accounted: list[tuple[Offset, Offset]],
+    gaps: Mapping[int, Gaps],
+) -> Iterator[Finding]:
+    """Breaks that nothing else explains, and markers that end nothing.
+
+    Args:
+        under: the partition.
+        producers: what their batches told.
+        evidence: whether the log was compacted, which takes batches away.
+        accounted: offsets (first, next) whose loss or wrong place is a finding already.
+        gaps: of each segment.
+    """
+    missing = [(gap[0], gap[1]) for found in gaps.values() for gap in found.kept]
+    for each in breaks_without(producers.breaks, [*accounted, *missing]):
+        if evidence.is_compacted and not each.is_epoch:
+            continue
+        yield _broken(under, each)
+    if evidence.is_compacted:
+        return
+    for place, markers in producers.lone_markers.items():
+        if any(first < markers.first_offset for first, _ in accounted):
+            continue  # the transactions may have begun in what is lost
+        number = markers.number
+        what = (
+            "1 marker ends a transaction" if number == 1 else f"{number} markers end transactions"
+        )
+        yield under.found(
+            "marker-without-transaction",
+            under.segments[place].name,
+            f"{what} that did not begin in this partition, the first at offset {markers.first_offset}",
+            position=markers.position,
+            first_offset=markers.first_offset,
+            facts={"markers": number},
+        )
+
+
+def _broken(under: PartitionUnderCheck, each: SequenceBreak) -> Finding:
+    kind = "epoch" if each.is_epoch else "sequence"
+    sentence = (
+        f"producer {each.producer_id} goes on at offset {each.first_offset} with {kind} {each.found},"
+        f" after offset {each.after} {each.expected} or more was due"
+    )
+    return under.found(
+        "producer-epoch" if each.is_epoch else "producer-sequence",
+        under.segments[each.place].name,
+        sentence,
+        position=each.position,
+        length=each.size,
+        first_offset=each.first_offset,
+        next_offset=each.next_offset,
+        facts={
+            "producerId": each.producer_id,
+            "producerEpoch": each.epoch,
+            "expected": each.expected,
+            "found": each.found,
+        },
+    )

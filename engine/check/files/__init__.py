@@ -1,0 +1,1 @@
+"""Checks of the files beside the records: indexes, snapshots, checkpoints."""

@@ -1,0 +1,353 @@
+"""An offset index held to its segment: every entry, in time linear in both.
+
+An entry names a batch's position and its last offset. Brokers before 4.1 wrote one for the first batch of an append
+with the last offset of the whole append, and compaction did so too; so the offset may be that of a later batch.
+What counts is that no batch before the position reaches the offset: a look-up would miss it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.files.index_entries import (
+    IndexEntries,
+    Table,
+    damaged_spans,
+    looked_at,
+    read_entries,
+    severity_of,
+    size_findings,
+    unreadable,
+    within,
+)
+from engine.check.partition_under_check import SegmentUnderCheck
+from engine.check.rules.finding import Finding
+from engine.check.rules.finding_limit import MOST, at_slots
+from engine.files.file_names import offset_index_name
+from engine.index.offset_index import ENTRY
+from engine.units import MAX_INT64
+
+DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+assert DTYPE.itemsize == ENTRY.size
+_SMALL_SEGMENT = 1 << 20
+
+
+def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
+    """What is wrong with a segment's offset index."""
+    name = offset_index_name(segment.base_offset)
+    try:
+        entries = read_entries(segment, name, DTYPE)
+    except OSError as error:
+        yield from unreadable(segment, name, error)
+        return
+    if entries is None:
+        if segment.partition.view.log.only is None and segment.end:
+            yield segment.partition.found(
+                "index-missing",
+                name,
+                "there is no such file: a broker makes it from the whole segment",
+            )
+        return
+    yield from _check_size(segment, name, entries)
+    if len(entries.table):
+        yield from _OffsetIndexCheck(segment, name, entries.table).run()
+
+
+def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) -> Iterator[Finding]:
+    yield from size_findings(segment, name, entries, DTYPE.itemsize)
+    if not len(entries.table) and segment.end > _SMALL_SEGMENT and segment.row_count > 1:
+        yield segment.partition.found(
+            "index-empty", name, f"no entry for {segment.end} bytes of batches"
+        )
+
+
+class _Suspect(IntEnum):
+    """How an entry contradicts the log."""
+
+    NOTHING = 0
+    NO_BATCH = 1
+    """It points into the batch at `first`."""
+    MISSES = 2
+    """Offsets up to `first` are past where it points."""
+    OTHER_OFFSET = 3
+    """The batch where it points holds offsets `first` to `last`."""
+    NO_OFFSET = 4
+    """No batch from there on has its offset."""
+
+
+class _OffsetIndexCheck:
+    def __init__(self, segment: SegmentUnderCheck, name: str, table: Table) -> None:
+        self.segment = segment
+        self.name = name
+        self.slots = len(table)
+        self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
+        self.positions = table["position"].astype("i8")
+        self.bad = np.zeros(self.slots, np.bool_)
+        """Entries that something was said about."""
+        self.suspects = np.zeros(self.slots, np.uint8)
+        """What contradicts the log, a _Suspect by slot; an index may have millions."""
+        self.first = np.zeros(self.slots, "i8")
+        self.last = np.zeros(self.slots, "i8")
+        self.pending = np.zeros(0, "i8")
+        """Slots whose offset must be that of a later batch, by offset."""
+
+    def run(self) -> Iterator[Finding]:
+        yield from self._signs()
+        yield from self._order()
+        yield from self._ends()
+        order = np.argsort(self.positions, kind="stable")
+        order = order[~self.bad[order]]
+        reached = -1
+        first = 0
+        disordered = False
+        for rows in self.segment.chunks():
+            stop = int(rows["position"][-1] + rows["size"][-1])
+            last = first + int(self.positions[order[first:]].searchsorted(stop, "left"))
+            running = np.maximum.accumulate(np.concatenate(([reached], rows["last_offset"])))
+            disordered |= bool((rows["base_offset"] <= running[:-1]).any())
+            before = np.full(len(rows), -1, "i8") if disordered else running[:-1]
+            self._against(rows, order[first:last], before)
+            self._resolve(rows, disordered)
+            first, reached = last, int(running[-1])
+        if not disordered and not self._had_damage():
+            self._no_such_offsets(self.pending)
+        yield from self._suspicions()
+
+    def _suspicions(self) -> Iterator[Finding]:
+        """What contradicts the log; where all entries to the end are off by as much, the log is wrong, not they."""
+        slots = np.flatnonzero(self.suspects)
+        if len(slots) > 1 and slots[-1] == self.slots - 1:
+            moved = self.positions[slots] - self._actual_positions(slots)
+            same = (moved == moved[-1]) & (slots - slots[-1] == np.arange(1 - len(slots), 1))
+            count = len(same) if same.all() else int(same[::-1].argmin())
+            if count > 1 and abs(int(moved[-1])) < MAX_INT64 // 2 and moved[-1]:
+                yield self._log_has_moved(int(slots[-count]), int(moved[-1]))
+                slots = slots[:-count]
+        if len(slots) <= MOST:
+            yield from map(self._suspicion, slots.tolist())
+            return
+        for kind in _Suspect:
+            yield from at_slots(slots[self.suspects[slots] == kind], self._suspicion)
+
+    def _suspicion(self, slot: int) -> Finding:
+        """What is wrong with an entry that contradicts the log."""
+        kind, first, last = self.suspects[slot], int(self.first[slot]), int(self.last[slot])
+        if kind == _Suspect.NO_BATCH:
+            return self._no_batch(slot, first)
+        if kind == _Suspect.MISSES:
+            return self._missing(slot, first)
+        if kind == _Suspect.OTHER_OFFSET:
+            return self._other_offset(slot, first, last)
+        return self._found(
+            "index-entry",
+            slot,
+            f"no batch from {self.positions[slot]} on has {self.offsets[slot]}",
+        )
+
+    def _actual_positions(self, slots: Table) -> Table:
+        """Where the batches with these slots' offsets are; a number without meaning where there is none."""
+        found = np.full(len(slots), -MAX_INT64, "i8")
+        offsets = self.offsets[slots]
+        for rows in self.segment.chunks():
+            row = rows["last_offset"].searchsorted(offsets, "left")
+            row = np.minimum(row, len(rows) - 1)
+            is_it = rows["last_offset"][row] == offsets
+            found[is_it] = rows["position"][row[is_it]]
+        return found
+
+    def _log_has_moved(self, slot: int, distance: int) -> Finding:
+        """Bytes came or went between two entries."""
+        start = int(self.positions[slot - 1]) if slot else 0
+        first = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
+        end = int(self.positions[slot]) - distance
+        what = f"{distance} bytes are gone" if distance > 0 else f"{-distance} bytes came in"
+        return self.segment.partition.found(
+            "log-moved",
+            self.segment.name,
+            f"{what} between offsets {first} and {self.offsets[slot]}: all entries of the offset index from"
+            f" {self.offsets[slot]} on are off by as much",
+            position=start,
+            length=max(end - start, 0),
+            first_offset=first,
+            next_offset=int(self.offsets[slot]) + 1,
+            severity=severity_of(self.segment, "log-moved"),
+            expected=int(self.positions[slot]),
+            found=end,
+        )
+
+    def _signs(self) -> Iterator[Finding]:
+        yield from at_slots(
+            self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)),
+            lambda slot: self._found("index-order", slot, "an entry of negative numbers"),
+        )
+
+    def _order(self) -> Iterator[Finding]:
+        back = np.diff(self.offsets) <= 0
+        back |= np.diff(self.positions) <= 0
+        back &= ~(self.bad[1:] | self.bad[:-1])
+        yield from at_slots(np.flatnonzero(back), self._not_above)
+
+    def _not_above(self, slot: int) -> Finding:
+        return self.segment.partition.found(
+            "index-order",
+            self.name,
+            f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
+            f" before it ({self.offsets[slot]} at {self.positions[slot]})",
+            position=slot * DTYPE.itemsize,
+            length=2 * DTYPE.itemsize,
+            first_offset=int(min(self.offsets[slot : slot + 2])),
+            next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+            severity=severity_of(self.segment, "index-order"),
+        )
+
+    def _ends(self) -> Iterator[Finding]:
+        """Entries behind what there is; those of a live log were made since it was read."""
+        behind = self.positions >= looked_at(self.segment)
+        if self.segment.partition.is_live and self.segment.is_active:
+            self.bad |= behind
+            return
+        yield from at_slots(
+            self._new(behind),
+            lambda slot: self._found(
+                "index-past-end",
+                slot,
+                f"the entry points to {self.positions[slot]}, the segment ends at {self.segment.end}",
+                expected=f"below {self.segment.end}",
+                found=int(self.positions[slot]),
+            ),
+        )
+
+    def _against(self, rows: Table, slots: Table, reached: Table) -> None:
+        """Hold the entries that point into some rows to them; `reached` is the largest offset before each."""
+        if not len(slots):
+            return
+        row = rows["position"].searchsorted(self.positions[slots], "right") - 1
+        inside = row >= 0
+        slots, row = slots[inside], row[inside]
+        offsets, positions = self.offsets[slots], self.positions[slots]
+        exact = rows["position"][row] == positions
+        starts, ends = damaged_spans(self.segment)
+        lost = ~exact & within(positions, starts, ends)
+        self._suspect(slots, row, ~exact & ~lost, _Suspect.NO_BATCH, rows["position"])
+        misses = exact & (reached[row] >= offsets)
+        self._suspect(slots, row, misses, _Suspect.MISSES, reached)
+        last, base = rows["last_offset"], rows["base_offset"]
+        below = exact & ~misses & (offsets < last[row])
+        below &= ~self._may_be_inside(rows, row, offsets)
+        self._suspect(slots, row, below, _Suspect.OTHER_OFFSET, base, last)
+        later = exact & ~misses & (offsets > last[row])
+        self._wait_for(slots[later])
+
+    def _suspect(
+        self,
+        slots: Table,
+        row: Table,
+        chosen: npt.NDArray[np.bool_],
+        kind: _Suspect,
+        first: Table,
+        last: Table | None = None,
+    ) -> None:
+        """Note how the chosen ones of some slots contradict the rows that they belong to."""
+        slots, row = slots[chosen], row[chosen]
+        self.suspects[slots] = kind
+        self.first[slots] = first[row]
+        if last is not None:
+            self.last[slots] = last[row]
+
+    @staticmethod
+    def _may_be_inside(rows: Table, row: Table, offsets: Table) -> npt.NDArray[np.bool_]:
+        """Older compaction named the last record's offset of a batch that had lost its last one."""
+        base, held = rows["base_offset"], rows["record_count"]
+        shrunk = (held >= 0) & (held < rows["last_offset"] - base + 1)
+        inside: npt.NDArray[np.bool_] = shrunk[row] & (offsets >= base[row])
+        return inside
+
+    def _wait_for(self, slots: Table) -> None:
+        if len(slots):
+            pending = np.concatenate((self.pending, slots))
+            self.pending = pending[np.argsort(self.offsets[pending], kind="stable")]
+
+    def _resolve(self, rows: Table, disordered: bool) -> None:
+        """Those that waited for later batches, as far as these go."""
+        if not len(self.pending):
+            return
+        offsets = self.offsets[self.pending]
+        last = np.maximum.accumulate(rows["last_offset"])
+        count = int(offsets.searchsorted(last[-1], "right"))
+        slots, self.pending = self.pending[:count], self.pending[count:]
+        row = last.searchsorted(offsets[:count], "left")
+        known = rows["base_offset"][row] <= offsets[:count]
+        if not disordered and not self._had_damage():
+            self._no_such_offsets(slots[~known])
+
+    def _had_damage(self) -> bool:
+        return any(each.skipped and each.kind != "zero_tail" for each in self.segment.damages)
+
+    def _no_such_offsets(self, slots: Table) -> None:
+        self.suspects[slots] = _Suspect.NO_OFFSET
+
+    def _new(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        slots = np.flatnonzero(chosen & ~self.bad)
+        self.bad |= chosen
+        return slots
+
+    def _no_batch(self, slot: int, start: int) -> Finding:
+        return self._found(
+            "index-position",
+            slot,
+            f"the entry points to {self.positions[slot]}, inside the batch at {start}",
+            expected=start,
+            found=int(self.positions[slot]),
+        )
+
+    def _missing(self, slot: int, reached: int) -> Finding:
+        return self._found(
+            "index-misses-records",
+            slot,
+            f"look-ups of {self.offsets[slot]} begin at {self.positions[slot]}, where offsets up to"
+            f" {reached} are past",
+            next_offset=max(reached + 1, int(self.offsets[slot]) + 1),
+            expected=f"above {reached}",
+            found=int(self.offsets[slot]),
+        )
+
+    def _other_offset(self, slot: int, base: int, last: int) -> Finding:
+        return self._found(
+            "index-entry",
+            slot,
+            f"the entry says {self.offsets[slot]}, the batch at {self.positions[slot]} holds {base} to {last}",
+            expected=last,
+            found=int(self.offsets[slot]),
+        )
+
+    def _served_from(self, slot: int) -> int:
+        """Behind the entry before: from there on to its own an entry is all that is known."""
+        before = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
+        return min(max(before, self.segment.base_offset), int(self.offsets[slot]))
+
+    def _found(
+        self,
+        rule: str,
+        slot: int,
+        sentence: str,
+        *,
+        next_offset: int | None = None,
+        **facts: object,
+    ) -> Finding:
+        offset = int(self.offsets[slot])
+        is_offset = 0 <= offset < MAX_INT64
+        return self.segment.partition.found(
+            rule,
+            self.name,
+            sentence,
+            position=slot * DTYPE.itemsize,
+            length=DTYPE.itemsize,
+            first_offset=self._served_from(slot) if is_offset else None,
+            next_offset=(next_offset or offset + 1) if is_offset else None,
+            severity=severity_of(self.segment, rule),
+            facts=facts,
+        )

@@ -1,0 +1,155 @@
+"""The entries of a segment's index as a numpy table, for checks that look at each of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
+from engine.check.rules.finding import Finding, failed_read
+from engine.check.rules.rules import RULES, Severity
+from engine.errors import InvalidNameError, SourceRefusedError
+from engine.files.file_names import CLEAN_SHUTDOWN, FolderState, parse_folder_name
+from engine.units import Position
+
+Table: TypeAlias = npt.NDArray[Any]
+
+MOST_ENTRIES = 2_097_152
+"""Of an index that are looked at: those of a segment of 2 GiB with an entry for each kilobyte."""
+
+
+class IndexEntries(NamedTuple):
+    """An index's entries.
+
+    Attributes:
+        table: one row an entry.
+        byte_size: the file's.
+        leftover: bytes behind the last whole entry, when they are no zeros of a preallocated file.
+        unread: bytes behind the first MOST_ENTRIES entries.
+    """
+
+    table: Table
+    byte_size: int
+    leftover: int
+    unread: int
+
+
+def read_entries(
+    segment: SegmentUnderCheck, name: str, dtype: np.dtype[Any], *, is_padded: bool = True
+) -> IndexEntries | None:
+    """The entries of an index; None when there is no such file.
+
+    The first MOST_ENTRIES entries are read. With `is_padded`, zeros at the
+    end are no entries.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    partition = segment.partition
+    try:
+        file = partition.root.open_fresh(partition.relative(name))
+    except FileNotFoundError:
+        return None
+    with file:
+        size = file.size()
+        data = file.read_at(0, min(size, MOST_ENTRIES * dtype.itemsize))
+    whole = len(data) // dtype.itemsize * dtype.itemsize
+    used = len(data.rstrip(b"\0")) if is_padded else whole
+    count = min(-(-used // dtype.itemsize), whole // dtype.itemsize)
+    table = np.frombuffer(data, dtype, count)
+    return IndexEntries(table, size, size % dtype.itemsize, size - len(data))
+
+
+def size_findings(
+    segment: SegmentUnderCheck, name: str, entries: IndexEntries, entry_size: int
+) -> Iterator[Finding]:
+    """What is wrong with the size of an index."""
+    size = entries.byte_size
+    if entries.leftover:
+        yield segment.partition.found(
+            "index-length",
+            name,
+            f"{size} bytes are no whole entries of {entry_size}",
+            position=size - entries.leftover,
+            length=entries.leftover,
+            expected=f"a multiple of {entry_size}",
+            found=size,
+        )
+    if entries.unread:
+        yield segment.partition.found(
+            "index-length",
+            name,
+            f"{size} bytes are more than a segment needs: the first {MOST_ENTRIES} entries are checked,"
+            " the rest is not",
+            position=size - entries.unread,
+            length=entries.unread,
+        )
+
+
+def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:
+    """What to say of an index that cannot be read; of what is no file others say it."""
+    if not isinstance(error, SourceRefusedError):
+        yield segment.partition.found("file-unreadable", name, **failed_read(error))
+
+
+def damaged_spans(segment: SegmentUnderCheck) -> tuple[Table, Table]:
+    """Where the segment's damaged stretches start and end, in file order."""
+    spans = [
+        (each.position, each.position + each.length) for each in segment.damages if each.skipped
+    ]
+    starts, ends = np.array(spans, "i8").reshape(-1, 2).T
+    return starts, ends
+
+
+def within(positions: Table, starts: Table, ends: Table) -> npt.NDArray[np.bool_]:
+    """Which positions lie in one of some stretches, which are in order."""
+    if not len(starts):
+        return np.zeros(len(positions), np.bool_)
+    place = starts.searchsorted(positions, "right") - 1
+    return (place >= 0) & (positions < ends[np.maximum(place, 0)])
+
+
+def looked_at(segment: SegmentUnderCheck) -> Position:
+    """Up to where the segment's file was looked at, damage included."""
+    last = max((each.position + each.length for each in segment.damages), default=0)
+    return max(segment.end, last)
+
+
+def is_served(partition: PartitionUnderCheck) -> bool:
+    """Whether its folder is the log, and not on its way in or out."""
+    try:
+        folder = partition.folder.rpartition("/")[2] or os.path.basename(partition.root.path)
+        return parse_folder_name(folder).state is FolderState.LOG
+    except InvalidNameError:
+        return True
+
+
+def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:
+    """Whether the log dir is marked as closed properly: then its active segments' indexes are complete."""
+    log_dir = segment.partition.log_dir
+    if log_dir is None:
+        return False
+    try:
+        log_dir.stat(CLEAN_SHUTDOWN)
+    except OSError:
+        return False
+    return True
+
+
+def severity_of(segment: SegmentUnderCheck, rule: str) -> Severity | None:
+    """How bad a breach of an index's rule is, where it is not as bad as the rule is.
+
+    A truncation leaves entries of before behind the end of the active segment's indexes until they are closed; and
+    after a crash a broker makes these indexes again.
+    """
+    if not segment.is_active:
+        return None
+    if segment.partition.is_live:
+        return Severity.NOTE
+    if RULES[rule].severity is Severity.ERROR and not has_clean_shutdown(segment):
+        return Severity.WARNING
+    return None

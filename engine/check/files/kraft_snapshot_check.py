@@ -1,0 +1,148 @@
+"""Snapshots of the cluster metadata: files of batches that begin with a header record and end with a footer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import Budgets
+from engine.check.partition_under_check import PartitionUnderCheck
+from engine.check.rules.finding import Finding, failed_read, found
+from engine.errors import InvalidRecordError, SourceRefusedError
+from engine.files.file_names import BOOTSTRAP_CHECKPOINT, kraft_checkpoint_name
+from engine.files.source_files import SourceFile, SourceRoot
+from engine.log.log_directory import LogSource
+from engine.log.segment.scan import BatchRun, Damage, scan
+from engine.record.attributes import CONTROL_MASK
+from engine.record.control_records import ControlRecordType, parse_control_key
+from engine.units import Offset
+
+Frame: TypeAlias = tuple[Offset | None, int | None]
+"""The offset that comes next and the epoch of all batches; None where that is not known."""
+
+
+def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
+    """What is wrong with the snapshots beside a metadata log."""
+    budgets = partition.view.log.budgets
+    for snapshot in partition.view.kraft_snapshots:
+        name = kraft_checkpoint_name(*snapshot)
+
+        def make(sentence: str, damage: Damage | None, name: str = name) -> Finding:
+            return partition.found(
+                "kraft-snapshot",
+                name,
+                sentence,
+                position=None if damage is None else damage.position,
+                length=None if damage is None else damage.length,
+                expected=None if damage is None else damage.expected,
+                found=None if damage is None else damage.found,
+            )
+
+        path = partition.relative(name)
+        yield from _check(partition.root, path, budgets, make)
+
+
+def check_bootstrap_snapshot(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
+    """What is wrong with a log dir's bootstrap.checkpoint, which a new controller begins with."""
+
+    def make(sentence: str, damage: Damage | None) -> Finding:
+        return found(
+            "kraft-snapshot",
+            log_dir.display(BOOTSTRAP_CHECKPOINT),
+            sentence,
+            position=None if damage is None else damage.position,
+            length=None if damage is None else damage.length,
+        )
+
+    yield from _check(log_dir, BOOTSTRAP_CHECKPOINT, source.budgets, make)
+
+
+def _check(
+    root: SourceRoot,
+    path: str,
+    budgets: Budgets,
+    make: Callable[[str, Damage | None], Finding],
+) -> Iterator[Finding]:
+    try:
+        with root.open(path, fresh=True) as file:
+            yield from _contents(file, budgets, make)
+    except (FileNotFoundError, SourceRefusedError):
+        return
+    except OSError as error:
+        yield found("file-unreadable", root.display(path), **failed_read(error))
+
+
+def _contents(
+    file: SourceFile, budgets: Budgets, make: Callable[[str, Damage | None], Finding]
+) -> Iterator[Finding]:
+    first: ControlRecordType | None = None
+    last: ControlRecordType | None = None
+    batches = 0
+    frame: Frame = (0, None)
+    for item in scan(file, 0, file.size(), budgets=budgets):
+        if isinstance(item, Damage):
+            yield make(item.reason, item)
+            frame = None, frame[1]
+            continue
+        columns = kernel.decode(
+            *(item.buffer, item.table, 0, len(item.table)),
+            start_position=item.start_position,
+            budgets=budgets,
+        )
+        for problem in columns.problems:
+            row = item.table[problem.row]
+            position, size = int(row["position"]), int(row["size"])
+            yield make(problem.detail, Damage(file.path, position, size, "records", problem.detail))
+        frame = yield from _frames(file, item, frame, make)
+        if not batches:
+            first = _control_type(item, 0)
+        last = _control_type(item, len(item.table) - 1)
+        batches += len(item.table)
+    if first is not ControlRecordType.SNAPSHOT_HEADER:
+        yield make("it does not begin with a snapshot's header", None)
+    if last is not ControlRecordType.SNAPSHOT_FOOTER:
+        yield make("it does not end with a snapshot's footer: it is not complete", None)
+
+
+def _frames(
+    file: SourceFile,
+    run: BatchRun,
+    frame: Frame,
+    make: Callable[[str, Damage | None], Finding],
+) -> Generator[Finding, None, Frame]:
+    """Offsets and epochs, which no checksum covers: they count on from 0, and the epoch is the same."""
+    following, epoch = frame
+    for row in run.table:
+        position, size = int(row["position"]), int(row["size"])
+        base, stated = int(row["base_offset"]), int(row["leader_epoch"])
+        following = base if following is None else following
+        if base != following or (epoch is not None and stated != epoch):
+            reason = f"a batch of offset {base} and epoch {stated}, where offset {following}"
+            reason += "" if epoch is None else f" and epoch {epoch}"
+            yield make(f"{reason} must be", Damage(file.path, position, size, "frame", reason))
+        else:
+            epoch = stated
+        following = int(row["last_offset"]) - base + following + 1
+    return following, epoch
+
+
+def _control_type(run: BatchRun, row: int) -> ControlRecordType | None:
+    """The type of a control batch's last record, or first: it has one."""
+    if not run.table["attributes"][row] & CONTROL_MASK:
+        return None
+    columns = kernel.decode(
+        *(run.buffer, run.table, row, row + 1), start_position=run.start_position, budgets=Budgets()
+    )
+    types = set()
+    for at in np.arange(len(columns)):
+        try:
+            types.add(parse_control_key(columns.key(int(at))).type)
+        except InvalidRecordError:
+            return None
+    for kind in (ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER):
+        if kind in types:
+            return kind
+    return None

@@ -1,0 +1,105 @@
+"""The files at the top of a log dir: can they be read, and do they agree with what lies there and with other log dirs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.check.files.meta_properties_check import check_meta_properties
+from engine.check.files.unreadable_file import contents, unreadable_file
+from engine.check.rules.finding import Finding, failed_read, found
+from engine.check.rules.rules import Severity
+from engine.checkpoint.checkpoint_file import parse_checkpoint
+from engine.checkpoint.clean_shutdown import parse_clean_shutdown
+from engine.checkpoint.decimal_text import parse_int32, parse_int64
+from engine.errors import DamagedFileError, SourceRefusedError
+from engine.files.file_names import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    folder_name,
+)
+from engine.files.source_files import SourceRoot
+from engine.log.log_directory import LogSource
+from engine.units import Offset, TopicPartition
+
+_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+
+
+def check_log_dir_files(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
+    """What is wrong with a log dir's own files.
+
+    Where only a part of the log dir is the source, what lies beside it is left alone.
+    """
+    is_whole = any(root is log_dir for root in source.roots)
+    is_clean = CLEAN_SHUTDOWN in log_dir.list_apart()[0] and log_dir.broker_pid() is None
+    folders = {entry.name for entry in log_dir.list()}
+    for name in _CHECKPOINTS:
+        yield from _checkpoint(log_dir, name, folders if is_whole else None, is_clean)
+    yield from _clean_shutdown(log_dir)
+    yield from check_meta_properties(source, log_dir, is_whole=is_whole)
+
+
+def _checkpoint(
+    log_dir: SourceRoot, name: str, folders: set[str] | None, is_clean: bool
+) -> Iterator[Finding]:
+    seen: dict[TopicPartition, Offset] = {}
+    twice: list[TopicPartition] = []
+
+    def entry(words: list[str]) -> None:
+        topic, number, offset = words
+        partition = TopicPartition(topic, parse_int32(number))
+        if partition in seen:
+            twice.append(partition)
+        seen[partition] = parse_int64(offset)
+
+    data = b""
+    try:
+        data = contents(log_dir, name) or b""
+        parse_checkpoint(data, entry, path=name)
+    except DamagedFileError as error:
+        yield unreadable_file("checkpoint-unreadable", log_dir, name, data, error)
+        return
+    except OSError as error:
+        if not isinstance(error, SourceRefusedError):
+            yield found("file-unreadable", log_dir.display(name), **failed_read(error))
+        return
+    path = log_dir.display(name)
+    for partition in twice:
+        sentence = f"{partition} is named twice; the last counts"
+        yield found("checkpoint-twice", path, sentence)
+    for partition, offset in seen.items():
+        if offset < 0:
+            yield found("checkpoint-negative", path, f"{partition} has the offset {offset}")
+    absent = [
+        str(each) for each in seen if folders is not None and folder_name(each) not in folders
+    ]
+    if absent:
+        is_sure = is_clean and name != CLEANER_OFFSET_CHECKPOINT
+        others = f", nor have {len(absent) - 1} others" if len(absent) > 1 else ""
+        yield found(
+            "checkpoint-without-folder",
+            path,
+            f"{absent[0]} is named, and has no folder here{others}",
+            severity=None if is_sure else Severity.NOTE,
+            topicPartitions=absent[:1000],
+        )
+
+
+def _clean_shutdown(log_dir: SourceRoot) -> Iterator[Finding]:
+    data = b""
+    try:
+        data = contents(log_dir, CLEAN_SHUTDOWN) or b""
+        parse_clean_shutdown(data)
+    except DamagedFileError as error:
+        yield unreadable_file("clean-shutdown-unreadable", log_dir, CLEAN_SHUTDOWN, data, error)
+    except OSError as error:
+        if not isinstance(error, SourceRefusedError):
+            path = log_dir.display(CLEAN_SHUTDOWN)
+            yield found("file-unreadable", path, **failed_read(error))

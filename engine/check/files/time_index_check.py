@@ -1,0 +1,219 @@
+"""A time index held to its segment: every entry, in time linear in both.
+
+An entry names a batch's largest timestamp and an offset of that batch, and says that no batch before has a larger one.
+The last entry of a segment that is complete has its largest timestamp: by it a broker chooses the segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.files.index_entries import (
+    IndexEntries,
+    Table,
+    has_clean_shutdown,
+    is_served,
+    read_entries,
+    severity_of,
+    size_findings,
+    unreadable,
+)
+from engine.check.partition_under_check import SegmentUnderCheck
+from engine.check.rules.finding import Finding
+from engine.check.rules.finding_limit import at_slots
+from engine.files.file_names import time_index_name
+from engine.index.time_index import ENTRY
+from engine.units import MAX_INT64
+
+DTYPE = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+assert DTYPE.itemsize == ENTRY.size
+
+
+def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
+    """What is wrong with a segment's time index."""
+    name = time_index_name(segment.base_offset)
+    try:
+        entries = read_entries(segment, name, DTYPE)
+    except OSError as error:
+        yield from unreadable(segment, name, error)
+        return
+    found = segment.partition.found
+    if entries is None:
+        if segment.partition.view.log.only is None and segment.max_timestamp >= 0:
+            yield found("time-index-missing", name, "there is no such file")
+        return
+    yield from size_findings(segment, name, entries, DTYPE.itemsize)
+    if len(entries.table):
+        yield from _TimeIndexCheck(segment, name, entries.table).run()
+    elif segment.max_timestamp >= _least(entries) and is_complete(segment):
+        yield found(
+            "time-index-missing",
+            name,
+            f"it holds no entry, and timestamps up to {segment.max_timestamp} are in the segment",
+        )
+
+
+def _least(entries: IndexEntries) -> int:
+    """The least timestamp whose entry cannot be hidden: timestamp 0 at the base offset is twelve zeros."""
+    return 1 if entries.byte_size else 0
+
+
+def is_complete(segment: SegmentUnderCheck) -> bool:
+    """Whether the segment's largest timestamp must be in its time index."""
+    if not is_served(segment.partition):
+        return False
+    if segment.partition.is_live:
+        return not segment.is_active
+    return not segment.is_active or has_clean_shutdown(segment)
+
+
+class _TimeIndexCheck:
+    def __init__(self, segment: SegmentUnderCheck, name: str, table: Table) -> None:
+        self.segment = segment
+        self.name = name
+        self.times = table["timestamp"].astype("i8")
+        self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
+        self.bad = np.zeros(len(table), np.bool_)
+
+    def run(self) -> Iterator[Finding]:
+        yield from self._order()
+        order = np.argsort(self.offsets, kind="stable")
+        order = order[~self.bad[order]]
+        first, reached, largest = 0, -1, -1
+        disordered = False
+        for rows in self.segment.chunks():
+            last = np.maximum.accumulate(np.maximum(rows["last_offset"], reached))
+            before = np.concatenate(([reached], last[:-1]))
+            disordered |= bool((rows["base_offset"] <= before).any())
+            count = first + int(self.offsets[order[first:]].searchsorted(last[-1], "right"))
+            running = np.maximum.accumulate(np.concatenate(([largest], rows["max_timestamp"])))
+            if not disordered:
+                yield from self._against(rows, order[first:count], running[:-1])
+            first, reached, largest = count, int(last[-1]), int(running[-1])
+        yield from self._past_end(order[first:])
+        yield from self._last(largest)
+
+    def _order(self) -> Iterator[Finding]:
+        negative = self.offsets < self.segment.base_offset
+        yield from at_slots(
+            np.flatnonzero(negative),
+            lambda slot: self._found(
+                "time-index-order", slot, "an entry of a negative relative offset"
+            ),
+        )
+        self.bad |= negative
+        back = (np.diff(self.times) <= 0) | (np.diff(self.offsets) < 0)
+        back &= ~(self.bad[1:] | self.bad[:-1])
+        yield from at_slots(np.flatnonzero(back), self._not_above)
+
+    def _not_above(self, slot: int) -> Finding:
+        return self.segment.partition.found(
+            "time-index-order",
+            self.name,
+            f"the entry ({self.times[slot + 1]}, offset {self.offsets[slot + 1]}) is not above the one"
+            f" before it ({self.times[slot]}, offset {self.offsets[slot]})",
+            position=slot * DTYPE.itemsize,
+            length=2 * DTYPE.itemsize,
+            first_offset=int(min(self.offsets[slot : slot + 2])),
+            next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
+            severity=severity_of(self.segment, "time-index-order"),
+        )
+
+    def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:
+        """Hold the entries of these rows' offsets to them; `before` is the largest timestamp before each row."""
+        if not len(slots):
+            return
+        row = rows["last_offset"].searchsorted(self.offsets[slots], "left")
+        known = rows["base_offset"][row] <= self.offsets[slots]
+        misses = before[row] > self.times[slots]
+        wrong = known & ~misses & (rows["max_timestamp"][row] != self.times[slots])
+        yield from at_slots(
+            np.flatnonzero(misses),
+            lambda at: self._missing(int(slots[at]), int(before[row[at]])),
+        )
+        yield from at_slots(
+            np.flatnonzero(wrong),
+            lambda at: self._mismatch(int(slots[at]), int(rows["max_timestamp"][row[at]])),
+        )
+        if not self._had_damage():
+            yield from at_slots(
+                slots[~known & ~misses],
+                lambda slot: self._found(
+                    "time-index-entry", slot, f"no batch has offset {self.offsets[slot]}"
+                ),
+            )
+
+    def _past_end(self, slots: npt.NDArray[np.int64]) -> Iterator[Finding]:
+        segment = self.segment
+        if segment.partition.is_live and segment.is_active:
+            return
+        if self._had_damage():
+            return
+        yield from at_slots(
+            slots,
+            lambda slot: self._found(
+                "index-past-end",
+                slot,
+                f"the entry names offset {self.offsets[slot]}, the segment ends at {segment.next_offset}",
+                expected=f"below {segment.next_offset}",
+                found=int(self.offsets[slot]),
+            ),
+        )
+
+    def _last(self, largest: int) -> Iterator[Finding]:
+        """By its last entry a broker tells which segment to look into."""
+        if self.bad[-1] or not is_complete(self.segment) or self.times[-1] >= largest:
+            return
+        slot = len(self.times) - 1
+        yield self.segment.partition.found(
+            "time-index-misses-records",
+            self.name,
+            f"the last entry says {self.times[-1]}, and the segment's largest timestamp is {largest}:"
+            " look-ups of times between pass the segment over",
+            position=slot * DTYPE.itemsize,
+            length=DTYPE.itemsize,
+            first_offset=self.segment.base_offset,
+            next_offset=self.segment.next_offset,
+            expected=largest,
+            found=int(self.times[-1]),
+        )
+
+    def _had_damage(self) -> bool:
+        return any(each.skipped and each.kind != "zero_tail" for each in self.segment.damages)
+
+    def _missing(self, slot: int, before: int) -> Finding:
+        return self._found(
+            "time-index-misses-records",
+            slot,
+            f"look-ups of times from {self.times[slot]} to {before} begin at offset {self.offsets[slot]},"
+            f" behind a batch of {before}",
+            expected=f"at least {before}",
+            found=int(self.times[slot]),
+        )
+
+    def _mismatch(self, slot: int, actual: int) -> Finding:
+        return self._found(
+            "time-index-entry",
+            slot,
+            f"the entry says {self.times[slot]}, the batch with offset {self.offsets[slot]} says {actual}",
+            expected=actual,
+            found=int(self.times[slot]),
+        )
+
+    def _found(self, rule: str, slot: int, sentence: str, **facts: object) -> Finding:
+        offset = int(self.offsets[slot])
+        is_offset = 0 <= offset < MAX_INT64
+        return self.segment.partition.found(
+            rule,
+            self.name,
+            sentence,
+            position=slot * DTYPE.itemsize,
+            length=DTYPE.itemsize,
+            first_offset=offset if is_offset else None,
+            next_offset=offset + 1 if is_offset else None,
+            severity=severity_of(self.segment, rule),
+            facts=facts,
+        )

@@ -1,0 +1,172 @@
+"""Reading two copies of a log side by side: their batches in order, and the records in some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy.typing as npt
+
+from engine import kernel
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, Damage
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.units import Offset, Position
+
+Table: TypeAlias = npt.NDArray[Any]
+Content: TypeAlias = tuple[object, ...]
+
+_SAME = ("base_offset", "last_offset", "crc", "size", "magic")
+_CODEC_MASK = 0x07
+
+
+class ReplicaBatch(NamedTuple):
+    """A batch of one copy; `first_offset` is known for wrappers of magic 0 and 1 too."""
+
+    segment: LogSegment
+    run: BatchRun
+    row: int
+    first_offset: Offset
+
+    @property
+    def last_offset(self) -> Offset:
+        """Its last offset."""
+        return int(self.run.table["last_offset"][self.row])
+
+    @property
+    def position(self) -> Position:
+        """Where it lies in its segment."""
+        return int(self.run.table["position"][self.row])
+
+    def facts(self) -> dict[str, object]:
+        """What its header says, for a report."""
+        row = self.run.table[self.row]
+        return {
+            "segment": self.segment.name,
+            "position": int(row["position"]),
+            "baseOffset": int(row["base_offset"]),
+            "lastOffset": int(row["last_offset"]),
+            "size": int(row["size"]),
+            "crc": int(row["crc"]),
+            "leaderEpoch": int(row["leader_epoch"]),
+            "records": self.record_count,
+        }
+
+    @property
+    def record_count(self) -> int:
+        """How many records it holds."""
+        return _records_in(self.run, self.run.table[self.row : self.row + 1])
+
+    def records(self) -> tuple[dict[Offset, Content], str]:
+        """What each record holds, by offset, and why some could not be read, "" when all could."""
+        run, row = self.run, self.run.table[self.row]
+        columns = kernel.decode(
+            *(run.buffer, run.table, self.row, self.row + 1),
+            start_position=run.start_position,
+            budgets=self.segment.budgets,
+        )
+        flags = int(row["attributes"]) & (CONTROL_MASK | TRANSACTIONAL_MASK)
+        written = int(row["producer_id"]), int(row["producer_epoch"]), flags
+        found: dict[Offset, Content] = {}
+        for at in range(len(columns)):
+            content = columns.timestamp[at].item(), columns.key(at), columns.value(at)
+            found[columns.offset[at].item()] = (*content, columns.headers(at), *written)
+        return found, columns.problems[0].detail if columns.problems else ""
+
+
+class ReplicaCursor:
+    """One copy's batches in order of their offsets; those that go back are passed over.
+
+    Attributes:
+        view: the copy.
+        damages: the damage on the way so far.
+        next_offset: one past the last batch that was taken.
+    """
+
+    def __init__(self, view: LogView, start: Offset, stop: Offset) -> None:
+        self.view = view
+        self.damages: list[Damage] = []
+        self.next_offset = start
+        self._items: Iterator[tuple[LogSegment, BatchRun | Damage]] = view.runs(start, stop)
+        self._segment: LogSegment | None = None
+        self._run: BatchRun | None = None
+        self._row = 0
+
+    def ready(self) -> bool:
+        """Whether there is another batch; reads on when needed."""
+        while self._run is None or self._row >= len(self._run.table):
+            item = next(self._items, None)
+            if item is None:
+                return False
+            self._segment, found = item
+            if isinstance(found, Damage):
+                self.damages.append(found)
+                continue
+            self._run, self._row = found, 0
+            while self._row < len(found.table) and self._last() < self.next_offset:
+                self._row += 1
+        return True
+
+    def rest(self) -> Table:
+        """The headers of what is at hand; call `ready` before."""
+        assert self._run is not None
+        return self._run.table[self._row :]
+
+    def records_in_next(self, count: int) -> int:
+        """How many records the next batches of what is at hand hold."""
+        assert self._run is not None
+        return _records_in(self._run, self.rest()[:count])
+
+    @property
+    def first_offset(self) -> Offset:
+        """The next batch's."""
+        row = self.rest()[0]
+        if row["magic"] < 2 and row["attributes"] & _CODEC_MASK:
+            return min(self.next_offset, int(row["last_offset"]))
+        return int(row["base_offset"])
+
+    @property
+    def last_offset(self) -> Offset:
+        """The next batch's."""
+        return self._last()
+
+    def take(self) -> ReplicaBatch:
+        """Go past the next batch."""
+        assert self._run is not None
+        assert self._segment is not None
+        taken = ReplicaBatch(self._segment, self._run, self._row, self.first_offset)
+        self.skip(1)
+        return taken
+
+    def skip(self, count: int) -> None:
+        """Go past some batches of what is at hand."""
+        assert self._run is not None
+        self._row += count
+        last = int(self._run.table["last_offset"][self._row - 1])
+        self.next_offset = max(self.next_offset, last + 1)
+
+    def _last(self) -> Offset:
+        assert self._run is not None
+        return int(self._run.table["last_offset"][self._row])
+
+
+def _records_in(run: BatchRun, table: Table) -> int:
+    """How many records batches of a run hold; compressed ones of magic 0 and 1 tell it only when they are inflated."""
+    stated = table["record_count"]
+    count = int(stated[stated >= 0].sum())
+    if (stated < 0).any():
+        summaries, _ = kernel.summarize(
+            run.buffer, table[stated < 0], start_position=run.start_position
+        )
+        count += int(summaries["count"].sum())
+    return count
+
+
+def same_batches(one: Table, other: Table) -> int:
+    """How many batches from the start on are the same, but for their leader epochs."""
+    count = min(len(one), len(other))
+    same = one[_SAME[0]][:count] == other[_SAME[0]][:count]
+    for name in _SAME[1:]:
+        same &= one[name][:count] == other[name][:count]
+    return count if same.all() else int(same.argmin())

@@ -1,0 +1,1 @@
+"""The rules of a check, their findings and their page."""

@@ -1,0 +1,92 @@
+"""A bound on findings of the same rule about the same file, for files that are all damage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.check.rules.finding import Finding
+
+MOST = 1000
+Make: TypeAlias = Callable[[], Finding]
+_MORE = "more"
+"""The fact of a finding that stands for others: how many."""
+
+
+class FindingLimit:
+    """Lets so many of each rule and file through, and counts the others.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._counts: dict[tuple[str, str], int] = {}
+        self._last: dict[tuple[str, str], Finding] = {}
+
+    def takes(self, finding: Finding) -> bool:
+        """Whether this one is still within the bound; one that stands for many is only counted, as many."""
+        kind = finding.rule, finding.file
+        more = finding.facts.get(_MORE, 0)
+        assert isinstance(more, int)
+        count = self._counts[kind] = self._counts.get(kind, 0) + max(more, 1)
+        if count <= self._most and not more:
+            return True
+        self._last[kind] = _alone(finding, more) if more else finding
+        return False
+
+    def rest(self) -> Iterator[Finding]:
+        """One finding for all that were over the bound, of each rule and file."""
+        for kind, last in self._last.items():
+            yield _with_others(last, self._counts[kind] - self._most)
+
+
+def bounded(findings: Iterable[Finding], most: int = MOST) -> list[Finding]:
+    """Findings as they come, of each rule and file no more than the bound, and one for all others."""
+    limit = FindingLimit(most)
+    return [*filter(limit.takes, findings), *limit.rest()]
+
+
+def at_slots(
+    slots: npt.NDArray[np.int64], make: Callable[[int], Finding], most: int = MOST
+) -> Iterator[Finding]:
+    """A finding of one rule for each slot; of those over the bound only the last is made, for all of them."""
+    for slot in slots[:most].tolist():
+        yield make(slot)
+    if len(slots) > most:
+        yield _with_others(make(int(slots[-1])), len(slots) - most)
+
+
+def made_when_told(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterator[Finding]:
+    """Findings of one file by their rules; of those over the bound only the last of each rule is made."""
+    counts: Counter[str] = Counter()
+    last: dict[str, Make] = {}
+    for rule, make in made:
+        counts[rule] += 1
+        if counts[rule] <= most:
+            yield make()
+        else:
+            last[rule] = make
+    for rule, make in last.items():
+        yield _with_others(make(), counts[rule] - most)
+
+
+def _with_others(last: Finding, more: int) -> Finding:
+    """The last of some findings, as one for all of them."""
+    return replace(last, sentence=_lead(more) + last.sentence, facts={**last.facts, _MORE: more})
+
+
+def _alone(finding: Finding, more: int) -> Finding:
+    """The finding that another one was made of, which stands for some."""
+    facts = {name: fact for name, fact in finding.facts.items() if name != _MORE}
+    return replace(finding, sentence=finding.sentence.removeprefix(_lead(more)), facts=facts)
+
+
+def _lead(more: int) -> str:
+    return f"{more} more like these, the last: "

@@ -1,0 +1,1 @@
+"""Rows of batches and columns of records: the tables that the kernel fills."""

@@ -1,0 +1,59 @@
+"""What the records of batches say when they are looked at together: counts, first and last offsets, extreme times.
+
+One row a batch, whatever it holds, so a whole log can be looked at without room for its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.columns.batch_table import BatchProblem
+from engine.columns.decoding import Row
+
+SUMMARY_DTYPE = np.dtype(
+    [
+        ("first_offset", "i8"),
+        ("last_offset", "i8"),
+        ("smallest_timestamp", "i8"),
+        ("largest_timestamp", "i8"),
+        ("first_without_key", "i8"),  # an offset; meaningless unless without_key
+        ("count", "i4"),
+        ("without_key", "i4"),
+        ("descents", "i4"),  # records whose offset is not above the one before
+        ("padding", "i4"),
+    ],
+    align=True,
+)
+"""56 bytes a batch; all zeros for one without records. The kernel overlays a C struct with the fields in this order."""
+
+_FIELDS = 9
+
+Summaries: TypeAlias = npt.NDArray[Any]
+
+
+class SummaryResult(NamedTuple):
+    """Rows of SUMMARY_DTYPE, one for each batch; what kept batches from being read whole.
+
+    The records before a problem are in the batch's row.
+    """
+
+    rows: Summaries
+    problems: list[BatchProblem]
+
+
+def summary_of(records: Sequence[Row]) -> tuple[int, ...]:
+    """The summary of one batch's records, as far as they were read."""
+    if not records:
+        return (0,) * _FIELDS
+    offsets = [record[0] for record in records]
+    times = [record[1] for record in records]
+    keyless = [record[0] for record in records if record[5] < 0]
+    descents = sum(offset <= before for before, offset in pairwise(offsets))
+    first_keyless = keyless[0] if keyless else 0
+    extremes = (offsets[0], offsets[-1], min(times), max(times), first_keyless)
+    return (*extremes, len(records), len(keyless), descents, 0)

@@ -1,0 +1,224 @@
+"""Decoded records as columns: one row of 64 bytes a record, its fields' bytes left where they lie.
+
+The kernel and its Python twin fill the rows; `Reason` numbers what can stop them, and this module words it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.coding.varint import read_varint
+from engine.columns.batch_table import BatchProblem, Problem
+from engine.record.record import Header
+
+RECORD_DTYPE = np.dtype(
+    [
+        ("offset", "i8"),
+        ("timestamp", "i8"),
+        ("key_start", "i8"),
+        ("value_start", "i8"),
+        ("headers_start", "i8"),  # behind the headers' count
+        ("key_size", "i4"),  # -1: null
+        ("value_size", "i4"),  # -1: null
+        ("headers_size", "i4"),
+        ("headers_count", "i4"),
+        ("sequence", "i4"),  # -1: none
+        ("row", "i4"),  # of the batch table
+    ],
+    align=True,
+)
+"""64 bytes a record; the kernel overlays a C struct with the fields in this order."""
+
+Column: TypeAlias = npt.NDArray[Any]
+
+
+class Reason(IntEnum):
+    """What contradicts the format; the kernel's C code has the same numbers."""
+
+    BAD_VARINT = 1
+    RECORD_SIZE = 2
+    KEY_SIZE = 3
+    VALUE_SIZE = 4
+    HEADER_COUNT = 5
+    HEADER_KEY_SIZE = 6
+    HEADER_VALUE_SIZE = 7
+    FIELDS_SIZE = 8
+    COUNT_TOO_HIGH = 9
+    LEFTOVER = 10
+    COUNT_NEGATIVE = 11
+    LAST_OFFSET = 12
+    RECORD_LIMIT = 13
+    HEADER_LIMIT = 14
+    CODEC_UNKNOWN = 15
+    WRAPPER_NULL = 16
+    WRAPPER_EMPTY = 17
+    WRAPPER_OFFSET = 18
+    WRAPPER_CODEC = 19
+    INNER_MAGIC = 20
+    INNER_SIZE = 21
+    INNER_COMPRESSED = 22
+
+
+_INVALID = Problem.INVALID_RECORD
+_WORDS: dict[Reason, tuple[Problem, str]] = {
+    Reason.BAD_VARINT: (_INVALID, "a variable-length integer is too long or cut off"),
+    Reason.RECORD_SIZE: (_INVALID, "a record of {0} bytes, where {1} are left"),
+    Reason.KEY_SIZE: (_INVALID, "a key of {0} bytes, where {1} are left in the record"),
+    Reason.VALUE_SIZE: (_INVALID, "a value of {0} bytes, where {1} are left in the record"),
+    Reason.HEADER_COUNT: (_INVALID, "{0} headers, where {1} bytes are left in the record"),
+    Reason.HEADER_KEY_SIZE: (
+        _INVALID,
+        "a header key of {0} bytes, where {1} are left in the record",
+    ),
+    Reason.HEADER_VALUE_SIZE: (
+        _INVALID,
+        "a header value of {0} bytes, where {1} are left in the record",
+    ),
+    Reason.FIELDS_SIZE: (_INVALID, "a record states {0} bytes, its fields take {1}"),
+    Reason.COUNT_TOO_HIGH: (Problem.RECORD_COUNT, "the batch states {0} records and holds {1}"),
+    Reason.LEFTOVER: (Problem.LEFTOVER_BYTES, "{0} bytes follow the last record"),
+    Reason.COUNT_NEGATIVE: (Problem.INVALID_HEADER, "the batch states {0} records"),
+    Reason.LAST_OFFSET: (
+        Problem.INVALID_HEADER,
+        "the last offset {0} is below the base offset {1}",
+    ),
+    Reason.RECORD_LIMIT: (Problem.LIMIT, "the batch states {0} records, the budget is {1}"),
+    Reason.HEADER_LIMIT: (Problem.LIMIT, "a record states {0} headers, the budget is {1}"),
+    Reason.CODEC_UNKNOWN: (Problem.UNKNOWN_CODEC, "unknown codec {0}"),
+    Reason.WRAPPER_NULL: (_INVALID, "a compressed message has a null value"),
+    Reason.WRAPPER_EMPTY: (_INVALID, "a compressed message holds no messages"),
+    Reason.WRAPPER_OFFSET: (
+        _INVALID,
+        "a compressed message has offset {0}, its last inner message {1}",
+    ),
+    Reason.WRAPPER_CODEC: (_INVALID, "codec {0} in a message that is older than it"),
+    Reason.INNER_MAGIC: (_INVALID, "an inner message of magic {0} in one of magic {1}"),
+    Reason.INNER_SIZE: (_INVALID, "an inner message of {0} bytes, the smallest has {1}"),
+    Reason.INNER_COMPRESSED: (_INVALID, "an inner message is compressed itself (codec {0})"),
+}
+
+
+def describe(row: int, reason: int, index: int, stated: int, found: int) -> BatchProblem:
+    """The problem of a batch, in words; `index` records of it were decoded before."""
+    code, words = _WORDS[Reason(reason)]
+    return BatchProblem(row, code, index, words.format(stated, found))
+
+
+class Columns:
+    """Records of a run of batches, in the order they lie in.
+
+    Attributes:
+        table: RECORD_DTYPE, one row a record; the properties are its columns.
+        arena: the bytes that the starts count into; for batches that are not compressed this is the
+            buffer they were decoded from.
+        problems: batches that did not decode whole; what they hold before the problem is in the table.
+        next_row: the first row of the batch table that was not decoded. It is below `last_row` when the
+            records would have taken too much memory at once: decode on from there.
+    """
+
+    __slots__ = ("arena", "next_row", "problems", "table")
+
+    def __init__(
+        self, table: Column, arena: memoryview, problems: list[BatchProblem], next_row: int
+    ) -> None:
+        self.table = table
+        self.arena = arena
+        self.problems = problems
+        self.next_row = next_row
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def offset(self) -> Column:
+        """Offsets, int64."""
+        return self.table["offset"]
+
+    @property
+    def timestamp(self) -> Column:
+        """Milliseconds since 1970, int64; -1 for records without a timestamp."""
+        return self.table["timestamp"]
+
+    @property
+    def sequence(self) -> Column:
+        """Producers' sequence numbers, int32; -1 for none."""
+        return self.table["sequence"]
+
+    @property
+    def row(self) -> Column:
+        """The row of each record's batch in the batch table, int32."""
+        return self.table["row"]
+
+    @property
+    def key_start(self) -> Column:
+        """Where keys start in the arena, int64."""
+        return self.table["key_start"]
+
+    @property
+    def key_size(self) -> Column:
+        """Bytes of keys, int32; -1 for null."""
+        return self.table["key_size"]
+
+    @property
+    def value_start(self) -> Column:
+        """Where values start in the arena, int64."""
+        return self.table["value_start"]
+
+    @property
+    def value_size(self) -> Column:
+        """Bytes of values, int32; -1 for null."""
+        return self.table["value_size"]
+
+    @property
+    def headers_start(self) -> Column:
+        """Where the first header starts in the arena, int64."""
+        return self.table["headers_start"]
+
+    @property
+    def headers_size(self) -> Column:
+        """Bytes of all headers, int32."""
+        return self.table["headers_size"]
+
+    @property
+    def headers_count(self) -> Column:
+        """How many headers there are, int32."""
+        return self.table["headers_count"]
+
+    def key(self, index: int) -> bytes | None:
+        """The key of one record; None for null."""
+        return self._field(index, "key_start", "key_size")
+
+    def value(self, index: int) -> bytes | None:
+        """The value of one record; None for null."""
+        return self._field(index, "value_start", "value_size")
+
+    def headers(self, index: int) -> tuple[Header, ...]:
+        """The headers of one record, in their order."""
+        record = self.table[index]
+        return read_headers(self.arena, int(record["headers_start"]), int(record["headers_count"]))
+
+    def _field(self, index: int, start: str, size: str) -> bytes | None:
+        record = self.table[index]
+        length = int(record[size])
+        if length < 0:
+            return None
+        at = int(record[start])
+        return bytes(self.arena[at : at + length])
+
+
+def read_headers(buffer: memoryview, position: int, count: int) -> tuple[Header, ...]:
+    """`count` headers of a record that was decoded before: their bytes are known to be sound."""
+    headers = []
+    for _ in range(count):
+        size, position = read_varint(buffer, position)
+        key = bytes(buffer[position : position + size])
+        position += size
+        size, position = read_varint(buffer, position)
+        value = None if size < 0 else bytes(buffer[position : position + size])
+        position += max(size, 0)
+        headers.append(Header(key, value))
+    return tuple(headers)

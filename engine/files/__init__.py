@@ -1,0 +1,1 @@
+"""Source files: names, listings, reading without a way to write."""

@@ -1,0 +1,68 @@
+"""Words for what the system does not let us read: the reason, and a way out for the operator."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from engine.errors import SourceGoneError, SourceRefusedError, UnreadableError
+from engine.files.unreadable import MEDIA_ERRORS
+
+REFUSED = "refused"
+"""The name of an error that is our own doing: a link, a device, another file system."""
+IMAGE_FIRST = (
+    "The disk fails: image it first (ddrescue -d DEVICE IMAGE MAPFILE), then work on the image;"
+    " each further read may cost more of it."
+)
+"""What to do before anything else where a device cannot read some of its bytes."""
+_RUN_AS_OWNER = "run as the owner of the files, or as root"
+_OF_DEVICES = frozenset(map(errno.errorcode.get, MEDIA_ERRORS))
+_WAYS_OUT = {
+    "EACCES": _RUN_AS_OWNER,
+    "EPERM": _RUN_AS_OWNER,
+    "ENOENT": "something deletes or moves files there; run the command again",
+    "ESTALE": "the file system went away; mount it again",
+    "EMFILE": "raise the limit of open files: ulimit -n",
+    "ENFILE": "raise the limit of open files: sysctl fs.file-max",
+    REFUSED: "name what lies behind it as the source",
+}
+
+
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, without its path."""
+    if isinstance(error, SourceRefusedError | SourceGoneError | UnreadableError):
+        return error.reason
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return str(error)
+
+
+def failure_text(error: Exception) -> str:
+    """Why something could not be read, with its path and a way out where these are known."""
+    text = str(error)
+    if isinstance(error, OSError) and not isinstance(error, SourceRefusedError) and error.errno:
+        text = f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error)
+    hint = way_out(error_name(error))
+    return f"{text} ({hint})" if hint else text
+
+
+def error_name(error: Exception) -> str:
+    """The errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
+    if isinstance(error, SourceRefusedError):
+        return REFUSED
+    return errno_name(error.errno) if isinstance(error, OSError) else ""
+
+
+def errno_name(number: int | None) -> str:
+    """The name of an errno; "" for none."""
+    return errno.errorcode.get(number or 0, "")
+
+
+def is_of_device(name: str) -> bool:
+    """Whether an error of this name says that the device fails."""
+    return name in _OF_DEVICES
+
+
+def way_out(name: str) -> str:
+    """What the operator can do about an error of this name; "" where nothing is known."""
+    return _WAYS_OUT.get(name, "")

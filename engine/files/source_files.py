@@ -1,0 +1,489 @@
+"""The one module that opens source files: beneath the source, read-only, regular files, never blocking.
+
+A source may be written by a live broker, or made by somebody who wants us to read elsewhere. So every name
+is resolved by the kernel from one folder descriptor with openat2(2): no way out of the source, no symbolic
+link followed, no other mount entered. Where openat2 is missing (Linux < 5.6, some sandboxes) the path is
+walked one component at a time with O_NOFOLLOW. Nothing is created, locked or written, and atime stays
+where the system allows that (O_NOATIME). Reads are pread(2): a file that shrinks gives short reads.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat as st
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
+from engine.files.folder_entries import (
+    EntryKind,
+    SourceEntry,
+    check_components,
+    entries_apart,
+    file_names,
+    refuse_unless_regular,
+)
+from engine.files.openat2 import (
+    BENEATH,
+    NO_MAGICLINKS,
+    NO_SYMLINKS,
+    NO_XDEV,
+    openat2,
+    openat2_works,
+)
+from engine.files.source_presence import check_there
+from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, UnreadableFile
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_LOOK = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
+_NOATIME = os.O_NOATIME
+
+_LARGE_READ = 1 << 20
+_MAX_AGE = 0.2
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+_FLOCK = struct.Struct("@hhqqi4x")
+
+
+class SourceFile:
+    """An open source file: positioned reads, no cursor; safe from several threads.
+
+    Attributes:
+        path: for people, the source's path and the name in it.
+        name: the last component.
+        fd: the descriptor, -1 once closed.
+        device, inode: the file's identity; while it is open no other file can take them.
+
+    The descriptor is closed when the last reference goes, so a file that fell out of its source's cache
+    stays readable for whoever holds it. `close` is for a sole owner: another thread's read must not be
+    under way.
+    """
+
+    __slots__ = ("__weakref__", "_unreadable", "device", "fd", "inode", "name", "path")
+
+    def __init__(self, fd: int, path: str, status: os.stat_result) -> None:
+        self.fd = fd
+        self.path = path
+        self.name = path.rpartition("/")[2]
+        self.device = status.st_dev
+        self.inode = status.st_ino
+        self._unreadable: UnreadableFile | None = UNREADABLE_FILES.known(status)
+
+    def __repr__(self) -> str:
+        return f"SourceFile({self.path!r})"
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """(device, inode)."""
+        return self.device, self.inode
+
+    def close(self) -> None:
+        """Close now; a second call does nothing."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def stat(self) -> os.stat_result:
+        """fstat of the open file. Raises ValueError when closed."""
+        return os.fstat(self._open_fd())
+
+    def size(self) -> int:
+        """The file's length in bytes at this moment. Raises ValueError when closed."""
+        return os.fstat(self._open_fd()).st_size
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """`size` bytes from absolute `position`, fewer only where the file ends.
+
+        Never allocates more than the file holds. Raises ValueError when closed, UnreadableError where the
+        device cannot read, OSError when it fails otherwise or a number is negative.
+        """
+        if self._unreadable is not None:
+            self._refuse_unreadable(position, size)
+        fd = self._open_fd()
+        try:
+            wanted = size
+            if size > _LARGE_READ:
+                wanted = max(min(size, os.fstat(fd).st_size - position), 0)
+            data = os.pread(fd, wanted, position) if wanted else b""
+            if len(data) == wanted or not data:
+                return data
+            parts = [data]
+            got = len(data)
+            while got < wanted:
+                data = os.pread(fd, wanted - got, position + got)
+                if not data:
+                    break
+                parts.append(data)
+                got += len(data)
+            return b"".join(parts)
+        except OSError as error:
+            self._explain(error, position, size)
+        return SourceFile.read_at(self, position, size)
+
+    def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        """Fill `buffer` from absolute `position`; the number of bytes read, fewer where the file ends.
+
+        Raises as `read_at`.
+        """
+        view = memoryview(buffer).cast("B")
+        size = len(view)
+        if self._unreadable is not None:
+            self._refuse_unreadable(position, size)
+        fd = self._open_fd()
+        got = 0
+        try:
+            while got < size:
+                count = os.preadv(fd, [view[got:] if got else view], position + got)
+                if count == 0:
+                    break
+                got += count
+            return got
+        except OSError as error:
+            self._explain(error, position, size)
+        return SourceFile.read_into(self, view, position)
+
+    def unreadable_in(self, position: int, end: int) -> Stretch | None:
+        """The first stretch of [position, end) that is known to be unreadable; asks no device."""
+        known = self._unreadable
+        return None if known is None else known.stretches.first_in(position, end)
+
+    def _refuse_unreadable(self, position: int, size: int) -> None:
+        bad = self.unreadable_in(position, position + size)
+        if bad is not None:
+            raise UnreadableError(bad.errno, self.path, bad.position, bad.length)
+
+    def _explain(self, error: OSError, position: int, size: int) -> None:
+        """Raise the error of a failed read, with the stretch that failed; nothing when all can be read now."""
+        if error.errno not in MEDIA_ERRORS:
+            raise error
+        fd = self._open_fd()
+        known = self._unreadable = UNREADABLE_FILES.of(os.fstat(fd))
+        if known.find(fd, position, position + size, error.errno) is not None:
+            self._refuse_unreadable(position, size)
+        elif not known.is_worth_another_try():
+            raise error
+
+    def _open_fd(self) -> int:
+        fd = self.fd
+        if fd < 0:
+            raise ValueError(f"{self.path} is closed")
+        return fd
+
+
+class SourceRoot:
+    """One source folder and everything beneath it, as a reader may touch it; safe from several threads.
+
+    `path` is the operator's own word: that one may be or contain a symbolic link. All other names are
+    relative to it, components joined by one "/", "" for the folder itself.
+
+    Args:
+        path: the folder.
+        open_files: how many files stay open for reuse, besides those in use.
+        cross_device: enter other file systems mounted beneath the source.
+
+    Attributes:
+        when_exhausted: called when this process has no descriptor left: who holds files of the source open
+            for later use lets them go.
+
+    Raises OSError when the folder cannot be opened.
+    """
+
+    when_exhausted: Callable[[], None] | None = None
+
+    def __init__(self, path: str, *, open_files: int = 512, cross_device: bool = False) -> None:
+        self.path = path.rstrip("/") or "/" * bool(path)
+        self.fd = -1
+        self._cross_device = cross_device
+        self._resolve = BENEATH | NO_SYMLINKS | NO_MAGICLINKS | (0 if cross_device else NO_XDEV)
+        self._whole_path = path if path.startswith("/") else os.path.join(os.getcwd(), path)
+        self._checked = monotonic()
+        self._open_files = max(open_files, 1)
+        self._files: OrderedDict[str, SourceFile] = OrderedDict()
+        self._lock = threading.Lock()
+        self.fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._device = os.fstat(self.fd).st_dev
+        self._has_openat2 = openat2_works(self.fd)
+
+    def __repr__(self) -> str:
+        return f"SourceRoot({self.path!r})"
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the folder and the cache; files that are held elsewhere stay open. Twice does nothing."""
+        fd, self.fd = getattr(self, "fd", -1), -1
+        if fd >= 0:
+            self._drop_cache()
+            os.close(fd)
+
+    def real(self, relative: str) -> str:
+        """Where an entry lies: elsewhere only in a source that is shown as something that it is not."""
+        return relative
+
+    def remark(self, relative: str) -> str:
+        """What there is to say of an entry that is set aside or not there; "" for nothing."""
+        return ""
+
+    def display(self, relative: str) -> str:
+        """The path of an entry as shown to people."""
+        relative = self.real(relative)
+        return f"{self.path.rstrip('/')}/{relative}" if relative else self.path
+
+    def list(self, folder: str = "") -> list[SourceEntry]:
+        """The entries of a folder, in no order. Raises as `list_apart`."""
+        files, others = self.list_apart(folder)
+        return [*others, *(SourceEntry(name, EntryKind.FILE) for name in files)]
+
+    def list_apart(self, folder: str = "") -> tuple[Sequence[str], Sequence[SourceEntry]]:
+        """The same, but regular files, of which there may be a million, by their names alone.
+        Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError."""
+        fd = self._open_fd(folder, _LIST | _NOATIME)
+        try:
+            return entries_apart(fd)
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            self._free_descriptors()
+            return entries_apart(fd)
+        finally:
+            os.close(fd)
+
+    def iterate_files(self, folder: str = "") -> Iterator[str]:
+        """The names of a folder's regular files one by one, in the order the file system has them.
+
+        Raises what `list_apart` raises, at the first name or at a later one.
+        """
+        fd = self._open_fd(folder, _LIST | _NOATIME)
+        try:
+            yield from file_names(fd)
+        finally:
+            os.close(fd)
+
+    def stat(self, relative: str = "") -> os.stat_result:
+        """lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a link on the way)."""
+        relative = self.real(relative)
+        if not relative:
+            return os.fstat(self._root_fd())
+        if "/" not in relative:
+            check_components(relative, self.display(relative))
+            return os.stat(relative, dir_fd=self._root_fd(), follow_symlinks=False)
+        fd = self._open_fd(relative, _LOOK)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def open(self, relative: str, *, fresh: bool = False) -> SourceFile:
+        """A regular file, from the cache when it is there; it may since have been renamed or unlinked.
+
+        With `fresh`, a cached file is used only if the name still leads to it (one or two system calls).
+        Raises FileNotFoundError, other OSError, SourceRefusedError.
+        """
+        with self._lock:
+            file = self._files.get(relative)
+            if file is not None:
+                self._files.move_to_end(relative)
+        if file is not None:
+            if not fresh:
+                return file
+            status = self.stat(relative)
+            if (status.st_dev, status.st_ino) == (file.device, file.inode):
+                return file
+        file = self.open_fresh(relative)
+        evicted = None
+        with self._lock:
+            self._files[relative] = file
+            self._files.move_to_end(relative)
+            if len(self._files) > self._open_files:
+                _, evicted = self._files.popitem(last=False)
+        del evicted
+        return file
+
+    def open_fresh(self, relative: str) -> SourceFile:
+        """A regular file, opened anew; not kept in the cache. Raises as `open`."""
+        path = self.display(relative)
+        # Asked before opening, since opening a device can do something; asked again after, for a swap.
+        refuse_unless_regular(self.stat(relative), path)
+        fd = self._open_fd(relative, _READ | _NOATIME)
+        try:
+            status = os.fstat(fd)
+            refuse_unless_regular(status, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return SourceFile(fd, path, status)
+
+    def read(self, relative: str, *, limit: int) -> bytes:
+        """A small file whole.
+
+        Raises LimitExceededError for more than `limit` bytes, and as `open`.
+        """
+        with self.open_fresh(relative) as file:
+            data = file.read_at(0, limit + 1)
+            if len(data) > limit:
+                raise LimitExceededError(
+                    "the file is larger than it may be",
+                    limit="checkpoint_bytes",
+                    path=file.path,
+                    expected=f"at most {limit} bytes",
+                    found=f"{file.size()} bytes",
+                )
+            return data
+
+    def forget(self, folder: str) -> None:
+        """Drop what the cache holds of a folder, all of it for ""."""
+        if not folder:
+            self._drop_cache()
+            return
+        prefixes = f"{folder}/", f"{self.real(folder)}/"
+        with self._lock:
+            names = [name for name in self._files if name == folder or name.startswith(prefixes)]
+            dropped = [self._files.pop(name) for name in names]
+        del dropped
+
+    def broker_pid(self) -> int | None:
+        """The process that holds the POSIX lock on .lock, None if nobody does; takes no lock.
+
+        0 for a holder whose number is not visible here (another pid namespace, another host). A lock held
+        by this very process is not seen.
+        """
+        try:
+            file = self.open_fresh(".lock")
+        except OSError:
+            return None
+        with file:
+            question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            try:
+                answer = fcntl.fcntl(file.fd, fcntl.F_GETLK, question)
+            except OSError:
+                return None
+        kind, _, _, _, pid = _FLOCK.unpack(answer)
+        return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+    def check_there(self) -> None:
+        """Look that the operator's path still leads to this folder. Raises SourceGoneError."""
+        check_there(self.fd, self._whole_path)
+        self._checked = monotonic()
+
+    def _root_fd(self) -> int:
+        if self.fd < 0:
+            raise ValueError(f"{self.path} is closed")
+        if monotonic() - self._checked > _MAX_AGE:
+            self.check_there()
+        return self.fd
+
+    def _free_descriptors(self) -> None:
+        self._drop_cache()
+        if self.when_exhausted is not None:
+            self.when_exhausted()
+
+    def _drop_cache(self) -> None:
+        with self._lock:
+            dropped, self._files = self._files, OrderedDict()
+        del dropped  # the descriptors close here, outside the lock
+
+    def _open_fd(self, relative: str, flags: int) -> int:
+        """A descriptor beneath the root; where they run out, some are freed once."""
+        relative = self.real(relative)
+        check_components(relative, self.display(relative))
+        try:
+            return self._open_or_refuse(relative, flags)
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+        self._free_descriptors()
+        return self._open_or_refuse(relative, flags)
+
+    def _open_or_refuse(self, relative: str, flags: int) -> int:
+        try:
+            try:
+                return self._open_beneath(relative, flags)
+            except PermissionError as error:
+                # O_NOATIME is for the file's owner and root only.
+                if error.errno != errno.EPERM or not flags & _NOATIME:
+                    raise
+                return self._open_beneath(relative, flags & ~_NOATIME)
+        except SourceRefusedError:
+            raise
+        except OSError as error:
+            reason = _REFUSALS.get(error.errno or 0)
+            if reason is None:
+                error.filename = self.display(relative)
+                raise
+            raise SourceRefusedError(reason, self.display(relative)) from error
+
+    def _open_beneath(self, relative: str, flags: int) -> int:
+        if self._has_openat2:
+            if flags & os.O_DIRECTORY:
+                flags &= ~os.O_NOFOLLOW  # would tell a link as ENOTDIR; none is followed anyway
+            return openat2(self._root_fd(), os.fsencode(relative or "."), flags, self._resolve)
+        return self._walk_beneath(relative, flags)
+
+    def _walk_beneath(self, relative: str, flags: int) -> int:
+        """What openat2 does, one component at a time."""
+        folder = self._root_fd()
+        *above, last = relative.split("/") if relative else ["."]
+        try:
+            for name in above:
+                below = self._step_down(folder, name)
+                if folder != self.fd:
+                    os.close(folder)
+                folder = below
+            if flags & os.O_DIRECTORY and last != ".":
+                self._refuse_step(folder, last)
+            return os.open(last, flags, dir_fd=folder)
+        finally:
+            if folder != self.fd:
+                os.close(folder)
+
+    def _step_down(self, folder: int, name: str) -> int:
+        self._refuse_step(folder, name)
+        return os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=folder)
+
+    def _refuse_step(self, folder: int, name: str) -> None:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if st.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        # Only folders: on overlayfs a file's device differs from its folder's.
+        if st.S_ISDIR(status.st_mode) and status.st_dev != self._device and not self._cross_device:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+
+
+_REFUSALS = {
+    errno.ELOOP: "a symbolic link, not followed",
+    errno.EXDEV: "on another file system, not entered",
+    errno.ENXIO: "a socket or a device, not read",
+}

@@ -1,0 +1,107 @@
+"""The kernel: walking batches, decoding records, writing them, their lines and columns, searching bytes and slots.
+
+The compiled one where it was built, its pure-Python twin elsewhere; both give the same results. Call its
+functions through the module (`kernel.walk(...)`): `use` exchanges them.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from engine.columns.columns import Columns
+from engine.kernel import python as kernel_python, zipped as zipped_kernel
+from engine.kernel.python import (
+    column_lines,
+    contains,
+    decode,
+    dump_rows,
+    encode_records,
+    find_batch,
+    floor_slot,
+    gather,
+    gather_headers,
+    how_shown,
+    lines,
+    locate,
+    offsets_of,
+    put_keys,
+    read_batch,
+    read_record,
+    summarize,
+    text_piece,
+    walk,
+)
+from engine.lines.lines_result import LinesResult
+from engine.lines.record_line import LineOptions
+
+try:
+    from engine.kernel import compiled
+except ImportError:  # pragma: no cover
+    _compiled: ModuleType | None = zipped_kernel.load(globals().get("__loader__"))
+else:
+    _compiled = compiled
+
+__all__ = [
+    "Columns",
+    "LineOptions",
+    "LinesResult",
+    "column_lines",
+    "contains",
+    "decode",
+    "dump_rows",
+    "encode_records",
+    "find_batch",
+    "floor_slot",
+    "gather",
+    "gather_headers",
+    "how_shown",
+    "is_compiled",
+    "lines",
+    "locate",
+    "name",
+    "offsets_of",
+    "put_keys",
+    "read_batch",
+    "read_record",
+    "summarize",
+    "text_piece",
+    "use",
+    "walk",
+]
+
+_FUNCTIONS = (
+    "column_lines", "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather",
+    "gather_headers", "how_shown", "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record",
+    "summarize", "text_piece", "walk",
+)  # fmt: skip
+
+name = "python"
+"""Which kernel is in use: "compiled" or "python"."""
+
+
+def is_compiled() -> bool:
+    """Whether the compiled kernel was built for this Python."""
+    return _compiled is not None
+
+
+def use(which: str) -> None:
+    """Take the "compiled" or the "python" kernel from now on; for tests and measurements.
+
+    Raises:
+        ModuleNotFoundError: the compiled one was not built.
+        ValueError: another name.
+    """
+    global name
+    modules = {"compiled": _compiled, "python": kernel_python}
+    if which not in modules:
+        raise ValueError(f"no kernel is called {which!r}")
+    module = modules[which]
+    if module is None:
+        raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
+    for function in _FUNCTIONS:
+        globals()[function] = getattr(module, function)
+    name = which
+
+
+if _compiled is not None:
+    use("compiled")

@@ -1,0 +1,282 @@
+/* Batches in a run of bytes: one row of the batch table per batch, as engine/record/batch_table.py says.
+ *
+ * The header's fields are Kafka's: DefaultRecordBatch for magic 2, LegacyRecord for 0 and 1.
+ */
+#ifndef KFS_BATCHES_H
+#define KFS_BATCHES_H
+
+#include "checksums.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Overlays engine.columns.batch_table.BATCH_DTYPE. */
+typedef struct {
+    int64_t position, base_offset, last_offset, base_timestamp, max_timestamp, producer_id;
+    int32_t size, leader_epoch, base_sequence, record_count;
+    uint32_t crc;
+    int16_t attributes, producer_epoch;
+    int8_t magic;
+    uint8_t crc_ok;
+    uint16_t pad;
+    uint32_t pad2;
+} kfs_row;
+
+_Static_assert(sizeof(kfs_row) == 80, "a row of the batch table has 80 bytes");
+
+enum {
+    KFS_LOG_OVERHEAD = 12,   /* offset and length */
+    KFS_UP_TO_MAGIC = 17,    /* what must be there to tell a batch's size and magic */
+    KFS_V0_OVERHEAD = 26,    /* a message of magic 0 with null key and value */
+    KFS_V1_OVERHEAD = 34,
+    KFS_V2_OVERHEAD = 61,
+    KFS_SMALLEST_LENGTH = 14,
+    KFS_CRC_START_V2 = 21,
+    KFS_CRC_START_LEGACY = 16,
+};
+
+/* engine.columns.batch_table.Stop; KFS_WHOLE is ours: the batch is there, go on. */
+enum { KFS_WHOLE = -1, KFS_TABLE_FULL, KFS_NEED_MORE, KFS_LENGTH_TOO_SMALL, KFS_UNKNOWN_MAGIC, KFS_TOO_LARGE };
+
+enum { KFS_CODEC_MASK = 7, KFS_LOG_APPEND_TIME = 8, KFS_TRANSACTIONAL = 16, KFS_CONTROL = 32 };
+
+static inline uint16_t kfs_be16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+static inline uint32_t kfs_be32(const uint8_t *p) { return __builtin_bswap32(kfs_le32(p)); }
+static inline uint64_t kfs_be64(const uint8_t *p) { return __builtin_bswap64(kfs_le64(p)); }
+
+/* Sums that wrap in two's complement, as Java's do. */
+static inline int64_t kfs_add64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t kfs_sub64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline int32_t kfs_add32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
+static inline int32_t kfs_sub32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
+
+/* Judges the frame of the batch at p, of which n bytes are there; sets *size when the frame is sane. */
+static inline int kfs_frame(const uint8_t *p, size_t n, int64_t largest, int32_t *size) {
+    if (n < KFS_UP_TO_MAGIC) return KFS_NEED_MORE;
+    int32_t length = (int32_t)kfs_be32(p + 8);
+    uint8_t magic = p[16];
+    if (length < KFS_SMALLEST_LENGTH) return KFS_LENGTH_TOO_SMALL;
+    if (magic > 2) return KFS_UNKNOWN_MAGIC;
+    int64_t whole = (int64_t)length + KFS_LOG_OVERHEAD;
+    if (whole < (magic == 2 ? KFS_V2_OVERHEAD : magic == 1 ? KFS_V1_OVERHEAD : KFS_V0_OVERHEAD))
+        return KFS_LENGTH_TOO_SMALL;
+    if (whole > largest) return KFS_TOO_LARGE;
+    *size = (int32_t)whole;
+    return (size_t)whole > n ? KFS_NEED_MORE : KFS_WHOLE;
+}
+
+/* The last offset of the batch whose header is at p; 27 bytes of it must be there for magic 2. */
+static inline int64_t kfs_last_offset(const uint8_t *p) {
+    int64_t base = (int64_t)kfs_be64(p);
+    return p[16] == 2 ? kfs_add64(base, (int32_t)kfs_be32(p + 23)) : base;
+}
+
+/* Fills a row from a batch whose header is wholly at p. */
+static inline void kfs_fill_row(const uint8_t *p, int32_t size, int64_t position, kfs_row *row) {
+    memset(row, 0, sizeof *row);
+    row->position = position;
+    row->base_offset = (int64_t)kfs_be64(p);
+    row->last_offset = kfs_last_offset(p);
+    row->size = size;
+    row->magic = (int8_t)p[16];
+    if (p[16] == 2) {
+        row->leader_epoch = (int32_t)kfs_be32(p + 12);
+        row->crc = kfs_be32(p + 17);
+        row->attributes = (int16_t)kfs_be16(p + 21);
+        row->base_timestamp = (int64_t)kfs_be64(p + 27);
+        row->max_timestamp = (int64_t)kfs_be64(p + 35);
+        row->producer_id = (int64_t)kfs_be64(p + 43);
+        row->producer_epoch = (int16_t)kfs_be16(p + 51);
+        row->base_sequence = (int32_t)kfs_be32(p + 53);
+        row->record_count = (int32_t)kfs_be32(p + 57);
+        return;
+    }
+    row->leader_epoch = row->base_sequence = row->record_count = -1;
+    row->producer_id = row->producer_epoch = -1;
+    row->crc = kfs_be32(p + 12);
+    row->attributes = p[17];
+    row->base_timestamp = row->max_timestamp = p[16] == 1 ? (int64_t)kfs_be64(p + 18) : -1;
+}
+
+static inline int32_t kfs_crc_start(const uint8_t *p) { return p[16] == 2 ? KFS_CRC_START_V2 : KFS_CRC_START_LEGACY; }
+
+static uint32_t kfs_batch_crc(const uint8_t *p, int32_t size) {
+    return p[16] == 2 ? kfs_crc32c(p + KFS_CRC_START_V2, (size_t)size - KFS_CRC_START_V2)
+                      : kfs_crc32(p + KFS_CRC_START_LEGACY, (size_t)size - KFS_CRC_START_LEGACY);
+}
+
+/* Fills rows from buf[start..n) until one of the reasons to stop, which it returns. */
+static int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_position, int64_t largest,
+                    int check_crc, kfs_row *rows, size_t capacity, size_t *filled, size_t *consumed) {
+    size_t at = start, row = 0;
+    int stop;
+    for (;;) {
+        int32_t size;
+        if (row == capacity) {
+            stop = KFS_TABLE_FULL;
+            break;
+        }
+        stop = kfs_frame(buf + at, n - at, largest, &size);
+        if (stop != KFS_WHOLE) break;
+        kfs_fill_row(buf + at, size, file_position + (int64_t)(at - start), rows + row);
+        if (check_crc) rows[row].crc_ok = kfs_batch_crc(buf + at, size) == rows[row].crc;
+        row++;
+        at += size;
+    }
+    *filled = row;
+    *consumed = at - start;
+    return stop;
+}
+
+/* Whether a batch may start at p, of which n bytes are there: whole, of sane fields, min_offset or later. */
+static int kfs_is_plausible(const uint8_t *p, size_t n, int64_t min_offset, int64_t largest, int32_t *size) {
+    if (p[16] > 2 || p[0] > 127 || kfs_frame(p, n, largest, size) != KFS_WHOLE) return 0;
+    if ((int64_t)kfs_be64(p) < min_offset) return 0;
+    return p[16] < 2 || (p[23] | p[57]) < 128; /* neither last offset delta nor count below zero */
+}
+
+/* The index of the first batch at or after `start` that is plausible and of the right checksum; -1 when there
+ * is none. Crafted bytes can be plausible everywhere: when the sums of what was tried come to several times
+ * the buffer, the rest is summed by marks, so that the time stays in proportion to the buffer. */
+static int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest) {
+    enum { PLAIN_SUMS = 4 };
+    kfs_crc_marks *marks[2] = {NULL, NULL}; /* of CRC-32 and CRC-32C */
+    int64_t found = -1;
+    uint64_t summed = 0;
+    for (size_t at = start; at + KFS_V0_OVERHEAD <= n; at++) {
+        const uint8_t *p = buf + at;
+        int32_t size;
+        uint32_t crc;
+        if (!kfs_is_plausible(p, n - at, min_offset, largest, &size)) continue;
+        int kind = p[16] == 2;
+        if (summed > (uint64_t)n * PLAIN_SUMS && !marks[kind]) {
+            marks[kind] = malloc(sizeof(kfs_crc_marks));
+            if (marks[kind] && !kfs_marks_init(marks[kind], buf, n, kind)) {
+                free(marks[kind]);
+                marks[kind] = NULL;
+            }
+        }
+        if (marks[kind]) {
+            crc = kfs_marks_crc(marks[kind], at + (size_t)kfs_crc_start(p), at + (size_t)size);
+        } else {
+            crc = kfs_batch_crc(p, size);
+            summed += (uint64_t)size;
+        }
+        if (crc == kfs_be32(p + (kind ? 17 : 12))) {
+            found = (int64_t)at;
+            break;
+        }
+    }
+    for (int kind = 0; kind < 2; kind++) {
+        if (marks[kind]) free(marks[kind]->marks);
+        free(marks[kind]);
+    }
+    return found;
+}
+
+static int64_t kfs_pread(int fd, uint8_t *to, size_t size, int64_t position) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t got = pread(fd, to + done, size - done, position + (int64_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (int64_t)done;
+}
+
+enum { KFS_LOCATE_NONE = 0, KFS_LOCATE_FOUND = 1, KFS_LOCATE_ERRNO = 2, KFS_LOCATE_BAD_FRAME = 3 };
+
+typedef struct {
+    int64_t position, base_offset, last_offset, index; /* index of the batch in scratch, or -1 */
+    int32_t size;
+    int magic, stop;
+} kfs_location;
+
+/* Looks in the file's [position, end) for the first batch whose last offset is `target` or more, hopping
+ * from header to header; `position` must be where a batch starts. An index entry leads to the batch before
+ * the wanted one as a rule: so little is read at first, and behind one large batch as much as it had. */
+static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
+                      uint8_t *scratch, size_t capacity, kfs_location *found) {
+    enum { FIRST_READ = 1024, MOST_AHEAD = 16384, LARGE_BATCH = 2048, HEADER_ROOM = 256 };
+    size_t want = FIRST_READ;
+    int hops = 0;
+    while (position < end) {
+        int64_t left = end - position;
+        if (want > capacity) want = capacity;
+        int64_t got = kfs_pread(fd, scratch, left < (int64_t)want ? (size_t)left : want, position);
+        if (got < 0) return KFS_LOCATE_ERRNO;
+        size_t at = 0;
+        int32_t hopped = 0;
+        for (;;) {
+            const uint8_t *p = scratch + at;
+            size_t there = (size_t)got - at;
+            int32_t size;
+            int stop = kfs_frame(p, there, largest, &size);
+            if (stop == KFS_NEED_MORE && there < KFS_V2_OVERHEAD) break;
+            found->position = position + (int64_t)at;
+            if (stop != KFS_WHOLE && stop != KFS_NEED_MORE) {
+                /* A length past the end is a torn tail, whatever its size. */
+                int64_t stated = (int64_t)(int32_t)kfs_be32(p + 8) + KFS_LOG_OVERHEAD;
+                if (stop == KFS_TOO_LARGE && found->position + stated > end) return KFS_LOCATE_NONE;
+                found->stop = stop;
+                found->size = (int32_t)kfs_be32(p + 8);
+                found->magic = (int8_t)p[16];
+                return KFS_LOCATE_BAD_FRAME;
+            }
+            if (found->position + size > end) return KFS_LOCATE_NONE;
+            int64_t last = kfs_last_offset(p);
+            if (last >= target) {
+                found->base_offset = (int64_t)kfs_be64(p);
+                found->last_offset = last;
+                found->size = size;
+                found->magic = p[16];
+                found->index = (int64_t)at;
+                if (stop == KFS_WHOLE) return KFS_LOCATE_FOUND;
+                found->index = -1;
+                if ((size_t)size <= capacity) {
+                    size_t rest = (size_t)size - there;
+                    if (at) memmove(scratch, p, there);
+                    got = kfs_pread(fd, scratch + there, rest, found->position + (int64_t)there);
+                    if (got < 0) return KFS_LOCATE_ERRNO;
+                    if (got == (int64_t)rest) found->index = 0;
+                }
+                return KFS_LOCATE_FOUND;
+            }
+            at += size;
+            if (stop != KFS_WHOLE) { /* hop over the rest of this batch */
+                hopped = size;
+                break;
+            }
+        }
+        if (at == 0) return KFS_LOCATE_NONE; /* the file ends inside a header */
+        if (hopped > LARGE_BATCH) want = hops++ ? HEADER_ROOM : (size_t)hopped + HEADER_ROOM;
+        else want = want * 4 < MOST_AHEAD ? want * 4 : MOST_AHEAD;
+        position += (int64_t)at;
+    }
+    return KFS_LOCATE_NONE;
+}
+
+/* The largest slot whose big-endian key is at most `target`, or -1. The last 8 KiB are tried first: that
+ * is where nearly all look-ups in an active segment end, and those pages are warm. */
+static int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_size, size_t key_offset,
+                              int key_is_i64, int64_t target) {
+#define KFS_KEY(slot) \
+    (key_is_i64 ? (int64_t)kfs_be64(buf + (slot) * entry_size + key_offset) \
+                : (int64_t)(int32_t)kfs_be32(buf + (slot) * entry_size + key_offset))
+    int64_t low = -1, high = count - 1, warm = high - (int64_t)(8192 / entry_size);
+    if (warm > 0) {
+        if (KFS_KEY(warm) <= target) low = warm;
+        else high = warm - 1;
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (KFS_KEY(middle) <= target) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+#undef KFS_KEY
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* What log compaction does with columns: keys into a table of hashes, and records back into bytes.
+ *
+ * A slot of the table has a key's MD5, 16 bytes, and its offset, big-endian; all zeros is empty. Which slots
+ * belong to a hash is said in engine/coding/hashed_slots.py.
+ */
+#ifndef KFS_COMPACTION_H
+#define KFS_COMPACTION_H
+
+#include "records.h"
+
+enum { KFS_SLOT = 24, KFS_DIGEST = 16, KFS_LAST_PROBE = KFS_DIGEST - 4 };
+
+/* ---- MD5 ---- */
+
+static const uint32_t kfs_md5_sines[64] = {
+    0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
+    0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
+    0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa, 0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8,
+    0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed, 0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a,
+    0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70,
+    0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665,
+    0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
+    0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391,
+};
+static const uint8_t kfs_md5_shifts[16] = {7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21};
+
+static void kfs_md5_block(uint32_t state[4], const uint8_t *p) {
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3], words[16];
+    for (int i = 0; i < 16; i++) words[i] = kfs_le32(p + 4 * i);
+#pragma GCC unroll 64
+    for (int i = 0; i < 64; i++) {
+        uint32_t mixed;
+        int word;
+        if (i < 16) mixed = (b & c) | (~b & d), word = i;
+        else if (i < 32) mixed = (d & b) | (~d & c), word = (5 * i + 1) & 15;
+        else if (i < 48) mixed = b ^ c ^ d, word = (3 * i + 5) & 15;
+        else mixed = c ^ (b | ~d), word = (7 * i) & 15;
+        int shift = kfs_md5_shifts[(i >> 4) * 4 + (i & 3)];
+        uint32_t sum = a + mixed + kfs_md5_sines[i] + words[word];
+        a = d, d = c, c = b;
+        b += sum << shift | sum >> (32 - shift);
+    }
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+}
+
+static void kfs_md5(const uint8_t *p, size_t n, uint8_t digest[KFS_DIGEST]) {
+    uint32_t state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+    uint8_t tail[128] = {0};
+    uint64_t bits = (uint64_t)n * 8;
+    for (; n >= 64; p += 64, n -= 64) kfs_md5_block(state, p);
+    size_t padded = n < 56 ? 64 : 128;
+    if (n) memcpy(tail, p, n);
+    tail[n] = 0x80;
+    for (int i = 0; i < 8; i++) tail[padded - 8 + i] = (uint8_t)(bits >> (8 * i));
+    kfs_md5_block(state, tail);
+    if (padded == 128) kfs_md5_block(state, tail + 64);
+    for (int i = 0; i < KFS_DIGEST; i++) digest[i] = (uint8_t)(state[i >> 2] >> (8 * (i & 3)));
+}
+
+/* ---- the table ---- */
+
+/* Finds the slot of a hash, or the empty one where it belongs (*found says which); NULL when there is neither. */
+static uint8_t *kfs_find_slot(uint8_t *slots, size_t count, const uint8_t *digest, int *found) {
+    static const uint8_t empty[KFS_DIGEST];
+    for (size_t attempt = 0; attempt < count + KFS_LAST_PROBE; attempt++) {
+        size_t at = attempt < KFS_LAST_PROBE ? attempt : KFS_LAST_PROBE;
+        size_t probe = (kfs_be32(digest + at) & 0x7fffffff) + (attempt - at);
+        uint8_t *slot = slots + probe % count * KFS_SLOT;
+        *found = memcmp(slot, digest, KFS_DIGEST) == 0;
+        if (*found || memcmp(slot, empty, KFS_DIGEST) == 0) return slot;
+    }
+    return NULL;
+}
+
+static inline int kfs_key_lies_in(const kfs_record *record, size_t size) {
+    return record->key_start >= 0 && (uint64_t)record->key_start <= size &&
+           (uint64_t)record->key_size <= size - (uint64_t)record->key_start;
+}
+
+/* Puts keys while fewer than `limit` slots are taken; how many records were gone through, -1 for a bad table. */
+static int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
+                            size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest) {
+    uint8_t digest[KFS_DIGEST];
+    int found;
+    for (size_t i = 0; i < n; i++) {
+        const kfs_record *record = records + i;
+        if (record->key_size < 0 || record->offset < start_offset) continue;
+        if (*taken >= limit) return (int64_t)i;
+        if (!kfs_key_lies_in(record, size)) return -1;
+        kfs_md5(arena + record->key_start, (size_t)record->key_size, digest);
+        uint8_t *slot = kfs_find_slot(slots, count, digest, &found);
+        if (slot == NULL) return (int64_t)i;
+        if (!found) {
+            memcpy(slot, digest, KFS_DIGEST);
+            *taken += 1;
+        }
+        uint64_t offset = __builtin_bswap64((uint64_t)record->offset);
+        memcpy(slot + KFS_DIGEST, &offset, 8);
+        *latest = record->offset;
+    }
+    return (int64_t)n;
+}
+
+/* The offset of each record's key, -1 where it is null or not there; 0 for a bad table. */
+static int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n, const uint8_t *arena,
+                          size_t size, int64_t *offsets) {
+    uint8_t digest[KFS_DIGEST];
+    int found;
+    for (size_t i = 0; i < n; i++) {
+        const kfs_record *record = records + i;
+        offsets[i] = -1;
+        if (record->key_size < 0) continue;
+        if (!kfs_key_lies_in(record, size)) return 0;
+        kfs_md5(arena + record->key_start, (size_t)record->key_size, digest);
+        uint8_t *slot = kfs_find_slot(slots, count, digest, &found);
+        if (slot != NULL && found) offsets[i] = (int64_t)kfs_be64(slot + KFS_DIGEST);
+    }
+    return 1;
+}
+
+/* ---- records of magic 2 ---- */
+
+static inline size_t kfs_size_of_varlong(int64_t value) {
+    uint64_t zigzag = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    return (size_t)(70 - __builtin_clzll(zigzag | 1)) / 7;
+}
+
+static inline uint8_t *kfs_put_varlong(uint8_t *p, int64_t value) {
+    uint64_t zigzag = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    for (; zigzag > 0x7f; zigzag >>= 7) *p++ = (uint8_t)(zigzag | 0x80);
+    *p++ = (uint8_t)zigzag;
+    return p;
+}
+
+static inline int kfs_field_lies_in(int64_t start, int64_t field, size_t size) {
+    return field <= 0 || (start >= 0 && (uint64_t)start <= size && (uint64_t)field <= size - (uint64_t)start);
+}
+
+static inline uint8_t *kfs_put_sized(uint8_t *p, const uint8_t *arena, int64_t start, int32_t size) {
+    p = kfs_put_varlong(p, size);
+    if (size > 0) {
+        memcpy(p, arena + start, (size_t)size);
+        p += size;
+    }
+    return p;
+}
+
+/* Writes the records that are kept, with deltas from a base; KFS_OK, KFS_NO_MEMORY or KFS_BAD_TABLE. */
+static int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
+                              size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out) {
+    for (size_t i = 0; i < n; i++) {
+        const kfs_record *r = records + i;
+        if (!kept[i]) continue;
+        if (!kfs_field_lies_in(r->key_start, r->key_size, size) ||
+            !kfs_field_lies_in(r->value_start, r->value_size, size) ||
+            !kfs_field_lies_in(r->headers_start, r->headers_size, size))
+            return KFS_BAD_TABLE;
+        int64_t time = kfs_sub64(r->timestamp, base_timestamp);
+        int32_t delta = (int32_t)(uint32_t)kfs_sub64(r->offset, base_offset);
+        size_t fields = 1 + kfs_size_of_varlong(time) + kfs_size_of_varlong(delta) +
+                        kfs_size_of_varlong(r->key_size) + kfs_size_of_varlong(r->value_size) +
+                        kfs_size_of_varlong(r->headers_count);
+        size_t data = (r->key_size > 0 ? (size_t)r->key_size : 0) + (r->value_size > 0 ? (size_t)r->value_size : 0) +
+                      (r->headers_size > 0 ? (size_t)r->headers_size : 0);
+        if (!kfs_reserve(out, fields + data + 10)) return KFS_NO_MEMORY;
+        uint8_t *p = kfs_put_varlong(out->data + out->size, (int64_t)(fields + data));
+        *p++ = 0; /* attributes */
+        p = kfs_put_varlong(p, time);
+        p = kfs_put_varlong(p, delta);
+        p = kfs_put_sized(p, arena, r->key_start, r->key_size);
+        p = kfs_put_sized(p, arena, r->value_start, r->value_size);
+        p = kfs_put_varlong(p, r->headers_count);
+        if (r->headers_size > 0) {
+            memcpy(p, arena + r->headers_start, (size_t)r->headers_size);
+            p += r->headers_size;
+        }
+        out->size = (size_t)(p - out->data);
+    }
+    return KFS_OK;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* What the records of batches say when they are looked at together, without room for all of them. */
+#ifndef KFS_SUMMARY_H
+#define KFS_SUMMARY_H
+
+#include "records.h"
+
+/* Overlays engine.columns.batch_summary.SUMMARY_DTYPE. */
+typedef struct {
+    int64_t first_offset, last_offset, smallest_timestamp, largest_timestamp, first_without_key;
+    int32_t count, without_key, descents, padding;
+} kfs_summary;
+
+_Static_assert(sizeof(kfs_summary) == 56, "a summary has 56 bytes");
+
+/* The records of one batch, as far as they were read. */
+static void kfs_summarize(const kfs_bytes *records, kfs_summary *out) {
+    const kfs_record *record = (const kfs_record *)records->data;
+    size_t count = records->size / sizeof *record;
+    memset(out, 0, sizeof *out);
+    if (!count) return;
+    out->count = (int32_t)count;
+    out->first_offset = record->offset;
+    out->smallest_timestamp = out->largest_timestamp = record->timestamp;
+    for (size_t i = 0; i < count; i++, record++) {
+        if (record->timestamp < out->smallest_timestamp) out->smallest_timestamp = record->timestamp;
+        if (record->timestamp > out->largest_timestamp) out->largest_timestamp = record->timestamp;
+        out->descents += i > 0 && record->offset <= record[-1].offset;
+        if (record->key_size < 0 && !out->without_key++) out->first_without_key = record->offset;
+    }
+    out->last_offset = record[-1].offset;
+}
+
+/* Summarizes rows [first, last) until one needs the caller's attention; sets *row_index to it. */
+static int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_summary *summaries, int32_t *row_index,
+                              kfs_payload *payload, kfs_problem *problem) {
+    int32_t at = first;
+    int reason = KFS_OK;
+    for (; at < last; at++) {
+        run->arena->size = run->records->size = 0;
+        reason = kfs_decode_row(run, at, payload, problem);
+        if (reason) break;
+        kfs_summarize(run->records, summaries + at);
+    }
+    *row_index = at;
+    return reason;
+}
+
+#endif

@@ -1,0 +1,28 @@
+"""The compiled kernel; engine.kernel.python documents what its functions take and give."""
+
+from engine.kernel.python import (
+    column_lines as column_lines,
+    contains as contains,
+    decode as decode,
+    encode_records as encode_records,
+    find_batch as find_batch,
+    floor_slot as floor_slot,
+    gather as gather,
+    gather_headers as gather_headers,
+    how_shown as how_shown,
+    lines as lines,
+    locate as locate,
+    offsets_of as offsets_of,
+    put_keys as put_keys,
+    read_batch as read_batch,
+    read_record as read_record,
+    summarize as summarize,
+    text_piece as text_piece,
+    walk as walk,
+)
+
+def checksum(name: str, data: bytes) -> int:
+    """The checksum that the kernel computes: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
+
+def use_libraries(use: bool) -> None:
+    """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""

@@ -1,0 +1,999 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, embedsignature=True
+"""The compiled kernel: what bulk reading and look-ups spend their time on, without the GIL.
+
+Signatures and results are those of engine.kernel.python, which is the reference; the work is in the C
+headers in c/. Use it through engine.kernel.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+)
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+import os
+
+import numpy as np
+
+from engine.budgets import DEFAULT_BUDGETS
+from engine.columns.batch_summary import SUMMARY_DTYPE, SummaryResult
+from engine.columns.batch_table import BATCH_DTYPE, BatchProblem
+from engine.columns.columns import RECORD_DTYPE, Columns, describe
+from engine.kernel.python import (
+    column_lines as column_lines_in_python, lines as lines_in_python, read_record as read_record_in_python,
+)
+from engine.record.attributes import CONTROL_MASK
+from engine.lines.decoded_lines import decoded_lines
+from engine.columns.framing import frame_error
+from engine.lines.lines_result import NO_BOUND, LinesResult
+from engine.columns.payload import inflate
+
+
+cdef extern from "c/kernel.h" nogil:
+    ctypedef struct kfs_row:
+        int64_t position
+        int32_t size
+        int8_t magic
+
+    ctypedef struct kfs_record:
+        int64_t key_start
+        int64_t value_start
+        int64_t headers_start
+        int32_t headers_size
+
+    ctypedef struct kfs_bytes:
+        uint8_t *data
+        size_t size
+        size_t capacity
+
+    ctypedef struct kfs_codec_contexts:
+        void *zstd
+        void *deflate
+
+    ctypedef struct kfs_problem:
+        int reason
+        int index
+        int64_t stated
+        int64_t found
+
+    ctypedef struct kfs_limits:
+        int64_t inflated
+        int32_t records
+        int32_t headers
+
+    ctypedef struct kfs_payload:
+        const uint8_t *data
+        size_t size
+        int codec
+
+    ctypedef struct kfs_run:
+        const uint8_t *buf
+        size_t size
+        int64_t start_position
+        const kfs_row *rows
+        kfs_limits limits
+        kfs_codec_contexts *contexts
+        kfs_bytes *arena
+        kfs_bytes *records
+        int copy
+
+    ctypedef struct kfs_location:
+        int64_t position
+        int64_t base_offset
+        int64_t last_offset
+        int64_t index
+        int32_t size
+        int magic
+        int stop
+
+    enum:
+        KFS_OK
+        KFS_NEEDS_PYTHON
+        KFS_NO_MEMORY
+        KFS_BAD_TABLE
+        KFS_LOCATE_NONE
+        KFS_LOCATE_FOUND
+        KFS_LOCATE_ERRNO
+
+    void kfs_checksums_init()
+    uint32_t kfs_crc32c(const uint8_t *p, size_t n)
+    uint32_t kfs_crc32c_by_table(const uint8_t *p, size_t n)
+    uint32_t kfs_crc32(const uint8_t *p, size_t n)
+    uint32_t kfs_xxh32(const uint8_t *p, size_t n)
+    void kfs_codecs_init()
+    int kfs_no_libraries
+    void kfs_contexts_free(kfs_codec_contexts *contexts)
+    int kfs_reserve(kfs_bytes *bytes, size_t more)
+    int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_position, int64_t largest,
+                 int check_crc, kfs_row *rows, size_t capacity, size_t *filled, size_t *consumed)
+    int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest)
+    int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
+                   uint8_t *scratch, size_t capacity, kfs_location *found)
+    int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_size, size_t key_offset,
+                           int key_is_i64, int64_t target)
+    int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last)
+    int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
+                        kfs_payload *payload, kfs_problem *problem)
+    int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest, kfs_bytes *bytes,
+                       const uint8_t **at, kfs_row *row)
+    int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
+                     const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
+                     kfs_bytes *inflated, kfs_record *out, const uint8_t **base)
+    ctypedef struct kfs_line_options:
+        uint8_t *prefix
+        size_t prefix_size
+        int64_t log_start
+        int64_t from_ "from"
+        int64_t to
+        int mode
+        int committed
+        int measure
+        size_t enough
+        size_t most
+
+    ctypedef struct kfs_lines:
+        kfs_bytes *text
+        size_t size
+        size_t records
+        size_t next_record
+        int full
+        int large
+
+    enum:
+        KFS_CONTROL_ROW
+        KFS_LARGE_ROW
+        KFS_LONGEST_PREFIX
+        KFS_AS_NONE
+
+    int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32_t last, size_t first_record,
+                     const kfs_line_options *options, kfs_lines *lines, int32_t *row_index,
+                     kfs_payload *payload, kfs_problem *problem)
+    int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
+                        const kfs_line_options *options, kfs_lines *lines)
+    int kfs_put_columns(const uint8_t *arena, size_t size, const kfs_record *records, size_t count,
+                        const kfs_row *row, int fate, size_t first, const kfs_line_options *options,
+                        kfs_lines *lines)
+    int kfs_how_shown(const uint8_t *src, size_t len, int mode)
+    size_t kfs_put_piece(uint8_t *dst, const uint8_t *src, size_t len, int encoding, size_t most, size_t *at,
+                         int *in_string)
+    ctypedef struct kfs_dump:
+        const kfs_row *rows
+        const kfs_record *records
+        size_t count
+        const uint8_t *arena
+        size_t arena_size
+        int64_t from_ "from"
+        int64_t upto
+        int shape
+
+    int kfs_dump_rows(const kfs_dump *dump, int32_t first, int32_t last, size_t *next, kfs_bytes *text)
+    int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const uint8_t *needle,
+                        size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload)
+    int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial,
+                          kfs_problem *problem)
+    int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
+                         size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest)
+    int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n,
+                       const uint8_t *arena, size_t size, int64_t *offsets)
+    enum:
+        KFS_GATHER_KEY
+        KFS_GATHER_VALUE
+
+    ctypedef struct kfs_gather:
+        const kfs_record *records
+        size_t n
+        const int64_t *indices
+        size_t count
+        const uint8_t *arena
+        size_t arena_size
+        int field
+
+    int kfs_gather_size(const kfs_gather *of, int64_t *total, size_t *nulls)
+    void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offsets, uint8_t *data, uint8_t *bits)
+
+    ctypedef struct kfs_header_sums:
+        int64_t headers
+        int64_t key_bytes
+        int64_t value_bytes
+        size_t no_headers
+        size_t null_values
+
+    ctypedef struct kfs_header_columns:
+        int32_t *lists
+        int32_t *keys
+        int32_t *values
+        uint8_t *key_data
+        uint8_t *value_data
+        uint8_t *list_bits
+        uint8_t *value_bits
+
+    int kfs_gather_headers(const kfs_gather *of, kfs_header_sums *sums, const kfs_header_columns *to)
+    int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
+                           size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out)
+
+    ctypedef struct kfs_summary:
+        int32_t count
+
+    void kfs_summarize(const kfs_bytes *records, kfs_summary *out)
+    int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_summary *summaries, int32_t *row_index,
+                           kfs_payload *payload, kfs_problem *problem)
+
+
+cdef extern from "errno.h" nogil:
+    int errno
+
+
+cdef enum:
+    ROW_SIZE = 80
+    RECORD_SIZE = 64
+    SMALLEST_SCRATCH = 256
+    SLOT_SIZE = 24
+    MOST_RECORDS = 0x7FFFFFFF  # that a batch can state
+    # Memory up to this size is kept for the next call: fresh pages cost more than filling them.
+    LARGEST_KEPT = 4 << 20
+    KEPT_BLOCKS = 4
+    KEPT_WORKERS = 4
+
+cdef int64_t LARGEST_BATCH = DEFAULT_BUDGETS.batch_bytes
+cdef int64_t LEAST_OFFSET = -(1 << 63), MOST_OFFSET = (1 << 63) - 1
+cdef object EMPTY = np.empty(0, RECORD_DTYPE)
+
+kfs_checksums_init()
+kfs_codecs_init()
+
+
+# ---- memory that outlives a call ---------------------------------------------------------------
+
+cdef kfs_bytes _kept_blocks[KEPT_BLOCKS]
+cdef int _kept_block_count = 0
+
+
+cdef void _take_block(kfs_bytes *into) noexcept:
+    """Memory of an earlier call, or none yet. Under the GIL, as all that touches what is kept."""
+    global _kept_block_count
+    if _kept_block_count:
+        _kept_block_count -= 1
+        into[0] = _kept_blocks[_kept_block_count]
+    else:
+        into.data = NULL
+        into.capacity = 0
+    into.size = 0
+
+
+cdef void _give_block(kfs_bytes *block) noexcept:
+    global _kept_block_count
+    if block.data != NULL:
+        if block.capacity <= LARGEST_KEPT and _kept_block_count < KEPT_BLOCKS:
+            _kept_blocks[_kept_block_count] = block[0]
+            _kept_block_count += 1
+        else:
+            free(block.data)
+    memset(block, 0, sizeof(kfs_bytes))
+
+
+cdef class _Block:
+    """Memory that arrays and views share; given back when the last of them is gone."""
+
+    cdef kfs_bytes bytes
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.bytes.data, <Py_ssize_t>self.bytes.size, 1, flags)
+
+    def __dealloc__(self):
+        _give_block(&self.bytes)
+
+
+# ---- what one call works with ------------------------------------------------------------------
+
+cdef class _Worker:
+    """Contexts of codecs and scratch memory of one call at a time; idle ones wait in a list."""
+
+    cdef kfs_codec_contexts contexts
+    cdef kfs_bytes arena, records, text, file
+
+    def __dealloc__(self):
+        kfs_contexts_free(&self.contexts)
+        free(self.arena.data)
+        free(self.records.data)
+        free(self.text.data)
+        free(self.file.data)
+
+
+cdef list _idle_workers = []
+
+
+cdef _Worker _take_worker():
+    return <_Worker>_idle_workers.pop() if _idle_workers else _Worker.__new__(_Worker)
+
+
+cdef void _trim(kfs_bytes *bytes) noexcept:
+    bytes.size = 0
+    if bytes.capacity > LARGEST_KEPT:
+        free(bytes.data)
+        bytes.data = NULL
+        bytes.capacity = 0
+
+
+cdef void _give_worker(_Worker worker):
+    _trim(&worker.arena)
+    _trim(&worker.records)
+    _trim(&worker.text)
+    _trim(&worker.file)
+    if len(_idle_workers) < KEPT_WORKERS:
+        _idle_workers.append(worker)
+
+
+cdef int _append(kfs_bytes *to, bytes more) except -1:
+    cdef size_t size = <size_t>len(more)
+    if not kfs_reserve(to, size):
+        raise MemoryError
+    if size:
+        memcpy(to.data + to.size, <const char *>more, size)
+        to.size += size
+    return 0
+
+
+cdef class _Bytes:
+    """A buffer held while its memory is read."""
+
+    cdef Py_buffer view
+    cdef const uint8_t *data
+    cdef size_t size
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef _Bytes _hold(source, bint writable=False):
+    cdef _Bytes held = _Bytes.__new__(_Bytes)
+    PyObject_GetBuffer(source, &held.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+    held.data = <const uint8_t *>held.view.buf
+    held.size = <size_t>held.view.len
+    return held
+
+
+cdef int _set_limits(kfs_limits *limits, budgets) except -1:
+    limits.inflated = budgets.inflated_bytes
+    limits.records = min(<int64_t>budgets.records_per_batch, MOST_RECORDS)
+    limits.headers = min(<int64_t>budgets.headers_per_record, MOST_RECORDS)
+    return 0
+
+
+cdef class _Run:
+    """Rows of a batch table over a buffer, being read."""
+
+    cdef kfs_run run
+    cdef _Bytes buffer, table
+    cdef _Worker worker
+    cdef list problems
+
+    cdef int open(self, buffer, table, Py_ssize_t first, Py_ssize_t last, int64_t start_position,
+                  budgets) except -1:
+        self.buffer = _hold(buffer)
+        self.table = _hold(table)
+        if self.table.size % ROW_SIZE:
+            raise ValueError("the batch table's rows have another size")
+        if not 0 <= first <= last <= <Py_ssize_t>(self.table.size // ROW_SIZE):
+            raise ValueError(f"rows {first} to {last} are not in the batch table")
+        self.run.buf = self.buffer.data
+        self.run.size = self.buffer.size
+        self.run.start_position = start_position
+        self.run.rows = <const kfs_row *>self.table.data
+        _set_limits(&self.run.limits, budgets)
+        self.problems = []
+        self.worker = _take_worker()
+        self.run.contexts = &self.worker.contexts
+        self.run.arena = &self.worker.arena
+        self.run.records = &self.worker.records
+        return 0
+
+    def __dealloc__(self):
+        if self.worker is not None:
+            _give_worker(self.worker)
+
+    cdef int attend(self, int reason, int32_t row, kfs_payload *payload, kfs_problem *problem) except -1:
+        """See to a row that the C code could not finish: note its problem, or inflate it in Python."""
+        cdef size_t before, start
+        cdef int again, partial
+        if reason == KFS_NO_MEMORY:
+            raise MemoryError
+        if reason == KFS_BAD_TABLE:
+            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+        if reason != KFS_NEEDS_PYTHON:
+            self.problems.append(
+                describe(row, reason, problem.index, problem.stated, problem.found))
+            return 0
+        inflated, trouble = self.inflate(row, payload)
+        _append(self.run.arena, inflated)
+        start = self.run.arena.size - <size_t>len(inflated)
+        before = self.run.records.size
+        partial = trouble is not None
+        with nogil:
+            again = kfs_read_inflated(
+                &self.run, row, start, self.run.arena.size - start, partial, problem)
+        if again == KFS_NO_MEMORY:
+            raise MemoryError
+        if trouble is not None:
+            decoded = (self.run.records.size - before) // RECORD_SIZE
+            self.problems.append(BatchProblem(row, trouble[0], decoded, trouble[1]))
+        elif again:
+            self.problems.append(
+                describe(row, again, problem.index, problem.stated, problem.found))
+        return 0
+
+    cdef tuple inflate(self, int32_t row, kfs_payload *payload):
+        data = PyBytes_FromStringAndSize(<const char *>payload.data, <Py_ssize_t>payload.size)
+        return inflate(
+            payload.codec, data, limit=self.run.limits.inflated, magic=self.run.rows[row].magic)
+
+
+# ---- batches -----------------------------------------------------------------------------------
+
+def walk(buffer, table, Py_ssize_t start, int64_t file_position, bint check_crc, *, int64_t largest=LARGEST_BATCH):
+    """Fill `table` with the whole batches from buffer[start] on: (rows, bytes consumed, why it stopped)."""
+    cdef _Bytes source = _hold(buffer)
+    cdef _Bytes rows = _hold(table, True)
+    cdef size_t filled, consumed
+    cdef int stop
+    if rows.size % ROW_SIZE:
+        raise ValueError("the batch table's rows have another size")
+    if not 0 <= start <= <Py_ssize_t>source.size:
+        raise ValueError(f"byte {start} is not in the buffer")
+    with nogil:
+        stop = kfs_walk(source.data, source.size, <size_t>start, file_position, largest, check_crc,
+                        <kfs_row *>rows.data, rows.size // ROW_SIZE, &filled, &consumed)
+    return filled, consumed, stop
+
+
+def find_batch(buffer, Py_ssize_t start, int64_t file_position, int64_t min_offset, *,
+               int64_t largest=LARGEST_BATCH):
+    """The index of the next batch that proves itself, or -1."""
+    cdef _Bytes source = _hold(buffer)
+    cdef int64_t at
+    if start < 0:
+        raise ValueError(f"byte {start} is not in the buffer")
+    with nogil:
+        at = kfs_find_batch(source.data, source.size, <size_t>start, min_offset, largest)
+    return at
+
+
+def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, int64_t largest=LARGEST_BATCH):
+    """Where the first batch from `position` on lies whose last offset is `target` or more."""
+    cdef _Bytes room = _hold(scratch, True)
+    cdef kfs_location found
+    cdef int result, error = 0
+    if room.size < SMALLEST_SCRATCH:
+        raise ValueError("the scratch buffer needs 256 bytes or more")
+    with nogil:
+        result = kfs_locate(fd, position, end, target, largest, <uint8_t *>room.data, room.size, &found)
+        if result == KFS_LOCATE_ERRNO:
+            error = errno
+    if result == KFS_LOCATE_FOUND:
+        return (found.position, found.size, found.base_offset, found.last_offset, found.magic, found.index)
+    if result == KFS_LOCATE_NONE:
+        return None
+    if result == KFS_LOCATE_ERRNO:
+        raise OSError(error, os.strerror(error))
+    raise frame_error(found.stop, found.position, found.size, found.magic)
+
+
+def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offset_in_entry, bint key_is_i64,
+               int64_t target):
+    """The largest slot whose key is at most `target`, or -1."""
+    cdef _Bytes source = _hold(buffer)
+    cdef Py_ssize_t key_size = 8 if key_is_i64 else 4
+    if not (0 <= key_offset_in_entry <= entry_size - key_size and count <= <int64_t>source.size // entry_size):
+        raise ValueError("the slots do not lie in the buffer")
+    return kfs_floor_slot(source.data, count, entry_size, key_offset_in_entry, key_is_i64, target)
+
+
+# ---- records -----------------------------------------------------------------------------------
+
+def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position,
+           budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20):
+    """The records of rows [first_row, last_row) as columns."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Block arena = _Block.__new__(_Block)
+    cdef _Block records = _Block.__new__(_Block)
+    cdef int32_t row = <int32_t>first_row, stopped = row
+    cdef kfs_payload payload
+    cdef kfs_problem problem
+    cdef int reason
+    state.open(buffer, table, first_row, last_row, start_position, budgets)
+    state.run.copy = kfs_any_compressed(state.run.rows, row, <int32_t>last_row)
+    if state.run.copy:
+        _take_block(&arena.bytes)
+    _take_block(&records.bytes)
+    state.run.arena = &arena.bytes
+    state.run.records = &records.bytes
+    while row < last_row and <Py_ssize_t>(arena.bytes.size + records.bytes.size) < enough:
+        with nogil:
+            reason = kfs_decode_rows(
+                &state.run, row, <int32_t>last_row, <size_t>enough, &stopped, &payload, &problem)
+        row = stopped
+        if reason:
+            state.attend(reason, row, &payload, &problem)
+            row += 1
+    found = np.frombuffer(records, RECORD_DTYPE) if records.bytes.size else EMPTY
+    return Columns(found, memoryview(arena if state.run.copy else buffer), state.problems, row)
+
+
+def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS):
+    """What the records of a table's batches say together."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef int32_t row = 0, last = <int32_t>len(table)
+    cdef kfs_payload payload
+    cdef kfs_problem problem
+    cdef int reason
+    found = np.empty(last, SUMMARY_DTYPE)
+    cdef _Bytes held = _hold(found, True)
+    cdef kfs_summary *summaries = <kfs_summary *>held.data
+    state.open(buffer, table, 0, last, start_position, budgets)
+    while row < last:
+        with nogil:
+            reason = kfs_summarize_rows(&state.run, row, last, summaries, &row, &payload, &problem)
+        if reason:
+            state.attend(reason, row, &payload, &problem)
+            kfs_summarize(state.run.records, summaries + row)
+            row += 1
+    return SummaryResult(found, state.problems)
+
+
+def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):
+    """The first batch from `position` on that reaches an offset, and its row; None: look closely."""
+    cdef _Worker worker = _take_worker()
+    cdef kfs_row row
+    cdef const uint8_t *at
+    cdef int found
+    try:
+        with nogil:
+            found = kfs_read_batch(fd, position, end, offset, largest, &worker.file, &at, &row)
+        if found == KFS_NO_MEMORY:
+            raise MemoryError
+        if found != KFS_LOCATE_FOUND:
+            return None
+        table = np.frombuffer(PyBytes_FromStringAndSize(<const char *>&row, sizeof(row)), BATCH_DTYPE)
+        return PyBytes_FromStringAndSize(<const char *>at, row.size), row.position, table
+    finally:
+        _give_worker(worker)
+
+
+def read_record(int fd, int64_t position, int64_t end, int64_t offset, *, budgets=DEFAULT_BUDGETS):
+    """The record with exactly this offset alone, as columns; None: look closely."""
+    cdef _Worker worker
+    cdef kfs_limits limits
+    cdef kfs_record record
+    cdef const uint8_t *base
+    cdef int64_t largest = budgets.batch_bytes, start
+    cdef int found
+    _set_limits(&limits, budgets)
+    worker = _take_worker()
+    try:
+        with nogil:
+            found = kfs_read_one(fd, position, end, offset, largest, &limits, &worker.contexts,
+                                 &worker.file, &worker.arena, &record, &base)
+        if found == KFS_LOCATE_FOUND:
+            start = record.key_start
+            arena = PyBytes_FromStringAndSize(
+                <const char *>base + start, record.headers_start + record.headers_size - start)
+            record.key_start = 0
+            record.value_start -= start
+            record.headers_start -= start
+            row = PyBytes_FromStringAndSize(<const char *>&record, sizeof(record))
+            return Columns(np.frombuffer(row, RECORD_DTYPE), memoryview(arena), [], 1)
+    finally:
+        _give_worker(worker)
+    if found == KFS_NO_MEMORY:
+        raise MemoryError
+    if found == KFS_NEEDS_PYTHON:
+        return read_record_in_python(fd, position, end, offset, budgets=budgets)
+    return None
+
+
+# ---- record lines ------------------------------------------------------------------------------
+
+cdef class _Lines:
+    """Record lines being written for the rows of a run."""
+
+    cdef _Run state
+    cdef kfs_line_options options
+    cdef kfs_lines lines
+    cdef const uint8_t *fates
+    cdef object python_options, python_fates
+    cdef _Bytes fates_bytes
+
+    cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough, Py_ssize_t most) except -1:
+        self.state = state
+        self.python_options, self.python_fates = options, fates
+        cdef bytes prefix = options.prefix
+        self.options.prefix_size = <size_t>len(prefix)
+        if self.options.prefix_size > KFS_LONGEST_PREFIX:
+            raise ValueError("the topic's name is too long")
+        memcpy(self.options.prefix, <const char *>prefix, self.options.prefix_size)
+        self.options.log_start = options.log_start_offset
+        self.options.from_ = options.from_offset
+        self.options.to = options.to_offset
+        self.options.mode = options.mode
+        self.options.committed = options.committed
+        self.options.measure = measure
+        self.options.enough = <size_t>enough if enough > 0 else 0
+        self.options.most = <size_t>most if most > 0 else 0
+        if fates is not None:
+            self.fates_bytes = _hold(fates)
+            if self.fates_bytes.size < state.table.size // ROW_SIZE:
+                raise ValueError("the fates are fewer than the rows")
+            self.fates = self.fates_bytes.data
+        self.lines.text = &state.worker.text
+        return 0
+
+    cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
+        """The lines of a control batch, written in Python: what it found wrong, or None."""
+        result = lines_in_python(
+            buffer, table, row, row + 1, start_position=self.state.run.start_position,
+            options=self.python_options, fates=self.python_fates, measure=self.options.measure,
+            budgets=budgets, enough=self.options.enough - self.lines.size, first_record=first_record)
+        if result.text is not None:
+            _append(self.lines.text, result.text)
+        self.lines.size += <size_t>result.size
+        self.lines.records += <size_t>result.records
+        self.lines.full = result.rows_done == 0
+        self.lines.next_record = result.next_record
+        return result.problem
+
+    cdef object odd_row(self, int reason, int32_t row, size_t first_record, kfs_payload *payload,
+                        kfs_problem *problem):
+        """The lines of a row that the C code could not finish: what is wrong with it, or None."""
+        cdef int fate = self.fates[row] if self.fates != NULL else 0
+        cdef _Run state = self.state
+        state.problems = []
+        state.attend(reason, row, payload, problem)
+        with nogil:
+            reason = kfs_put_records(
+                &state.run, state.run.rows + row, fate, first_record, &self.options, &self.lines)
+        if reason:
+            raise MemoryError
+        return state.problems[0] if state.problems and not self.lines.full else None
+
+
+def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position, options,
+          fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, Py_ssize_t enough=NO_BOUND, Py_ssize_t first_record=0,
+          Py_ssize_t most=0):
+    """The record lines of rows [first_row, last_row), up to the first row with a problem."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Lines out = _Lines.__new__(_Lines)
+    cdef int32_t row = <int32_t>first_row, last = <int32_t>last_row, stopped
+    cdef kfs_payload payload
+    cdef kfs_problem problem
+    cdef int reason
+    found = None
+    state.open(buffer, table, first_row, last_row, start_position, budgets)
+    if options.decoder is not None:
+        return decoded_lines(decode, buffer, table, first_row, last_row, start_position=start_position, options=options,
+                             fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record,
+                             most=most)
+    out.open(state, options, fates, measure, enough, most)
+    if most > 0:
+        state.run.limits.inflated = min(state.run.limits.inflated, <int64_t>most)
+        state.run.limits.records = min(state.run.limits.records, <int64_t>(most // RECORD_SIZE))
+    if first_record < 0:
+        first_record = 0
+    while row < last and found is None and not out.lines.full:
+        with nogil:
+            reason = kfs_put_rows(&state.run, out.fates, row, last, <size_t>first_record, &out.options, &out.lines,
+                                  &stopped, &payload, &problem)
+        if stopped != row:
+            row, first_record = stopped, 0
+        if not reason:
+            continue
+        if reason == KFS_LARGE_ROW:
+            out.lines.full = out.lines.large = 1
+            out.lines.next_record = <size_t>first_record
+        elif reason == KFS_CONTROL_ROW:
+            found = out.control_row(buffer, table, row, first_record, budgets)
+        else:
+            found = out.odd_row(reason, row, first_record, &payload, &problem)
+        if not out.lines.full:
+            row += 1
+            first_record = 0
+    text = None if measure else PyBytes_FromStringAndSize(
+        <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
+    return LinesResult(text, out.lines.size, row - first_row, found, out.lines.records,
+                       out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
+
+
+def column_lines(table, Py_ssize_t row, columns, *, options, int fate=0, Py_ssize_t first_record=0,
+                 bint measure=False, Py_ssize_t enough=NO_BOUND, Py_ssize_t most=0):
+    """The record lines of a row's records that are decoded already, from `first_record` on."""
+    cdef _Bytes rows = _hold(table), records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Lines out = _Lines.__new__(_Lines)
+    cdef _Run state = _Run.__new__(_Run)
+    cdef size_t count = records.size // RECORD_SIZE, first
+    cdef const kfs_row *batch
+    cdef int reason
+    if options.decoder is not None or table["attributes"][row] & CONTROL_MASK:
+        return column_lines_in_python(table, row, columns, options=options, fate=fate, first_record=first_record,
+                                      measure=measure, enough=enough, most=most)
+    if rows.size % ROW_SIZE or not 0 <= row < <Py_ssize_t>(rows.size // ROW_SIZE):
+        raise ValueError(f"row {row} is not in the batch table")
+    batch = <const kfs_row *>rows.data + row
+    first = <size_t>max(first_record, 0)
+    state.open(b"", table[:0], 0, 0, 0, DEFAULT_BUDGETS)
+    out.open(state, options, None, measure, enough, most)
+    with nogil:
+        reason = kfs_put_columns(arena.data, arena.size, <const kfs_record *>records.data, count, batch, fate, first,
+                                 &out.options, &out.lines)
+    if reason == KFS_NO_MEMORY:
+        raise MemoryError
+    if reason:
+        raise ValueError("a field does not lie in the arena")
+    text = None if measure else PyBytes_FromStringAndSize(
+        <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
+    return LinesResult(text, out.lines.size, not out.lines.full, None, out.lines.records,
+                       out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
+
+
+def how_shown(data, int mode):
+    """How a field's bytes are shown: a `Shown`."""
+    cdef _Bytes source = _hold(data)
+    cdef int found
+    with nogil:
+        found = kfs_how_shown(source.data, source.size, mode)
+    return found
+
+
+def text_piece(data, Py_ssize_t start, Py_ssize_t most, int shown, bint in_string=False, bint measure=False):
+    """The JSON of about `most` bytes of a field from `start` on: (text, its size, the next start, in a string)."""
+    cdef _Bytes source = _hold(data)
+    cdef _Worker worker
+    cdef size_t at = <size_t>start, size
+    cdef int inside = in_string
+    if not 0 <= start <= <Py_ssize_t>source.size or most < 16 or not 0 <= shown < KFS_AS_NONE:
+        raise ValueError("no such piece")
+    if measure:
+        with nogil:
+            size = kfs_put_piece(NULL, source.data, source.size, shown, <size_t>most, &at, &inside)
+        text = None
+    else:
+        worker = _take_worker()
+        try:
+            if not kfs_reserve(&worker.text, 6 * (<size_t>most + 16) + 2):
+                raise MemoryError
+            with nogil:
+                size = kfs_put_piece(worker.text.data, source.data, source.size, shown, <size_t>most, &at, &inside)
+            text = b"" if size == <size_t>-1 else PyBytes_FromStringAndSize(
+                <const char *>worker.text.data, <Py_ssize_t>size)
+        finally:
+            _give_worker(worker)
+    if size == <size_t>-1:
+        raise ValueError("the bytes are not of this encoding")
+    return text, size, at, bool(inside)
+
+
+# ---- dumps -------------------------------------------------------------------------------------
+
+def dump_rows(table, Py_ssize_t first_row, Py_ssize_t last_row, columns, *, int shape,
+              int64_t from_offset=LEAST_OFFSET, int64_t upto_offset=MOST_OFFSET, Py_ssize_t first_record=0):
+    """What DumpLogSegments prints of rows [first_row, last_row): the text, and the next record to show."""
+    cdef _Bytes rows = _hold(table), records, arena
+    cdef _Worker worker
+    cdef kfs_dump dump
+    cdef size_t next_record = <size_t>max(first_record, 0)
+    cdef int result
+    if rows.size % ROW_SIZE:
+        raise ValueError("the batch table's rows have another size")
+    if not 0 <= first_row <= last_row <= <Py_ssize_t>(rows.size // ROW_SIZE):
+        raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
+    memset(&dump, 0, sizeof(dump))
+    dump.rows = <const kfs_row *>rows.data
+    dump.shape, dump.from_, dump.upto = shape, from_offset, upto_offset
+    if columns is not None:
+        records, arena = _hold_records(columns), _hold(columns.arena)
+        dump.records, dump.count = <const kfs_record *>records.data, records.size // RECORD_SIZE
+        dump.arena, dump.arena_size = arena.data, arena.size
+    worker = _take_worker()
+    try:
+        with nogil:
+            result = kfs_dump_rows(&dump, <int32_t>first_row, <int32_t>last_row, &next_record, &worker.text)
+        if result == KFS_NO_MEMORY:
+            raise MemoryError
+        if result:
+            raise ValueError("a field does not lie in the arena")
+        return PyBytes_FromStringAndSize(<const char *>worker.text.data, <Py_ssize_t>worker.text.size), next_record
+    finally:
+        _give_worker(worker)
+
+
+# ---- search --------------------------------------------------------------------------------------
+
+def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *, int64_t start_position,
+             budgets=DEFAULT_BUDGETS):
+    """Which of the rows [first_row, last_row) may hold the needle: a uint8 for each."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Bytes sought = _hold(needle), marks
+    cdef int32_t row = <int32_t>first_row, stopped
+    cdef kfs_payload payload
+    cdef int reason
+    state.open(buffer, table, first_row, last_row, start_position, budgets)
+    mask = np.zeros(last_row - first_row, np.uint8)
+    marks = _hold(mask, True)
+    while row < last_row:
+        with nogil:
+            reason = kfs_search_rows(
+                &state.run, row, <int32_t>last_row, <int32_t>first_row, sought.data, sought.size,
+                <uint8_t *>marks.data, &stopped, &payload)
+        row = stopped
+        if reason == KFS_BAD_TABLE:
+            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+        if reason:
+            inflated, trouble = state.inflate(row, &payload)
+            mask[row - first_row] = trouble is not None or bytes(needle) in inflated
+            row += 1
+    return mask
+
+
+# ---- compaction ----------------------------------------------------------------------------------
+
+cdef _Bytes _hold_slots(slots):
+    cdef _Bytes held = _hold(slots, True)
+    if held.size < SLOT_SIZE or held.size % SLOT_SIZE:
+        raise ValueError("the slots have another size")
+    return held
+
+
+cdef _Bytes _hold_records(columns):
+    cdef _Bytes held = _hold(columns.table)
+    if held.size != <size_t>len(columns) * RECORD_SIZE:
+        raise ValueError("the columns' records have another size")
+    return held
+
+
+def put_keys(slots, int64_t taken, int64_t limit, columns, int64_t start_offset):
+    """Put keys and their offsets into a table: (records gone through, slots taken, the last offset or -1)."""
+    cdef _Bytes table = _hold_slots(slots), records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef int64_t seen, latest = -1
+    with nogil:
+        seen = kfs_put_keys(<uint8_t *>table.data, table.size // SLOT_SIZE, &taken, limit,
+                            <const kfs_record *>records.data, records.size // RECORD_SIZE, arena.data, arena.size,
+                            start_offset, &latest)
+    if seen < 0:
+        raise ValueError("a key does not lie in the arena")
+    return seen, taken, latest
+
+
+def offsets_of(slots, columns):
+    """The number in a table for each record's key, -1 for none."""
+    cdef _Bytes table = _hold_slots(slots), records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes room
+    cdef int fine
+    found = np.empty(len(columns), np.int64)
+    room = _hold(found, True)
+    with nogil:
+        fine = kfs_offsets_of(<uint8_t *>table.data, table.size // SLOT_SIZE, <const kfs_record *>records.data,
+                              records.size // RECORD_SIZE, arena.data, arena.size, <int64_t *>room.data)
+    if not fine:
+        raise ValueError("a key does not lie in the arena")
+    return found
+
+
+def encode_records(columns, kept, int64_t base_offset, int64_t base_timestamp):
+    """The records that are kept as bytes of magic 2."""
+    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes marks = _hold(kept.astype(np.uint8))
+    cdef _Worker worker
+    cdef int result
+    if marks.size != records.size // RECORD_SIZE:
+        raise ValueError(f"{len(kept)} marks for {len(columns)} records")
+    worker = _take_worker()
+    try:
+        with nogil:
+            result = kfs_encode_records(<const kfs_record *>records.data, marks.size, marks.data, arena.data,
+                                        arena.size, base_offset, base_timestamp, &worker.arena)
+        if result == KFS_NO_MEMORY:
+            raise MemoryError
+        if result:
+            raise ValueError("a field does not lie in the arena")
+        return PyBytes_FromStringAndSize(<const char *>worker.arena.data, <Py_ssize_t>worker.arena.size)
+    finally:
+        _give_worker(worker)
+
+
+# ---- for tests -----------------------------------------------------------------------------------
+
+def checksum(str name, data):
+    """The checksum that the kernel computes: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
+    cdef _Bytes source = _hold(data)
+    if name == "crc32c by table":
+        return kfs_crc32c_by_table(source.data, source.size)
+    if name == "crc32c":
+        return kfs_crc32c(source.data, source.size)
+    if name == "crc32":
+        return kfs_crc32(source.data, source.size)
+    return kfs_xxh32(source.data, source.size)
+
+
+def use_libraries(bint use):
+    """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""
+    global kfs_no_libraries
+    kfs_no_libraries = not use
+
+
+cdef class _Gather:
+    """Some of the records of columns, whose bytes are held meanwhile."""
+
+    cdef kfs_gather of
+    cdef _Bytes records, arena, places
+
+    cdef int open(self, columns, indices) except -1:
+        self.records, self.arena = _hold_records(columns), _hold(columns.arena)
+        self.places = _hold(np.ascontiguousarray(indices, np.int64))
+        self.of.records = <const kfs_record *>self.records.data
+        self.of.n = self.records.size // RECORD_SIZE
+        self.of.indices, self.of.count = <const int64_t *>self.places.data, self.places.size // 8
+        self.of.arena, self.of.arena_size = self.arena.data, self.arena.size
+        return 0
+
+
+def gather(columns, indices, str field):
+    """Keys or values of some records as (bits of those that are not null or None, int32 offsets, bytes)."""
+    cdef _Gather state = _Gather.__new__(_Gather)
+    cdef kfs_gather *of = &state.of
+    cdef int64_t total
+    cdef size_t nulls
+    cdef int fine
+    cdef uint8_t *bits = NULL
+    if field not in ("key", "value"):
+        raise ValueError(f"no field {field!r} of bytes")
+    state.open(columns, indices)
+    of.field = KFS_GATHER_KEY if field == "key" else KFS_GATHER_VALUE
+    with nogil:
+        fine = kfs_gather_size(of, &total, &nulls)
+    if not fine:
+        raise ValueError(f"a {field} does not lie in the arena")
+    if total > MOST_RECORDS:
+        raise ValueError(f"{total} bytes of {field}s do not fit into one column")
+    offsets, data = _room(4 * (of.count + 1)), _room(total)
+    valid = bytes((of.count + 7) // 8) if nulls else None
+    cdef int32_t *to = <int32_t *><char *>offsets
+    cdef uint8_t *into = <uint8_t *><char *>data
+    if nulls:
+        bits = <uint8_t *><char *>valid
+    with nogil:
+        kfs_gather_fill(of, total, to, into, bits)
+    return valid, offsets, data
+
+
+cdef object _room(int64_t size):
+    return PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+
+
+def gather_headers(columns, indices):
+    """Headers of some records as (bits of those that have some or None, int32 offsets, keys, values)."""
+    cdef _Gather state = _Gather.__new__(_Gather)
+    cdef kfs_gather *of = &state.of
+    cdef kfs_header_sums sums
+    cdef kfs_header_columns to
+    cdef int fine
+    state.open(columns, indices)
+    memset(&to, 0, sizeof(kfs_header_columns))
+    with nogil:
+        fine = kfs_gather_headers(of, &sums, NULL)
+    if not fine:
+        raise ValueError("a header does not lie in the arena")
+    if max(sums.headers, sums.key_bytes, sums.value_bytes) > MOST_RECORDS:
+        raise ValueError(f"{sums.headers} headers do not fit into one column")
+    lists, keys = _room(4 * (of.count + 1)), _room(4 * (sums.headers + 1))
+    values = _room(4 * (sums.headers + 1))
+    key_data, value_data = _room(sums.key_bytes), _room(sums.value_bytes)
+    list_bits = bytes((of.count + 7) // 8) if sums.no_headers else None
+    value_bits = bytes((sums.headers + 7) // 8) if sums.null_values else None
+    to.lists, to.keys, to.values = <int32_t *><char *>lists, <int32_t *><char *>keys, <int32_t *><char *>values
+    to.key_data, to.value_data = <uint8_t *><char *>key_data, <uint8_t *><char *>value_data
+    if list_bits is not None:
+        to.list_bits = <uint8_t *><char *>list_bits
+    if value_bits is not None:
+        to.value_bits = <uint8_t *><char *>value_bits
+    with nogil:
+        kfs_gather_headers(of, &sums, &to)
+    return list_bits, lists, (None, keys, key_data), (value_bits, values, value_data)

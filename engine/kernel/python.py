@@ -1,0 +1,469 @@
+"""The kernel in pure Python: the reference for the compiled one, and what is used where that is missing.
+
+Every function here has the signature of its compiled twin and gives the same results, only slower.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.checksums import crc32, crc32c
+from engine.coding.layout import Buffer
+from engine.coding.varint import to_int64
+from engine.columns.batch_summary import SUMMARY_DTYPE, SummaryResult, summary_of
+from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.binary_columns import gather as gather, gather_headers as gather_headers
+from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.decoding import (
+    Decoder,
+    Table,
+)
+from engine.columns.framing import (
+    LOG_OVERHEAD,
+    SMALLEST_BATCH,
+    SMALLEST_LENGTH,
+    UP_TO_MAGIC,
+    frame_error,
+)
+from engine.errors import CorruptRecordError, LimitExceededError
+from engine.kernel.python_compaction import (
+    encode_records as encode_records,
+    offsets_of as offsets_of,
+    put_keys as put_keys,
+)
+from engine.lines.dump_text import dump_rows as dump_rows
+from engine.lines.json_text import how_shown as how_shown, text_piece as text_piece
+from engine.lines.line_writer import LineWriter, column_lines as column_lines
+from engine.lines.lines_result import NO_BOUND, LinesResult
+from engine.lines.record_line import LineOptions
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+)
+from engine.units import Offset, Position, Slot
+
+Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
+"""File position, size, base offset, last offset, magic, and index in the scratch buffer or -1."""
+
+ENOUGH = 64 << 20
+"""Decoding stops after the batch that brings arena and rows to this many bytes."""
+
+_HEADER_V2 = struct.Struct(">qiibIhiqqqhii")
+_HEADER_LEGACY = struct.Struct(">qiIbB")
+_FRAME = struct.Struct(">qiib")
+_INT64 = struct.Struct(">q")
+_INT32 = struct.Struct(">i")
+_CRC_START = {0: 16, 1: 16, 2: 21}
+_LARGEST = DEFAULT_BUDGETS.batch_bytes
+_RECORD_SIZE = RECORD_DTYPE.itemsize
+
+
+# Batches
+
+
+def walk(
+    buffer: Buffer,
+    table: Table,
+    start: int,
+    file_position: Position,
+    check_crc: bool,
+    *,
+    largest: int = _LARGEST,
+) -> tuple[int, int, int]:
+    """Fill `table` with the whole batches from buffer[start] on.
+
+    Args:
+        buffer: bytes of a file.
+        table: rows of BATCH_DTYPE to fill.
+        start: where the first batch starts in the buffer.
+        file_position: where buffer[start] lies in the file.
+        check_crc: fill `crc_ok`, which is 0 else.
+        largest: bytes of the largest batch to take.
+
+    Returns:
+        rows filled, bytes they take, and why the walk ended (a `Stop`).
+    """
+    view = memoryview(buffer)
+    if not 0 <= start <= len(view):
+        raise ValueError(f"byte {start} is not in the buffer")
+    position, row = start, 0
+    while row < len(table):
+        size, stop = _frame(view, position, largest)
+        if stop is not None:
+            return row, position - start, stop
+        table[row] = _row_of(view, position, size, file_position + position - start, check_crc)
+        row += 1
+        position += size
+    return row, position - start, Stop.TABLE_FULL
+
+
+def _frame(view: memoryview, position: int, largest: int) -> tuple[int, Stop | None]:
+    """The size of the batch at a position (0 when unknown), and why it cannot be taken, if so."""
+    left = len(view) - position
+    if left < UP_TO_MAGIC:
+        return 0, Stop.NEED_MORE
+    _, length, _, magic = _FRAME.unpack_from(view, position)
+    if length < SMALLEST_LENGTH:
+        return 0, Stop.LENGTH_TOO_SMALL
+    if magic not in SMALLEST_BATCH:
+        return 0, Stop.UNKNOWN_MAGIC
+    size = length + LOG_OVERHEAD
+    if size < SMALLEST_BATCH[magic]:
+        return 0, Stop.LENGTH_TOO_SMALL
+    if size > largest:
+        return 0, Stop.TOO_LARGE
+    return size, Stop.NEED_MORE if size > left else None
+
+
+def _crc(view: memoryview, position: int, size: int, magic: int) -> int:
+    covered = view[position + _CRC_START[magic] : position + size]
+    return crc32c(covered) if magic == 2 else crc32(covered)
+
+
+def _last_offset(view: memoryview, position: int) -> Offset:
+    base: Offset = _INT64.unpack_from(view, position)[0]
+    if view[position + 16] != 2:
+        return base
+    return to_int64(base + _INT32.unpack_from(view, position + 23)[0])
+
+
+def _row_of(
+    view: memoryview, position: int, size: int, file_position: Position, check_crc: bool
+) -> tuple[int, ...]:
+    """The fields of BATCH_DTYPE in their order."""
+    magic = view[position + 16]
+    producer_id = producer_epoch = base_sequence = count = epoch = -1
+    if magic == 2:
+        fields = _HEADER_V2.unpack_from(view, position)
+        base, _, epoch, _, crc, attributes, _, first, last = fields[:9]
+        producer_id, producer_epoch, base_sequence, count = fields[9:]
+    else:
+        base, _, crc, _, attributes = _HEADER_LEGACY.unpack_from(view, position)
+        first = last = _INT64.unpack_from(view, position + 18)[0] if magic else -1
+    good = int(check_crc and _crc(view, position, size, magic) == crc)
+    last_offset = _last_offset(view, position)
+    return (
+        *(file_position, base, last_offset, first, last, producer_id),
+        *(size, epoch, base_sequence, count, crc, attributes, producer_epoch),
+        *(magic, good, 0, 0),
+    )
+
+
+def find_batch(
+    buffer: Buffer,
+    start: int,
+    file_position: Position,
+    min_offset: Offset,
+    *,
+    largest: int = _LARGEST,
+) -> int:
+    """The index of the next batch that proves itself, from `start` on; -1 when there is none.
+
+    It is whole in the buffer, its header makes sense, its checksum is right and its base offset is
+    `min_offset` or more. `file_position` is where buffer[start] lies in the file.
+    """
+    view = memoryview(buffer)
+    if start < 0:
+        raise ValueError(f"byte {start} is not in the buffer")
+    for position in range(start, len(view) - min(SMALLEST_BATCH.values()) + 1):
+        if view[position + 16] > 2 or view[position] > 127:
+            continue
+        size, stop = _frame(view, position, largest)
+        if stop is not None or _INT64.unpack_from(view, position)[0] < min_offset:
+            continue
+        magic = view[position + 16]
+        if magic == 2 and (view[position + 23] | view[position + 57]) > 127:
+            continue  # last offset delta or record count below zero
+        stored = int.from_bytes(view[position + (17 if magic == 2 else 12) :][:4], "big")
+        if _crc(view, position, size, magic) == stored:
+            return position
+    return -1
+
+
+def locate(
+    fd: int,
+    position: Position,
+    end: Position,
+    target: Offset,
+    scratch: bytearray | memoryview,
+    *,
+    largest: int = _LARGEST,
+) -> Location | None:
+    """Where the first batch lies, from `position` on, whose last offset is `target` or more.
+
+    Args:
+        fd: of the records file.
+        position: where a batch starts.
+        end: where the batches end; one that states to reach beyond it is not there.
+        scratch: 256 bytes or more, to read into.
+
+    Returns:
+        file position, size, base offset, last offset, magic, and the index of the batch in `scratch`, or
+        -1 when it is not whole there; None when no batch up to `end` reaches the target.
+
+    Raises:
+        CorruptRecordError: a frame that no batch has.
+        LimitExceededError: a batch above `largest`.
+    """
+    room = memoryview(scratch)
+    if len(room) < 256:
+        raise ValueError("the scratch buffer needs 256 bytes or more")
+    while position < end:
+        header = os.pread(fd, min(_HEADER_V2.size, end - position), position)
+        view = memoryview(header)
+        size, stop = _frame(view, 0, largest)
+        if stop == Stop.NEED_MORE and len(header) < _HEADER_V2.size:
+            return None
+        _, length, _, magic = _FRAME.unpack_from(header)
+        if stop == Stop.TOO_LARGE and position + length + LOG_OVERHEAD > end:
+            return None
+        if stop is not None and stop != Stop.NEED_MORE:
+            raise frame_error(stop, position, length, magic)
+        if position + size > end:
+            return None
+        last = _last_offset(view, 0)
+        if last >= target:
+            got = os.preadv(fd, [room[:size]], position) if size <= len(room) else 0
+            base = _INT64.unpack_from(header)[0]
+            return position, size, base, last, magic, 0 if got == size else -1
+        position += size
+    return None
+
+
+def floor_slot(
+    buffer: Buffer,
+    count: int,
+    entry_size: int,
+    key_offset_in_entry: int,
+    key_is_i64: bool,
+    target: int,
+) -> Slot:
+    """The largest slot whose key is at most `target`, or -1.
+
+    Args:
+        buffer: `count` entries of `entry_size` bytes, sorted by key.
+        key_offset_in_entry: where the big-endian signed key starts in an entry.
+        key_is_i64: whether the key has 8 bytes; 4 else.
+    """
+    view = memoryview(buffer)
+    key = _INT64 if key_is_i64 else _INT32
+    if not 0 <= key_offset_in_entry <= entry_size - key.size or count > len(view) // entry_size:
+        raise ValueError("the slots do not lie in the buffer")
+
+    def is_below(slot: Slot) -> bool:
+        found: int = key.unpack_from(view, slot * entry_size + key_offset_in_entry)[0]
+        return found <= target
+
+    low, high = -1, count - 1
+    warm = high - 8192 // entry_size
+    if warm > 0:
+        low, high = (warm, high) if is_below(warm) else (low, warm - 1)
+    while low < high:
+        middle = low + (high - low + 1) // 2
+        low, high = (middle, high) if is_below(middle) else (low, middle - 1)
+    return low
+
+
+# Records
+
+
+def _check_rows(table: Table, first_row: int, last_row: int) -> None:
+    if not 0 <= first_row <= last_row <= len(table):
+        raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
+
+
+def decode(
+    buffer: Buffer,
+    table: Table,
+    first_row: int,
+    last_row: int,
+    *,
+    start_position: Position,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    enough: int = ENOUGH,
+) -> Columns:
+    """The records of rows [first_row, last_row) as columns; the batches' checksums were checked before.
+
+    Args:
+        buffer: bytes of a file; its first is at `start_position` in the file.
+        table: rows of BATCH_DTYPE that lie in the buffer.
+        budgets: bounds for each batch.
+        enough: stop after the batch that brings arena and rows to this many bytes; the columns'
+            `next_row` says where to go on.
+    """
+    _check_rows(table, first_row, last_row)
+    copy = bool((table["attributes"][first_row:last_row] & COMPRESSION_MASK).any())
+    decoder = Decoder(buffer, table, start_position, budgets, copy=copy)
+    row = first_row
+    while row < last_row and len(decoder.arena) + len(decoder.records) * _RECORD_SIZE < enough:
+        decoder.decode(row)
+        row += 1
+    records = np.array(decoder.records, RECORD_DTYPE)
+    records.flags.writeable = False
+    arena = memoryview(decoder.arena) if copy else decoder.view
+    return Columns(records, arena, decoder.problems, row)
+
+
+def summarize(
+    buffer: Buffer,
+    table: Table,
+    *,
+    start_position: Position,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> SummaryResult:
+    """What the records of a table's batches say together; the batches' checksums were checked before.
+
+    Args:
+        buffer, table, start_position, budgets: as for `decode`.
+    """
+    _check_rows(table, 0, len(table))
+    decoder = Decoder(buffer, table, start_position, budgets, copy=False)
+    rows = np.zeros(len(table), SUMMARY_DTYPE)
+    for row in range(len(table)):
+        decoder.arena.clear()
+        decoder.records.clear()
+        decoder.decode(row)
+        rows[row] = summary_of(decoder.records)
+    return SummaryResult(rows, decoder.problems)
+
+
+def read_batch(
+    fd: int, position: Position, end: Position, offset: Offset, *, largest: int = _LARGEST
+) -> tuple[bytes, Position, Table] | None:
+    """The first batch that reaches an offset: its bytes, where they lie in the file, and its row.
+
+    None says only that this was not plain: there is none, it is damaged, or starts above the offset. A
+    compressed one of magic 0 or 1 may start above it all the same: its header does not tell.
+
+    Args:
+        fd, position, end, largest: as for `locate`.
+    """
+    try:
+        found = locate(fd, position, end, offset, bytearray(256), largest=largest)
+        if found is None:
+            return None
+        data = os.pread(fd, found[1], found[0])
+    except (OSError, CorruptRecordError, LimitExceededError):
+        return None
+    table = np.zeros(1, BATCH_DTYPE)
+    rows, size, _ = walk(data, table, 0, found[0], True, largest=largest)
+    row = table[0]
+    is_past = row["magic"] == 2 and row["base_offset"] > offset
+    if not rows or not row["crc_ok"] or is_past or row["last_offset"] < offset:
+        return None
+    table.flags.writeable = False
+    return data[:size], found[0], table
+
+
+def read_record(
+    fd: int,
+    position: Position,
+    end: Position,
+    offset: Offset,
+    *,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> Columns | None:
+    """The record with exactly this offset, alone, from the first batch that reaches it.
+
+    None says only that this was not plain: there is no such record, its batch is damaged, cannot be
+    read, or is a compressed one of magic 0 or 1.
+
+    Args:
+        fd, position, end: as for `locate`.
+        budgets: bounds for the batch.
+
+    Returns:
+        columns of one record; their arena begins with its key and ends with its headers.
+    """
+    found = read_batch(fd, position, end, offset, largest=budgets.batch_bytes)
+    if found is None:
+        return None
+    data, at, table = found
+    if table["magic"][0] < 2 and table["attributes"][0] & COMPRESSION_MASK:
+        return None
+    columns = decode(data, table, 0, 1, start_position=at, budgets=budgets)
+    places = np.flatnonzero(columns.offset == offset)
+    return _alone(columns, int(places[0])) if len(places) else None
+
+
+def _alone(columns: Columns, place: int) -> Columns:
+    """One of the records, with only its own bytes."""
+    record = columns.table[place : place + 1].copy()
+    start = int(record["key_start"][0])
+    stop = int(record["headers_start"][0] + record["headers_size"][0])
+    for name in ("key_start", "value_start", "headers_start"):
+        record[name] -= start
+    record.flags.writeable = False
+    return Columns(record, memoryview(bytes(columns.arena[start:stop])), [], 1)
+
+
+def lines(
+    buffer: Buffer,
+    table: Table,
+    first_row: int,
+    last_row: int,
+    *,
+    start_position: Position,
+    options: LineOptions,
+    fates: npt.NDArray[np.uint8] | None = None,
+    measure: bool = False,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    enough: int = NO_BOUND,
+    first_record: int = 0,
+    most: int = 0,
+) -> LinesResult:
+    """The record lines of rows [first_row, last_row), up to the first row with a problem.
+
+    Args:
+        buffer, table, start_position, budgets: as for `decode`.
+        options: what lines hold, and of which offsets.
+        fates: a `Fate` for each row of the table; without them no transaction has a state.
+        measure: only say how many bytes and lines there would be.
+        enough: begin no line when the text has this many bytes; `rows_done` and `next_record` of the
+            result say where to go on.
+        first_record: the first record of the first row to show, by its place in the batch.
+        most: end before a row whose bytes, inflated bytes or records take more bytes than this, and before
+            a record whose fields do; 0 for no bound.
+    """
+    _check_rows(table, first_row, last_row)
+    if most:
+        budgets = replace(
+            budgets,
+            inflated_bytes=min(budgets.inflated_bytes, most),
+            records_per_batch=min(budgets.records_per_batch, most // RECORD_DTYPE.itemsize),
+        )
+    decoder = Decoder(buffer, table, start_position, budgets, copy=False)
+    return LineWriter(decoder, options, enough, most).lines(
+        first_row, last_row, fates, measure=measure, first_record=first_record
+    )
+
+
+# Search
+
+
+def contains(
+    buffer: Buffer,
+    table: Table,
+    first_row: int,
+    last_row: int,
+    needle: Buffer,
+    *,
+    start_position: Position,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> npt.NDArray[np.uint8]:
+    """Which of the rows [first_row, last_row) may hold the needle: 1 or 0 for each, first_row's first.
+
+    The bytes of the records are searched, inflated where they are compressed, so a needle that spans two
+    fields is found too. A batch that does not inflate whole is marked.
+    """
+    _check_rows(table, first_row, last_row)
+    decoder = Decoder(buffer, table, start_position, budgets, copy=False)
+    sought = bytes(needle)
+    found = [decoder.may_hold(row, sought) for row in range(first_row, last_row)]
+    return np.array(found, np.uint8)

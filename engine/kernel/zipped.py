@@ -1,0 +1,49 @@
+"""The compiled kernel out of a zip file, where Python finds no compiled modules itself.
+
+Clusters are sent their code as zip files. What lies in one is loaded from memory: nothing is unpacked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from zipimport import zipimporter
+
+_NAME = "engine.kernel.compiled"
+
+
+def load(loader: object) -> ModuleType | None:
+    """The compiled kernel beside a module that a loader has read from a zip file.
+
+    None where it is no zip file, or holds no kernel that this Python and this system can load.
+    """
+    if not isinstance(loader, zipimporter) or not hasattr(os, "memfd_create"):
+        return None
+    for suffix in EXTENSION_SUFFIXES:
+        try:
+            data = loader.get_data(_NAME.replace(".", "/") + suffix)
+            return _loaded(data)
+        except (OSError, ImportError):
+            continue
+    return None
+
+
+def _loaded(data: bytes) -> ModuleType:
+    descriptor = os.memfd_create("kernel", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(data)
+        path = f"/proc/self/fd/{descriptor}"
+        loader = ExtensionFileLoader(_NAME, path)
+        spec = spec_from_file_location(_NAME, path, loader=loader)
+        if spec is None:
+            raise ImportError(f"{_NAME} cannot be loaded", name=_NAME)
+        module = module_from_spec(spec)
+        loader.exec_module(module)
+    finally:
+        os.close(descriptor)
+    sys.modules[_NAME] = module
+    return module

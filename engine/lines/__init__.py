@@ -1,0 +1,1 @@
+"""Text of records: record lines, JSON and the text of DumpLogSegments."""

@@ -1,0 +1,224 @@
+"""Record lines of rows of a batch table, in Python: what the compiled kernel does, and its reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.columns.batch_table import Problem
+from engine.columns.columns import Columns, read_headers
+from engine.columns.decoding import Decoder, Row, Table
+from engine.lines.lines_result import NO_BOUND, LinesResult
+from engine.lines.record_line import Fate, LineOptions, record_line
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    TRANSACTIONAL_MASK,
+    TimestampType,
+    timestamp_type_of,
+)
+from engine.record.record import Record
+
+Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
+MANY_CONTROL_RECORDS = 1000
+"""A control batch with more records, or a compressed one, is large: its lines are not the kernel's."""
+
+
+class LineWriter:
+    """Record lines of rows, one row after the other."""
+
+    def __init__(self, decoder: Decoder, options: LineOptions, enough: int, most: int = 0) -> None:
+        self.decoder = decoder
+        self.options = options
+        self.enough = enough
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.next_record = 0
+        self.most = most
+        self.is_large = False
+
+    def lines(
+        self, first_row: int, last_row: int, fates: Fates, *, measure: bool, first_record: int
+    ) -> LinesResult:
+        """The lines of rows [first_row, last_row), up to the first row with a problem; see `kernel.lines`."""
+        problem, row, first_record = None, first_row, max(first_record, 0)
+        while row < last_row and problem is None:
+            if not self.write(row, 0 if fates is None else int(fates[row]), first_record):
+                break
+            if self.decoder.problems:
+                problem = self.decoder.problems[0]
+            row, first_record = row + 1, 0
+        text = b"".join(self.parts)
+        return LinesResult(
+            *(None if measure else text, len(text), row - first_row),
+            problem,
+            len(self.parts),
+            self.next_record,
+            self.is_large,
+        )
+
+    def write(self, row: int, fate: int, first_record: int) -> bool:
+        """Append the lines of a row; False when the text was full before its end."""
+        batch = self.decoder.table[row]
+        if is_left_out(batch, fate, self.options):
+            return True
+        if self.size >= self.enough:
+            self.next_record = first_record
+            return False
+        if self.most and _states_much(batch, self.most):
+            return self._leave(first_record)
+        self.decoder.records.clear()
+        self.decoder.arena.clear()
+        self.decoder.decode(row)
+        if self.most and self._takes_much():
+            self.decoder.problems.clear()
+            return self._leave(first_record)
+        arena = self.decoder.arena_of(row)
+        for index in range(first_record, len(self.decoder.records)):
+            record = _record_of(batch, self.decoder.records[index], arena, index)
+            if not self.options.from_offset <= record.offset < self.options.to_offset:
+                continue
+            if self.size >= self.enough:
+                self.next_record = index
+                return False
+            if self.most and fields_size(self.decoder.records[index]) > self.most:
+                return self._leave(index)
+            self._append(batch, record, fate)
+        return True
+
+    def _leave(self, record: int) -> bool:
+        """End before a record, since it or its row is large."""
+        self.is_large, self.next_record = True, record
+        return False
+
+    def _takes_much(self) -> bool:
+        """Whether the row that was decoded has exceeded a limit, which may be lower than the budget."""
+        return any(problem.code is Problem.LIMIT for problem in self.decoder.problems)
+
+    def _append(self, batch: np.void, record: Record, fate: int) -> None:
+        line = record_line(record, self.options, fate=fate, **batch_facts(batch))
+        self.parts.append(line)
+        self.size += len(line)
+
+
+def column_lines(
+    table: Table,
+    row: int,
+    columns: Columns,
+    *,
+    options: LineOptions,
+    fate: int = 0,
+    first_record: int = 0,
+    measure: bool = False,
+    enough: int = NO_BOUND,
+    most: int = 0,
+) -> LinesResult:
+    """The record lines of a row's records that are decoded already, from `first_record` on.
+
+    Args:
+        table, row: the batch's row.
+        columns: its records, all of them.
+        options, measure, enough: as for `kernel.lines`.
+        fate: of the batch's transaction.
+        first_record: the first record to show, by its place in the batch.
+        most: end before a record whose key, value and headers have more bytes; 0 for no bound.
+    """
+    batch, size = table[row], 0
+    parts: list[bytes] = []
+    facts = batch_facts(batch)
+    first = max(first_record, 0)
+    for index in range(first, len(columns)):
+        fields: Row = columns.table[index].item()
+        if not options.from_offset <= fields[0] < options.to_offset:
+            continue
+        is_large = bool(most) and fields_size(fields) > most
+        if size >= enough or is_large:
+            is_large = is_large and size < enough
+            return LinesResult(
+                None if measure else b"".join(parts), size, 0, None, len(parts), index, is_large
+            )
+        record = _record_of(batch, fields, columns.arena, index)
+        parts.append(record_line(record, options, fate=fate, **facts))
+        size += len(parts[-1])
+    return LinesResult(None if measure else b"".join(parts), size, 1, None, len(parts))
+
+
+def is_left_out(batch: np.void, fate: int, options: LineOptions) -> bool:
+    """Whether no line of a row is wanted; headers that contradict themselves are looked at."""
+    if options.committed and (_is_control(batch) or fate in (Fate.ABORTED, Fate.OPEN)):
+        return True
+    base, last = int(batch["base_offset"]), int(batch["last_offset"])
+    if last < base:
+        return False
+    beyond = int(batch["magic"]) == 2 and base >= options.to_offset
+    return beyond or last < options.from_offset
+
+
+def fields_size(fields: Row) -> int:
+    """Bytes of a record's key, value and headers."""
+    return max(fields[5], 0) + max(fields[6], 0) + fields[7]
+
+
+def _states_much(batch: np.void, most: int) -> bool:
+    """Whether a row is large for its header's sake."""
+    if int(batch["size"]) > most:
+        return True
+    is_compressed = bool(int(batch["attributes"]) & COMPRESSION_MASK)
+    return _is_control(batch) and (
+        is_compressed or int(batch["record_count"]) > MANY_CONTROL_RECORDS
+    )
+
+
+class BatchFacts(TypedDict):
+    """What the lines of a batch's records say of the batch."""
+
+    producer_id: int
+    producer_epoch: int
+    is_transactional: bool
+    is_control: bool
+
+
+def batch_facts(batch: np.void) -> BatchFacts:
+    """The facts of a row that `record_line` takes."""
+    bits = int(batch["attributes"]) if int(batch["magic"]) == 2 else 0
+    return {
+        "producer_id": int(batch["producer_id"]),
+        "producer_epoch": int(batch["producer_epoch"]),
+        "is_transactional": bool(bits & TRANSACTIONAL_MASK),
+        "is_control": bool(bits & CONTROL_MASK),
+    }
+
+
+def _is_control(batch: np.void) -> bool:
+    return int(batch["magic"]) == 2 and bool(int(batch["attributes"]) & CONTROL_MASK)
+
+
+def _record_of(batch: np.void, fields: Row, arena: memoryview, index: int) -> Record:
+    _, _, key_at, value_at, headers_at, key_size, value_size, _, count, _, _ = fields
+    return replace(
+        bare_record(batch, fields),
+        key=None if key_size < 0 else bytes(arena[key_at : key_at + key_size]),
+        value=None if value_size < 0 else bytes(arena[value_at : value_at + value_size]),
+        headers=read_headers(arena, headers_at, count),
+        index=index,
+    )
+
+
+def bare_record(batch: np.void, fields: Row) -> Record:
+    """A record of a row without its key, value and headers."""
+    if int(batch["magic"]) == 0:
+        kind = TimestampType.NO_TIMESTAMP_TYPE
+    else:
+        kind = timestamp_type_of(int(batch["attributes"]))
+    return Record(
+        offset=fields[0],
+        timestamp=fields[1],
+        timestamp_type=kind,
+        key=None,
+        value=None,
+        sequence=fields[9],
+        leader_epoch=int(batch["leader_epoch"]),
+    )

@@ -1,0 +1,211 @@
+"""The record line: one record as one JSON object on one line.
+
+The reference for the kernel's `lines`, which must agree byte for byte. Keys come in this order, those in
+brackets when they apply:
+
+    topic partition offset timestamp time timestampType key [keyEncoding] [keyNote] value [valueEncoding]
+    [valueNote] headers leaderEpoch [sequence] [transaction] [control] [belowLogStart]
+
+The keys and values of Kafka's internal topics are what they say, as JSON with the Encoding "kafka", where
+`values` is auto or json; a Note says why one could not be decoded. A header is {"key", ["keyEncoding"], "value", ["valueEncoding"]}. Header keys are names: text whatever
+`values` is, base64 when they are not UTF-8. With `values="none"` there are keySize and valueSize (-1: null)
+in place of key and value, and headers have only their keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+
+from engine.lines.internal_fields import internal_fields
+from engine.lines.json_text import Values, bytes_json, hide, string_json, time_json
+from engine.record.control_records import describe_control
+from engine.record.record import Header, Record
+from engine.topics.decoded_record import TopicDecoder
+from engine.units import MAX_INT64, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
+
+
+class Fate(IntEnum):
+    """What became of the transaction that a batch belongs to."""
+
+    NONE = 0
+    """It belongs to none, or nobody has looked."""
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
+
+
+_FATE_JSON = {fate: b',"state":"%s"' % fate.name.lower().encode() for fate in Fate}
+_FATE_JSON[Fate.NONE] = b""
+
+
+@dataclass(frozen=True, slots=True)
+class LineOptions:
+    """What the record lines of a partition hold.
+
+    Attributes:
+        topic, partition: as shown; a topic that is not UTF-8 (surrogateescape) shows U+FFFD there.
+        values: how keys, values and headers' values are shown: auto, text, json, base64, hex or none.
+        committed: leave out control records, aborted transactions and open ones.
+        log_start_offset: records below it are marked belowLogStart.
+        from_offset, to_offset: only records with from_offset <= offset < to_offset.
+        mode: `values` as a number.
+        decoder: what decodes keys and values, for an internal topic whose bytes are not asked for.
+        prefix: the line's bytes up to the offset.
+
+    Raises:
+        ValueError: no such `values`.
+    """
+
+    topic: str
+    partition: int
+    values: str = field(default="auto", kw_only=True)
+    committed: bool = field(default=False, kw_only=True)
+    log_start_offset: Offset = field(default=0, kw_only=True)
+    from_offset: Offset = field(default=0, kw_only=True)
+    to_offset: Offset = field(default=MAX_INT64, kw_only=True)
+    mode: Values = field(init=False, repr=False, compare=False)
+    decoder: TopicDecoder | None = field(init=False, repr=False, compare=False)
+    prefix: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        mode, decoder, prefix = _looks(self.topic, self.partition, self.values)
+        object.__setattr__(self, "mode", mode)
+        object.__setattr__(self, "decoder", decoder)
+        object.__setattr__(self, "prefix", prefix)
+
+
+@lru_cache(maxsize=1024)
+def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecoder | None, bytes]:
+    """How lines of a partition look: `LineOptions`' mode, decoder and prefix."""
+    names = [mode.name.lower() for mode in Values]
+    if values not in names:
+        raise ValueError(f"values must be one of {', '.join(names)}, not {values!r}")
+    shown = topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    prefix = f'{{"topic":{string_json(shown)},"partition":{partition},"offset":'
+    mode = Values(names.index(values))
+    decoder = _decoder_of(topic) if mode in (Values.AUTO, Values.JSON) else None
+    return mode, decoder, prefix.encode()
+
+
+def _decoder_of(topic: str) -> TopicDecoder | None:
+    if not topic.startswith("__"):
+        return None
+    # Only here: no other topic needs the messages, and importing them takes longer than a short text.
+    from engine.topics.internal_topics import decoder_for
+
+    return decoder_for(topic)
+
+
+def record_line(
+    record: Record,
+    options: LineOptions,
+    *,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    fate: int = Fate.NONE,
+) -> bytes:
+    """The line of one record, with its newline.
+
+    The keyword arguments are facts of the record's batch. `options.committed` and its offsets are not looked
+    at: the caller picks the records. A transactional batch whose fate is NONE has a transaction without a
+    state.
+    """
+    return b"".join(
+        [
+            line_start(record, options),
+            *_fields(record, options.mode, None if is_control else options.decoder),
+            line_end(
+                record, options, producer_id=producer_id, producer_epoch=producer_epoch,
+                is_transactional=is_transactional, is_control=is_control, fate=fate,
+            ),
+        ]
+    )  # fmt: skip
+
+
+def line_start(record: Record, options: LineOptions) -> bytes:
+    """A record's line up to its key."""
+    return b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s"' % (
+        options.prefix,
+        record.offset,
+        record.timestamp,
+        time_json(record.timestamp),
+        record.timestamp_type.label.encode(),
+    )
+
+
+def line_end(
+    record: Record,
+    options: LineOptions,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    is_transactional: bool,
+    is_control: bool,
+    fate: int,
+) -> bytes:
+    """A record's line from behind its headers on."""
+    parts = [b',"leaderEpoch":%d' % record.leader_epoch]
+    if is_control:
+        parts.append(b',"control":' + control_json(record, producer_id, producer_epoch))
+    else:
+        if producer_id >= 0 and record.sequence >= 0:
+            parts.append(b',"sequence":%d' % record.sequence)
+        if is_transactional:
+            parts.append(transaction_json(producer_id, producer_epoch, fate))
+    if record.offset < options.log_start_offset:
+        parts.append(b',"belowLogStart":true')
+    parts.append(b"}\n")
+    return b"".join(parts)
+
+
+def transaction_json(producer_id: int, producer_epoch: int, fate: int) -> bytes:
+    """The transaction of a record, after a comma."""
+    facts = (producer_id, producer_epoch, _FATE_JSON[Fate(fate)])
+    return b',"transaction":{"producerId":%d,"producerEpoch":%d%s}' % facts
+
+
+def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes:
+    """What a control record says; an end marker also says whose transaction it ends."""
+    facts = describe_control(record)
+    if facts["type"] in ("COMMIT", "ABORT"):
+        facts |= {"producerId": producer_id, "producerEpoch": producer_epoch}
+    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    return hide(text).encode("utf-8", "replace")
+
+
+def _fields(record: Record, mode: Values, decoder: TopicDecoder | None) -> Iterable[bytes]:
+    """Key, value and headers, each after a comma."""
+    if decoder is not None:
+        yield b"," + internal_fields(decoder, record.key, record.value, mode)
+    elif mode is Values.NONE:
+        for name, data in ((b"key", record.key), (b"value", record.value)):
+            yield b',"%sSize":%d' % (name, -1 if data is None else len(data))
+    else:
+        yield b"," + named_field(b"key", record.key, mode)
+        yield b"," + named_field(b"value", record.value, mode)
+    yield b',"headers":['
+    yield b",".join(_header(header, mode) for header in record.headers)
+    yield b"]"
+
+
+def _header(header: Header, mode: Values) -> bytes:
+    key = named_field(b"key", header.key, Values.TEXT)
+    if mode is Values.NONE:
+        return b"{%s}" % key
+    return b"{%s,%s}" % (key, named_field(b"value", header.value, mode))
+
+
+def named_field(name: bytes, data: bytes | None, mode: Values) -> bytes:
+    """A field and, when its text is not plain, its Encoding field."""
+    if data is None:
+        return b'"%s":null' % name
+    text, encoding = bytes_json(data, mode)
+    if encoding is None:
+        return b'"%s":%s' % (name, text)
+    return b'"%s":%s,"%sEncoding":"%s"' % (name, text, name, encoding.encode())

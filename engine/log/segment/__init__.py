@@ -1,0 +1,1 @@
+"""One segment: its scan, look-ups by offset and time, damage."""

@@ -1,0 +1,190 @@
+"""Finding the batch that holds an offset where nothing can be taken for granted.
+
+A base offset lies outside of the checksum: a batch may state offsets that are not its own, below or above
+those around it. Then the batch that was looked for can lie behind one that starts above it, and an offset
+that no batch has may be one that was lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine import kernel
+from engine.errors import CorruptRecordError
+from engine.log.segment.places import Landing, joined
+from engine.log.segment.scan import BatchRun, Damage, Table, headers
+from engine.record.attributes import COMPRESSION_MASK
+from engine.units import Offset
+
+if TYPE_CHECKING:
+    from engine.log.segment.log_segment import LogSegment
+
+LOOK_UP_CHUNK = 64 * 1024
+
+
+class BatchSearch:
+    """Looks at the items of a scan, one after the other, for the batch with an offset.
+
+    Attributes:
+        found: the batch, as a run of one row.
+        suspect: when it was not found, what may have taken it; None when it is simply not there.
+    """
+
+    __slots__ = ("_below", "_is_past", "_offset", "_suspects", "found")
+
+    def __init__(self, offset: Offset) -> None:
+        self._offset = offset
+        self._below: Offset = 0  # one past the last offset that was seen below
+        self._is_past = (
+            False  # a batch above the offset was seen, and perhaps is not where it belongs
+        )
+        self._suspects: list[Damage] = []
+        self.found: BatchRun | None = None
+
+    def is_over(self, item: BatchRun | Damage) -> bool:
+        """Take in the next item; whether the search has ended."""
+        if isinstance(item, Damage):
+            if self._is_past and item.skipped:
+                return True
+            self._suspects = [*self._suspects[-100:], item]
+            return False
+        if self._is_past and self._suspects and not self._suspects[-1].skipped:
+            return self._look_behind(item)
+        if self._is_past:
+            return True
+        return self._look(item)
+
+    def _look(self, run: BatchRun) -> bool:
+        last = run.table["last_offset"]
+        reached = np.flatnonzero(last >= self._offset)
+        row = int(reached[0]) if len(reached) else len(last)
+        if row:
+            self._below = max(self._below, int(last[row - 1]) + 1)
+        for row in reached.tolist():
+            if self._take(run, row):
+                return True
+            batch = run._replace(table=run.table[row : row + 1])
+            if first_offset(batch) > self._offset:
+                self._is_past = True
+                return row + 1 < len(last)
+            # Else one of magic 0 or 1 that states a larger offset than its last record's.
+        return False
+
+    def _look_behind(self, run: BatchRun) -> bool:
+        """After a batch that was too far ahead: offsets went back here."""
+        table = run.table
+        is_old = table["magic"] < 2  # its header names the last offset only
+        fits = (is_old | (table["base_offset"] <= self._offset)) & (
+            table["last_offset"] >= self._offset
+        )
+        rows = np.flatnonzero(fits)
+        return bool(len(rows)) and self._take(run, int(rows[0]))
+
+    def _take(self, run: BatchRun, row: int) -> bool:
+        batch = run._replace(table=run.table[row : row + 1])
+        if not holds(batch, self._offset):
+            return False
+        self.found = batch
+        return True
+
+    @property
+    def suspect(self) -> Damage | None:
+        """What may have taken the batch."""
+        for damage in self._suspects:
+            if not damage.skipped:
+                first, last = damage.expected or 0, None
+                is_lower_neighbour = (damage.last_offset or 0) + 1 == self._below
+                if is_lower_neighbour or (first > self._offset and self._is_past):
+                    return damage
+            else:
+                first, last = damage.first_offset or 0, damage.last_offset
+            if self._below <= first <= self._offset and (last is None or last >= self._offset):
+                return damage
+        return None
+
+
+def check_gap(segment: LogSegment, offset: Offset, next_base: Offset) -> None:
+    """An offset that no batch has is not in a gap when the batch behind it reaches into the next segment.
+
+    Raises:
+        CorruptRecordError: it does, so it may be the one that held the offset.
+    """
+    after = segment.locate(offset)
+    if after is not None and after.last_offset >= next_base:
+        raise CorruptRecordError(
+            "a batch states offsets of the next segment",
+            path=segment.path,
+            position=after.position,
+            expected=f"below {next_base}",
+            found=after.last_offset,
+        )
+
+
+def is_wrapper(table: Table) -> bool:
+    """Whether a table's first batch is a compressed one of magic 0 or 1: its header names its last offset only."""
+    row = table[0]
+    return bool(row["magic"] < 2 and row["attributes"] & COMPRESSION_MASK)
+
+
+def holds(run: BatchRun, offset: Offset) -> bool:
+    """Whether an offset is among those of the run's first batch."""
+    row = run.table[0]
+    if not is_wrapper(run.table):
+        return bool(row["base_offset"] <= offset <= row["last_offset"])
+    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    if not len(columns):
+        return bool(row["base_offset"] <= offset)
+    return int(columns.offset[0]) <= offset <= int(columns.offset[-1])
+
+
+def first_offset(run: BatchRun) -> Offset:
+    """The first offset of the run's first batch: of a compressed one of magic 0 or 1 its records know."""
+    base = run.base_offset
+    if not is_wrapper(run.table):
+        return base
+    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    return int(columns.offset[0]) if len(columns) else base
+
+
+def land(segment: LogSegment, offset: Offset) -> Landing:
+    """Where to read from for an offset; see `LogSegment.seek`."""
+    damage: Damage | None = None
+    ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
+    holds = False  # whether that has the offset, and does not lie above it
+    position, expected = segment.proven_hint(offset)
+    mixed = False
+    items = segment.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK)
+    for item in headers(items):
+        if isinstance(item, Damage) and not item.skipped:
+            mixed = True
+            if ahead is not None and not holds and (item.first_offset or 0) <= offset:
+                ahead = None
+            continue
+        if ahead is not None:
+            return ahead._replace(is_disordered=mixed)
+        if isinstance(item, Damage):
+            damage = item if damage is None else joined(damage, item)
+            continue
+        last = item["last_offset"]
+        reached = np.flatnonzero(last >= offset)
+        if len(reached):
+            row = int(reached[0])
+            if row:
+                damage, expected = None, int(last[row - 1]) + 1
+            start = int(item["position"][row])
+            if damage is not None and (damage.last_offset is None or damage.last_offset >= offset):
+                start = damage.position
+            batch = item[row : row + 1]
+            ahead = Landing(start, expected, batch, damage, mixed)
+            if row + 1 < len(last):
+                return ahead
+            holds = bool(item["base_offset"][row] <= offset)
+            continue
+        damage, expected = None, int(last[-1]) + 1
+    if ahead is not None:
+        return ahead._replace(is_disordered=mixed)
+    if damage is not None:
+        return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
+    return Landing(segment.end, expected, is_disordered=mixed)

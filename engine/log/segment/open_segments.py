@@ -1,0 +1,352 @@
+"""The files of segments that are being read, and where to begin reading in them.
+
+A log has more segments than a process has descriptors, so only those in use stay open: of the others
+nothing is kept but the base offset. What was not touched since the hand last passed goes first (CLOCK),
+which costs a look-up one attribute write.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from time import monotonic
+from typing import Protocol
+
+from engine import kernel
+from engine.errors import CorruptRecordError, LimitExceededError
+from engine.files.file_names import log_file_name, offset_index_name
+from engine.files.source_files import SourceFile, SourceRoot
+from engine.files.unopened_file import UnopenedFile
+from engine.files.unreadable import MEDIA_ERRORS
+from engine.index.offset_index import OffsetIndex
+from engine.kernel.python import Location
+from engine.log.segment.problems import Problems
+from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+
+SMALL_INDEX = 64 * 1024
+"""An offset index up to this size is kept whole while its segment is open."""
+INDEX_INTERVAL = 4096
+"""Bytes between the places that are remembered of what was read ahead of the index."""
+_LOOK_UP_SPAN = 1024 * 1024
+"""Bytes behind an index's entry in which a look-up ends as a rule."""
+_NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
+_TRY_AGAIN_AFTER = 1.0
+UNREADABLE = "unreadable"
+"""The kind of problem of bytes that cannot be read."""
+_POSITION = struct.Struct(">i").unpack_from
+
+
+class PositionHints(Protocol):
+    """Where the batch with an offset may start; a hint, to be proven."""
+
+    def floor(self, offset: Offset) -> OffsetPosition:
+        """The known place with the largest offset at or below this one; the segment's start if none."""
+
+    def position(self, offset: Offset) -> Position:
+        """Only the position of that."""
+
+
+class IndexHints:
+    """An offset index: small ones whole in memory, larger ones page by page from their file."""
+
+    __slots__ = ("_base_offset", "_count", "_data", "_index", "_on_error")
+
+    def __init__(
+        self,
+        open_file: Callable[[], SourceFile],
+        base_offset: Offset,
+        on_error: Callable[[OSError], None],
+    ) -> None:
+        file = open_file()
+        self._base_offset = base_offset
+        self._on_error = on_error
+        self._data = b""
+        self._count = -1
+        if file.size() <= SMALL_INDEX:
+            self._data = file.read_at(0, SMALL_INDEX)
+            self._index = OffsetIndex(self._data, base_offset, path=file.path)
+            self._count = len(self._index)
+        else:
+            self._index = OffsetIndex(open_file, base_offset, path=file.path)
+
+    @property
+    def index(self) -> OffsetIndex:
+        """The index itself."""
+        return self._index
+
+    def floor(self, offset: Offset) -> OffsetPosition:
+        """See PositionHints."""
+        try:
+            entry = self._index.lookup(offset)
+        except FileNotFoundError:  # its segment was deleted since, or is about to be replaced
+            return OffsetPosition(self._base_offset, 0)
+        except OSError as error:
+            self._on_error(error)
+            return OffsetPosition(self._base_offset, 0)
+        return entry if entry.position >= 0 else OffsetPosition(self._base_offset, 0)
+
+    def position(self, offset: Offset) -> Position:
+        """See PositionHints."""
+        count = self._count
+        if count < 0:
+            return self.floor(offset).position
+        if not count:
+            return 0
+        slot = kernel.floor_slot(self._data, count, 8, 0, False, offset - self._base_offset)
+        return max(_POSITION(self._data, slot * 8 + 4)[0], 0) if slot >= 0 else 0
+
+
+class NoHints:
+    """No index: every search starts at the segment's first byte."""
+
+    __slots__ = ("_start",)
+
+    def __init__(self, base_offset: Offset) -> None:
+        self._start = OffsetPosition(base_offset, 0)
+
+    def floor(self, offset: Offset) -> OffsetPosition:
+        """See PositionHints."""
+        return self._start
+
+    def position(self, offset: Offset) -> Position:
+        """See PositionHints."""
+        return 0
+
+
+class WalkedHints:
+    """Places in the active segment that were walked over, behind what its index is known to hold.
+
+    One writer appends, readers bisect: the positions are there before the offset that leads to them.
+    """
+
+    __slots__ = ("_behind", "_offsets", "_positions")
+
+    def __init__(self, behind: PositionHints) -> None:
+        self._behind = behind
+        self._offsets = array("q")
+        self._positions = array("q")
+
+    def append(self, base_offset: Offset, position: Position) -> None:
+        """Remember where a batch starts, if that is far enough from the place before."""
+        if self._positions and position - self._positions[-1] < INDEX_INTERVAL:
+            return
+        if self._offsets and base_offset <= self._offsets[-1]:
+            return
+        self._positions.append(position)
+        self._offsets.append(base_offset)
+
+    def floor(self, offset: Offset) -> OffsetPosition:
+        """See PositionHints."""
+        place = bisect_right(self._offsets, offset) - 1
+        if place < 0:
+            return self._behind.floor(offset)
+        return OffsetPosition(self._offsets[place], self._positions[place])
+
+    def position(self, offset: Offset) -> Position:
+        """See PositionHints."""
+        place = bisect_right(self._offsets, offset) - 1
+        return self._behind.position(offset) if place < 0 else self._positions[place]
+
+
+class OpenSegment:
+    """A segment's records file, held open, and its hints.
+
+    Attributes:
+        file, fd: the records file.
+        hints: where its batches start.
+        size: the file's, when it was opened.
+        was_used: whether it was used again since the hand passed.
+    """
+
+    __slots__ = ("fd", "file", "hints", "size", "was_used")
+
+    def __init__(self, file: SourceFile, hints: PositionHints) -> None:
+        self.file = file
+        self.fd = file.fd
+        self.hints = hints
+        self.size = file.size()
+        self.was_used = False
+
+    def can_be_read(self, start: Position, end: Position) -> bool:
+        """Whether nothing that a look-up from `start` on may read is known to be unreadable."""
+        return self.file.unreadable_in(start, min(start + _LOOK_UP_SPAN, end)) is None
+
+    def locate(
+        self, start: Position, end: Position, offset: Offset, scratch: bytearray, largest: int
+    ) -> Location | None:
+        """As `kernel.locate`; None also where frames are wrong or bytes cannot be read."""
+        if not self.can_be_read(start, end):
+            return None
+        try:
+            return kernel.locate(self.fd, start, end, offset, scratch, largest=largest)
+        except (CorruptRecordError, LimitExceededError):
+            return None
+        except OSError as error:
+            if error.errno not in MEDIA_ERRORS:
+                raise
+            return None
+
+
+class SegmentFiles:
+    """Where a segment's files lie; they are opened at the first use and may be closed between uses.
+
+    Args:
+        root, folder: the source and the folder in it.
+        base_offset: of the segment.
+        open_segments: who decides which segments stay open.
+        problems: where to note what is wrong with the index.
+        name: of the records file, when it is not the one for the base offset.
+        keep: never close the files, whatever their number.
+
+    Opening raises FileNotFoundError, other OSError, SourceRefusedError.
+    """
+
+    __slots__ = (
+        "base_offset", "folder", "keep", "name", "open_segments", "opened", "problems", "root", "walked",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        root: SourceRoot,
+        folder: str,
+        base_offset: Offset,
+        *,
+        open_segments: OpenSegments,
+        problems: Problems,
+        name: str | None = None,
+        keep: bool = False,
+    ) -> None:
+        self.root = root
+        self.folder = folder
+        self.base_offset = base_offset
+        self.open_segments = open_segments
+        self.problems = problems
+        self.name = name
+        self.keep = keep
+        self.opened: OpenSegment | None = None
+        self.walked: WalkedHints | None = None
+
+    def relative(self, name: str) -> str:
+        """Where a name in the folder lies in the source."""
+        return self.root.real(f"{self.folder}/{name}" if self.folder else name)
+
+    @property
+    def path(self) -> str:
+        """The records file."""
+        return self.relative(self.name or log_file_name(self.base_offset))
+
+    @property
+    def index_path(self) -> str:
+        """The offset index."""
+        return self.relative(offset_index_name(self.base_offset))
+
+    def ensure_open(self) -> OpenSegment:
+        """The files, opened if they are not."""
+        opened = self.opened
+        if opened is None or _may_open_now(opened.file):
+            file = self._open_records()
+            opened = OpenSegment(file, self.walked or self._index_hints())
+            if opened.size > MAX_INT32:
+                self.problems.add(
+                    "too_large", self.path, "larger than Kafka can open", found=opened.size
+                )
+            self.opened = opened
+            if not self.keep:
+                self.open_segments.admit(self)
+        else:
+            opened.was_used = True
+        return opened
+
+    def _open_records(self) -> SourceFile:
+        try:
+            return self.root.open_fresh(self.path)
+        except OSError as error:
+            if error.errno not in _NOT_OPENED:
+                raise
+            status = self.root.stat(self.path)
+            file = UnopenedFile(self.root.display(self.path), status, error.errno)
+            self.problems.add_error(UNREADABLE, self.path, file.error)
+            return file
+
+    def let_go(self) -> None:
+        """Close the files, once nobody reads them any more; the next use opens them again."""
+        self.opened = None
+
+    def remember_places(self) -> WalkedHints:
+        """From now on, hints that learn where batches start; for the active segment."""
+        if self.walked is None:
+            opened = self.ensure_open()
+            self.walked = opened.hints = WalkedHints(opened.hints)
+        return self.walked
+
+    def _index_hints(self) -> PositionHints:
+        path = self.index_path
+        try:
+            if self.keep:
+                file = self.root.open_fresh(path)
+                hints = IndexHints(lambda: file, self.base_offset, self._note_index)
+            else:
+                hints = IndexHints(lambda: self.root.open(path), self.base_offset, self._note_index)
+            size = hints.index.byte_size
+        except FileNotFoundError:
+            return NoHints(self.base_offset)  # a broker makes an index when it first needs it
+        except OSError as error:
+            self._note_index(error)
+            return NoHints(self.base_offset)
+        if size % hints.index.entry_size:
+            self.problems.add(
+                "offset_index", path, "the index does not hold whole entries", found=size
+            )
+            return NoHints(self.base_offset)
+        return hints
+
+    def _note_index(self, error: OSError) -> None:
+        self.problems.add_error("offset_index", self.index_path, error)
+
+
+def _may_open_now(file: SourceFile) -> bool:
+    """Whether a file that could not be opened is to be tried again."""
+    return isinstance(file, UnopenedFile) and monotonic() - file.since > _TRY_AGAIN_AFTER
+
+
+class OpenSegments:
+    """Which segments are open, at most so many; safe from several threads."""
+
+    __slots__ = ("_lock", "_most", "_segments")
+
+    def __init__(self, most: int = 256) -> None:
+        self._most = max(most, 1)
+        self._segments: deque[SegmentFiles] = deque()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def let_all_go(self) -> None:
+        """Close whatever nobody is reading."""
+        with self._lock:
+            dropped, self._segments = self._segments, deque()
+        for segment in dropped:
+            segment.let_go()
+
+    def admit(self, segment: SegmentFiles) -> None:
+        """Count a segment that was just opened, and let others go when there are too many."""
+        with self._lock:
+            self._segments.append(segment)
+            chances = 2 * len(self._segments)
+            while len(self._segments) > self._most and chances:
+                chances -= 1
+                oldest = self._segments.popleft()
+                opened = oldest.opened
+                if opened is None:
+                    continue
+                if opened.was_used:
+                    opened.was_used = False
+                    self._segments.append(oldest)
+                else:
+                    oldest.let_go()

@@ -1,0 +1,112 @@
+"""What is wrong with a source, one entry each, without end: the oldest entries go first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from engine.errors import DamagedFileError, UnreadableError
+from engine.files.read_failures import errno_name, error_name, reason_of
+from engine.units import Position
+
+if TYPE_CHECKING:
+    from engine.log.segment.scan import Damage
+
+ProblemEntry: TypeAlias = dict[str, Any]
+"""kind, file, reason; position, length, expected and found where they are known; partition where there is one; errno
+where the system refused to read the file."""
+
+MOST_PROBLEMS = 1000
+
+
+class Problems:
+    """A bounded list of findings without repetitions; safe from several threads."""
+
+    __slots__ = ("_entries", "_lock", "_most", "partition")
+
+    def __init__(self, partition: str | None = None, *, most: int = MOST_PROBLEMS) -> None:
+        self.partition = partition
+        self._most = most
+        self._entries: OrderedDict[tuple[Any, ...], ProblemEntry] | None = None
+        self._lock = Lock()
+
+    def add(
+        self,
+        kind: str,
+        file: str,
+        reason: str,
+        *,
+        position: Position | None = None,
+        length: int | None = None,
+        expected: object = None,
+        found: object = None,
+        errno: str | None = None,
+    ) -> None:
+        """Note a finding; the same kind at the same place is noted once."""
+        entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
+        entry |= {"kind": kind, "file": file, "reason": reason}
+        facts = {
+            "position": position, "length": length, "expected": expected, "found": found, "errno": errno,
+        }  # fmt: skip
+        entry |= {name: fact for name, fact in facts.items() if fact is not None}
+        with self._lock:
+            if self._entries is None:
+                self._entries = OrderedDict()
+            self._entries.setdefault((kind, file, position), entry)
+            while len(self._entries) > self._most:
+                self._entries.popitem(last=False)
+
+    def add_error(self, kind: str, file: str, error: Exception) -> None:
+        """Note what an exception says."""
+        if isinstance(error, DamagedFileError):
+            self.add(
+                kind,
+                file,
+                error.reason,
+                position=error.position,
+                expected=error.expected,
+                found=error.found,
+            )
+        elif isinstance(error, UnreadableError):
+            self.add(
+                kind,
+                file,
+                error.reason,
+                position=error.position,
+                length=error.length,
+                errno=error_name(error),
+            )
+        else:
+            self.add(kind, file, reason_of(error), errno=error_name(error) or None)
+
+    def add_damage(self, file: str, damage: Damage) -> None:
+        """Note what a scan of a file found damaged; of what cannot be read, which bytes that are."""
+        for stretch in damage.stretches:
+            at, length = stretch.position, stretch.length
+            self.add(
+                damage.kind,
+                file,
+                stretch.reason,
+                position=at,
+                length=length,
+                errno=errno_name(stretch.errno),
+            )
+        if damage.stretches:
+            return
+        self.add(
+            damage.kind,
+            file,
+            damage.reason,
+            position=damage.position,
+            expected=damage.expected,
+            found=damage.found,
+        )
+
+    def __len__(self) -> int:
+        return len(self._entries or ())
+
+    def entries(self) -> list[ProblemEntry]:
+        """All findings, the oldest first."""
+        with self._lock:
+            return list((self._entries or {}).values())

@@ -1,0 +1,395 @@
+"""The bulk loop over a records file: runs of good batches, and what is damaged between them.
+
+A batch is good when it is whole, its checksum is right and its offsets make sense. After damage the next
+good batch is found by its frame, where the damaged one still has a frame that leads to it, or else by
+searching byte by byte. A good batch inside a damaged one's stated length counts: a wrong length must not
+hide what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.columns import Columns
+from engine.columns.framing import LOG_OVERHEAD
+from engine.errors import UnreadableError
+from engine.files.unreadable import Stretch, stretch_of
+from engine.log.segment.resync import HEAD, LARGEST_HEADER, UNREADABLE, Frame, ReadableFile, Resync
+from engine.log.segment.unproven import unproven_offsets
+from engine.memory_gate import batches_read
+from engine.record.attributes import COMPRESSION_MASK
+from engine.units import MAX_INT64, Offset, Position
+
+Table: TypeAlias = npt.NDArray[Any]
+
+CHUNK = 1 * MiB
+_ROWS = 4096
+_BYTES_A_ROW = 256
+_AFTER_DAMAGE = 16 * 1024
+"""Bytes read first after damage, growing from there: more of it may follow."""
+_OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
+
+
+class BatchRun(NamedTuple):
+    """Good batches that follow one another.
+
+    Attributes:
+        buffer: bytes of the file; its first byte is at `start_position` in the file.
+        start_position: absolute.
+        table: one row of BATCH_DTYPE per batch, all with the right checksum; at least one.
+    """
+
+    buffer: bytes
+    start_position: Position
+    table: Table
+
+    @property
+    def base_offset(self) -> Offset:
+        """The first batch's base offset as its header states it."""
+        return int(self.table["base_offset"][0])
+
+    @property
+    def next_offset(self) -> Offset:
+        """One past the last batch's last offset."""
+        return int(self.table["last_offset"][-1]) + 1
+
+    @property
+    def position(self) -> Position:
+        """Where the first batch starts in the file."""
+        return int(self.table["position"][0])
+
+    @property
+    def end_position(self) -> Position:
+        """Where the last batch ends in the file."""
+        return int(self.table["position"][-1]) + int(self.table["size"][-1])
+
+    def columns(
+        self, table: Table | None = None, budgets: Budgets = DEFAULT_BUDGETS
+    ) -> Iterator[Columns]:
+        """The batches' records, some batches at a time: as many as `kernel.decode` has room for.
+
+        Args:
+            table: some of the run's rows instead of all; the columns' rows are those of this table.
+            budgets: bounds for each batch.
+        """
+        rows = self.table if table is None else table
+        first = 0
+        while first < len(rows):
+            found = kernel.decode(
+                *(self.buffer, rows, first, len(rows)),
+                start_position=self.start_position,
+                budgets=budgets,
+            )
+            yield found
+            first = found.next_row
+
+
+class Damage(NamedTuple):
+    """A stretch of a records file that is not as it should be.
+
+    Attributes:
+        path, position, length: where.
+        kind: skipped are "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets",
+            "zeros"; nothing good follows "torn_tail" and "zero_tail"; "offset_order" is not skipped: the
+            batch at `position` is good, but its offset is not above the one before it; "unreadable" is
+            skipped: bytes that the device cannot read, and the rest of the batches that they belong to.
+        reason: one sentence.
+        expected, found: where a value is not the one it should be.
+        first_offset, last_offset: which offsets it can have cost, as far as that is known.
+        skipped: whether the bytes are left out of the runs.
+        stretches: which bytes cannot be read, in whole blocks: the first and the last one may reach over
+            the edges of the damage.
+        unproven: offsets, first and last, of records on readable bytes of an uncompressed batch that no
+            checksum proves; they are left out of the runs too.
+    """
+
+    path: str
+    position: Position
+    length: int
+    kind: str
+    reason: str
+    expected: int | None = None
+    found: int | None = None
+    first_offset: Offset | None = None
+    last_offset: Offset | None = None
+    skipped: bool = True
+    stretches: tuple[Stretch, ...] = ()
+    unproven: tuple[tuple[Offset, Offset], ...] = ()
+
+
+def scan(
+    file: ReadableFile,
+    start: Position,
+    end: Position,
+    *,
+    path: str | None = None,
+    next_offset: Offset | None = None,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    chunk: int = CHUNK,
+    resync: bool = True,
+) -> Iterator[BatchRun | Damage]:
+    """Everything in [start, end) of a records file, in file order; see the module's text.
+
+    A file that ends before `end` ends the scan there.
+
+    Args:
+        file: a SourceFile, or what reads like one.
+        start: where a batch starts (or should).
+        end: where to stop; what crosses it is a torn tail.
+        path: for reports, the file's own by default.
+        next_offset: the smallest offset that may come, None if any.
+        budgets: `batch_bytes` bounds what is taken for a batch.
+        chunk: bytes read at a time; a larger batch is read whole.
+        resync: look for good batches after damage; else the first that is skipped ends the scan.
+    """
+    for item in _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start):
+        yield item
+        if not resync and isinstance(item, Damage) and item.skipped:
+            return
+        del item  # before the next one is read
+
+
+def headers(items: Iterable[BatchRun | Damage]) -> Iterator[Table | Damage]:
+    """The tables of a scan's runs, and its damage: no batch's bytes are kept while the next are read."""
+    for item in items:
+        found = item if isinstance(item, Damage) else item.table
+        del item
+        yield found
+
+
+class _Scan:
+    """State of one pass; `expected` is the offset after the last good batch."""
+
+    def __init__(
+        self,
+        file: ReadableFile,
+        end: Position,
+        path: str,
+        expected: Offset | None,
+        budgets: Budgets,
+        chunk: int,
+        resync: bool,
+    ) -> None:
+        self.file = file
+        self.end = end
+        self.path = path
+        self.expected = expected
+        self.budgets = budgets
+        self.chunk = max(chunk, LARGEST_HEADER)
+        self.resync = resync
+        self.damage: Resync | None = None
+        self.scratch = np.empty(max(_ROWS, self.chunk // _BYTES_A_ROW), BATCH_DTYPE)
+
+    def run(self, position: Position) -> Iterator[BatchRun | Damage]:
+        """All of it from a position on."""
+        size = self.chunk
+        while position < self.end:
+            wanted = min(size, self.end - position)
+            with batches_read.room(wanted):
+                buffer, is_cut = self._read(position, wanted)
+                if len(buffer) < wanted and not is_cut:
+                    self.end = position + len(buffer)
+                    if not buffer:
+                        return
+                stopped, stop = yield from self._runs_of(buffer, position)
+                needed = 0
+                if stop == Stop.NEED_MORE and not is_cut:
+                    needed = _stated_size(buffer, stopped - position)
+                del buffer  # before the next one is read: a batch may be as large as the budget
+            if needed and stopped + needed <= self.end:
+                position, size = stopped, max(needed, min(4 * size, self.chunk))
+                continue
+            position, size = stopped, min(self.chunk, _AFTER_DAMAGE)
+            if stop != Stop.TABLE_FULL and position < self.end:
+                position = yield from self._pass_damage(position)
+
+    def _read(self, position: Position, size: int) -> tuple[bytes, bool]:
+        """The bytes up to the first that cannot be read, and whether there is one."""
+        is_cut = False
+        while True:
+            try:
+                return self.file.read_at(position, size) if size else b"", is_cut
+            except UnreadableError as error:
+                self._look_around().file.met.add(stretch_of(error))
+                size, is_cut = max(error.position - position, 0), True
+
+    def _runs_of(
+        self, buffer: bytes, position: Position
+    ) -> Generator[BatchRun | Damage, None, tuple[Position, int]]:
+        """The buffer's good batches; where in the file that ended, and why (TABLE_FULL: go on there)."""
+        index = 0
+        while True:
+            rows, consumed, stop = kernel.walk(
+                buffer,
+                self.scratch,
+                index,
+                position + index,
+                True,
+                largest=self.budgets.batch_bytes,
+            )
+            if rows:
+                # Copied as opaque bytes: numpy copies a structure field by field, 20 times slower.
+                table = self.scratch.view(_OPAQUE)[:rows].copy().view(BATCH_DTYPE)
+                bad = yield from self._good_rows(buffer, position, table)
+                if bad is not None:
+                    return (yield from self._pass_bad_batch(table[bad])), Stop.TABLE_FULL
+            index += consumed
+            if stop != Stop.TABLE_FULL:
+                return position + index, stop
+
+    def _good_rows(
+        self, buffer: bytes, position: Position, table: Table
+    ) -> Generator[BatchRun | Damage, None, int | None]:
+        """The rows up to the first that is not good, whose number is given back."""
+        base, last = table["base_offset"], table["last_offset"]
+        good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
+        bad = None if good.all() else int(np.argmin(good))
+        count = len(table) if bad is None else bad
+        back = np.flatnonzero(base[1:count] <= last[: max(count - 1, 0)]) + 1
+        first = 0
+        for stop in [*back.tolist(), count] if count else ():
+            if self.expected is not None and base[first] < self.expected:
+                yield self._out_of_order(table[first])
+            self.expected = int(last[stop - 1]) + 1
+            yield BatchRun(buffer, position, table[first:stop])
+            first = stop
+        return bad
+
+    def _out_of_order(self, row: np.void) -> Damage:
+        return Damage(
+            self.path,
+            int(row["position"]),
+            int(row["size"]),
+            "offset_order",
+            "the batch's offset is not above the one before it",
+            expected=self.expected,
+            found=int(row["base_offset"]),
+            first_offset=int(row["base_offset"]),
+            last_offset=int(row["last_offset"]),
+            skipped=False,
+        )
+
+    def _pass_bad_batch(self, row: np.void) -> Generator[Damage, None, Position]:
+        """Go past a batch that is whole but not good; where to go on."""
+        position, size = int(row["position"]), int(row["size"])
+        if not row["crc_ok"]:
+            return (yield from self._pass_damage(position))
+        found = int(row["base_offset"])
+        reason = "a batch whose offsets are no offsets"
+        yield Damage(
+            *(self.path, position, size, "bad_offsets", reason),
+            found=found,
+            first_offset=self.expected,
+        )
+        return position + size
+
+    def _pass_damage(self, position: Position) -> Generator[Damage, None, Position]:
+        """Go past what is no good batch; where to go on: at one that is good, or at the end."""
+        damage, min_offset = self._look_around(), max(self.expected or 0, 0)
+        frame = damage.frame(position)
+        following = None
+        if self.resync:
+            data = damage.first_data(position) if frame.kind == "zeros" else position
+            if data < self.end:
+                # A batch's first bytes may be zeros: a small offset, the high bytes of its length.
+                start = max(position + 1, data - LOG_OVERHEAD)
+                following = damage.next_good(position, frame, start, min_offset)
+        if following is None and self._is_tail(position, frame):
+            yield self._tail(position, frame)
+            return self.end
+        until = self.end if following is None else following
+        next_base = None if following is None else damage.base_offset(following)
+        first = self.expected
+        while position < until:
+            frame = damage.frame(position)
+            if not frame.kind:
+                return position
+            whole = frame.size > 0 and position + frame.size <= until
+            size = frame.size if whole else until - position
+            lost = self._lost(position, size, frame, first, next_base)
+            yield lost
+            if lost.stretches and whole and lost.last_offset is not None:
+                first = lost.last_offset + 1
+            position += size
+        return until
+
+    def _look_around(self) -> Resync:
+        if self.damage is None:
+            self.damage = Resync(self.file, self.end, self.budgets)
+        return self.damage
+
+    def _is_tail(self, position: Position, frame: Frame) -> bool:
+        """Whether nothing behind a position tells of a whole batch; nothing good is there."""
+        if frame.kind != "zeros" or self.damage is None:
+            return frame.kind == "torn_tail"
+        return self.damage.first_data(position) >= self.end
+
+    def _tail(self, position: Position, frame: Frame) -> Damage:
+        """Nothing good follows, and nothing says that there was a whole batch."""
+        length = self.end - position
+        kind, reason = frame.kind, frame.reason
+        if kind == "zeros":
+            kind, reason = "zero_tail", "zeros up to the end of the file"
+        return self._as_unreadable(
+            Damage(
+                *(self.path, position, length, kind, reason),
+                found=frame.found,
+                first_offset=self.expected,
+            )
+        )
+
+    def _as_unreadable(self, damage: Damage) -> Damage:
+        """A damage as it is, or one of kind "unreadable" where bytes of it cannot be read."""
+        stretches = self._look_around().unreadable(damage.position, damage.length)
+        if not stretches:
+            return damage
+        reason = stretches[0].reason
+        if len(stretches) > 1:
+            reason += f", and {len(stretches) - 1} more stretches"
+        return damage._replace(
+            kind=UNREADABLE, reason=reason, expected=None, found=None, stretches=stretches
+        )
+
+    def _lost(
+        self,
+        position: Position,
+        size: int,
+        frame: Frame,
+        first: Offset | None,
+        next_base: Offset | None,
+    ) -> Damage:
+        """The damage of one batch, or of the whole stretch where no frame leads on."""
+        if next_base is None and self._is_tail(position, frame):
+            return self._tail(position, frame)
+        kind, reason = frame.kind, frame.reason
+        if kind == "torn_tail":
+            kind, reason = "bad_length", "a batch that states more bytes than the file has"
+        expected, last = None, None if next_base is None else next_base - 1
+        if frame.row is not None:
+            expected = int(frame.row["crc"])
+            base, end = int(frame.row["base_offset"]), int(frame.row["last_offset"])
+            if (first or 0) <= base <= end and (last is None or end <= last):
+                is_wrapper = frame.row["magic"] < 2 and frame.row["attributes"] & COMPRESSION_MASK
+                first, last = first if is_wrapper else base, end
+        damage = self._as_unreadable(
+            Damage(self.path, position, size, kind, reason, expected, frame.found, first, last)
+        )
+        if frame.row is None or not damage.stretches:
+            return damage
+        unproven = unproven_offsets(self._look_around().file, frame.row, damage.stretches)
+        return damage._replace(unproven=unproven)
+
+
+def _stated_size(buffer: bytes, index: int) -> int:
+    """How many bytes the batch at an index of the buffer asks for; a header's when that is not there."""
+    if len(buffer) - index < HEAD.size:
+        return HEAD.size
+    length: int = HEAD.unpack_from(buffer, index)[1]
+    return length + LOG_OVERHEAD

@@ -1,0 +1,105 @@
+"""Places at which a segment can be read in parts: batches that prove themselves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.index.offset_index import OffsetIndex
+from engine.log.segment.batch_search import first_offset
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.places import Extent
+from engine.log.segment.resync import Resync
+from engine.log.segment.scan import BatchRun, Damage
+from engine.units import Offset, OffsetPosition, Position
+
+_LOOK_UP_CHUNK = 16 * 1024
+_ENTRIES_TO_TRY = 8
+
+
+class Cut(NamedTuple):
+    """Where a good batch starts.
+
+    Attributes:
+        position: of its first byte.
+        base_offset: as its header states it.
+        first_offset: of its first record; another one in a compressed batch of magic 0 or 1.
+    """
+
+    position: Position
+    base_offset: Offset
+    first_offset: Offset
+
+
+def cut(segment: LogSegment, extent: Extent, pieces: int) -> list[Cut]:
+    """Places inside an extent that divide it into about equal pieces; fewer where there are none.
+
+    They come from the offset index, proven by the batch there; where it leads nowhere, the segment is scanned.
+
+    Args:
+        segment: to be read.
+        extent: the part of it.
+        pieces: how many parts are wanted.
+    """
+    size = extent.stop - extent.start
+    targets = [extent.start + size * number // pieces for number in range(1, pieces)]
+    index = _index_of(segment)
+    found: list[Cut] = []
+    for target in targets:
+        if found and found[-1].position >= target:
+            continue
+        place = None if index is None else _proven(segment, index, target, extent.stop)
+        if place is None:
+            return _scanned(segment, extent, targets)
+        found.append(place)
+    return found
+
+
+def _index_of(segment: LogSegment) -> OffsetIndex | None:
+    files = segment.files
+    try:
+        file = files.root.open(files.index_path)
+        index = OffsetIndex(file, segment.base_offset, path=files.index_path)
+        return None if index.byte_size % index.entry_size else index
+    except OSError:
+        return None
+
+
+def _proven(
+    segment: LogSegment, index: OffsetIndex, target: Position, stop: Position
+) -> Cut | None:
+    """The first batch at or after a position that the index knows and that proves itself."""
+    prover = Resync(segment.file, segment.end, segment.budgets)
+    for _ in range(_ENTRIES_TO_TRY):
+        entry = index.upper_bound_for_fetch(OffsetPosition(segment.base_offset, target), 0)
+        if entry is None or entry.position >= min(stop, segment.end):
+            return None
+        if prover.good_batch_at(entry.position) is not None and prover.goes_on(entry.position):
+            item = next(segment.scan(entry.position, stop, chunk=_LOOK_UP_CHUNK), None)
+            if isinstance(item, BatchRun) and item.position == entry.position:
+                return _cut_at(item._replace(table=item.table[:1]))
+        target = entry.position + 1
+    return None
+
+
+def _cut_at(batch: BatchRun) -> Cut:
+    return Cut(batch.position, batch.base_offset, first_offset(batch))
+
+
+def _scanned(segment: LogSegment, extent: Extent, targets: list[Position]) -> list[Cut]:
+    """The same without an index: the first good batch at or after each target."""
+    found: list[Cut] = []
+    left = iter(targets)
+    target = next(left, None)
+    for item in segment.scan(extent.start, extent.stop, next_offset=extent.next_offset):
+        if isinstance(item, Damage):
+            continue
+        positions = item.table["position"]
+        while target is not None and target <= positions[-1]:
+            row = int(positions.searchsorted(target))
+            place = _cut_at(item._replace(table=item.table[row : row + 1]))
+            if not found or place.position > found[-1].position:
+                found.append(place)
+            target = next(left, None)
+        if target is None:
+            break
+    return found

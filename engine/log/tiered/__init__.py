@@ -1,0 +1,1 @@
+"""Copies of tiered storage, shown as a log dir."""

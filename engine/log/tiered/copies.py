@@ -1,0 +1,307 @@
+"""Tiered copies of segments: what each of them holds, and which of them are the log.
+
+A segment can have been copied more than once: a copy was retried, or another broker led the partition and
+copied from where its own segments began. Kafka's remote log metadata tells the copies apart by leader
+epochs and takes, for an offset, the copy with the highest start. Here there are only the copies: the newest
+epochs that one of them states are the log's lineage, what does not agree with it is not in the log, and
+what another copy holds too is not needed.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from engine.budgets import DEFAULT_BUDGETS
+from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.errors import DamagedFileError
+from engine.files.source_files import SourceFile, SourceRoot
+from engine.index.offset_index import OffsetIndex
+from engine.log.segment.scan import BatchRun, scan
+from engine.units import MAX_INT64, EpochEntry, Offset, Position
+
+LOG, OFFSET_INDEX, MANIFEST = ".log", ".index", ".rsm-manifest"
+LEADER_EPOCHS = ".leader_epoch_checkpoint"
+_LAST_FILES = (".snapshot", MANIFEST)
+"""What is copied last: with it a copy is complete."""
+_HEAD = 17
+_MAGIC_AT = 16
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(frozen=True, slots=True)
+class TieredCopy:
+    """One copy of a segment.
+
+    Attributes:
+        base_offset: in its name.
+        files: paths by what follows the segment's id in the name, `.log` among them.
+        next_offset: one past its last good batch.
+        last_epoch: of that batch; -1 when it has none.
+        is_whole: whether all its files are there, and the last batch ends where the `.log` does.
+        epochs: where its epochs begin, when that is known without its checkpoint.
+    """
+
+    base_offset: Offset
+    files: Mapping[str, str]
+    next_offset: Offset
+    last_epoch: int
+    is_whole: bool
+    epochs: tuple[EpochEntry, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The records file."""
+        return self.files[LOG]
+
+    @property
+    def end(self) -> Offset:
+        """One past what it stands for, which is at least its base offset."""
+        return max(self.next_offset, self.base_offset + 1)
+
+
+class ChosenCopy(NamedTuple):
+    """A copy that is a segment of the log, up to `end`: an offset inside it where another one goes on."""
+
+    copy: TieredCopy
+    end: Offset
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the log goes on elsewhere before the copy ends."""
+        return self.end < self.copy.end
+
+
+class Choice(NamedTuple):
+    """The log's segments, ascending; its newest copy; and why the other copies, by path, are not in it."""
+
+    chosen: list[ChosenCopy]
+    newest: TieredCopy | None
+    reasons: dict[str, str]
+
+
+# What a copy holds
+
+
+def encoding_of(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> str | None:
+    """Why a copy's records file cannot be read as it is, None when it can. Raises OSError."""
+    manifest = _manifest(root, files)
+    if manifest.get("encryption"):
+        return "it is encrypted"
+    if manifest.get("compression"):
+        return "it is compressed by chunks"
+    if manifest or OFFSET_INDEX in files:
+        return None
+    with root.open_fresh(files[LOG]) as file:
+        head = file.read_at(0, _HEAD)
+    if head.startswith(_ZSTD):
+        return "it is compressed by chunks"
+    begins = int.from_bytes(head[:8], "big") == base_offset
+    if len(head) < _HEAD or (begins and head[_MAGIC_AT] <= 2):
+        return None
+    return "no batch is at its start: it is encrypted, or damaged there"
+
+
+def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> TieredCopy:
+    """What a copy holds, from its end: little of it is read where it has an offset index or a manifest.
+
+    Raises OSError.
+    """
+    is_complete = any(suffix in files for suffix in _LAST_FILES)
+    with root.open_fresh(files[LOG]) as file:
+        size = file.size()
+        stated = _stated(_manifest(root, files), base_offset, files, size)
+        if stated is not None:
+            return stated
+        epochs: dict[int, Offset] = {}
+        start, end, last = 0, 0, base_offset - 1
+        for run in _runs_near(file, _last_place(root, base_offset, files)):
+            start = start if end else run.position
+            end, last = run.end_position, max(last, run.next_offset - 1)
+            for epoch, offset in _epochs_in(run):
+                epochs.setdefault(epoch, offset)
+    known = tuple(EpochEntry(*entry) for entry in sorted(epochs.items()) if entry[0] >= 0)
+    return TieredCopy(
+        base_offset,
+        files,
+        last + 1,
+        known[-1].epoch if known else -1,
+        is_complete and end == size,
+        known if not start else (),
+    )
+
+
+def _runs(file: SourceFile, start: Position) -> Iterator[BatchRun]:
+    for item in scan(file, start, file.size()):
+        if isinstance(item, BatchRun):
+            yield item
+
+
+def _runs_near(
+    file: SourceFile, hint: Position, *, below: Offset = MAX_INT64
+) -> Iterator[BatchRun]:
+    """Good batches from a hint on, if one below an offset stands there, else all of them."""
+    if hint > 0:
+        runs = _runs(file, hint)
+        first = next(runs, None)
+        if first is not None and first.position == hint and first.base_offset < below:
+            yield first
+            yield from runs
+            return
+    yield from _runs(file, 0)
+
+
+def _epochs_in(run: BatchRun) -> Iterator[tuple[int, Offset]]:
+    """The leader epoch of each batch, and its base offset."""
+    return zip(run.table["leader_epoch"].tolist(), run.table["base_offset"].tolist(), strict=True)
+
+
+def _last_place(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> Position:
+    """Where the offset index leads to last; 0 without one."""
+    if OFFSET_INDEX not in files:
+        return 0
+    try:
+        with root.open_fresh(files[OFFSET_INDEX]) as index:
+            return OffsetIndex(index, base_offset).last_entry.position
+    except OSError:
+        return 0
+
+
+def _manifest(root: SourceRoot, files: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON that Aiven's plugin writes beside a segment; empty when it is not there or not that."""
+    if MANIFEST not in files:
+        return {}
+    try:
+        found = json.loads(root.read(files[MANIFEST], limit=DEFAULT_BUDGETS.checkpoint_bytes))
+    except (OSError, ValueError, RecursionError, DamagedFileError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _stated(
+    manifest: dict[str, Any], base_offset: Offset, files: Mapping[str, str], size: int
+) -> TieredCopy | None:
+    """What the manifest says of a copy that is as long as it says."""
+    try:
+        facts = manifest["remoteLogSegmentMetadata"]
+        last = int(facts["endOffset"])
+        starts = {int(epoch): int(at) for epoch, at in facts["segmentLeaderEpochs"].items()}
+        is_whole = int(manifest["chunkIndex"]["originalFileSize"]) == size
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    if not is_whole or not base_offset <= last < MAX_INT64 or not starts:
+        return None
+    epochs = tuple(EpochEntry(*entry) for entry in sorted(starts.items()))
+    return TieredCopy(base_offset, files, last + 1, epochs[-1].epoch, True, epochs)
+
+
+# Which copies are the log
+
+
+def choose(root: SourceRoot, copies: Iterable[TieredCopy]) -> Choice:
+    """Which copies are the log's segments; none of them overlap. Raises OSError."""
+    by_age = sorted(copies, key=lambda copy: (copy.last_epoch, copy.next_offset), reverse=True)
+    lineage = _lineage(by_age, lambda copy: _epochs_of(root, copy))
+    reasons: dict[str, str] = {}
+    agreed: list[ChosenCopy] = []
+    for copy in by_age:
+        end = _agreed_end(root, copy, lineage)
+        if end > copy.base_offset:
+            agreed.append(ChosenCopy(copy, end))
+        else:
+            there = _epoch_at(lineage, end)
+            reasons[copy.path] = (
+                f"another lineage of leader epochs: offset {end} is of epoch {there} in the log"
+            )
+    return Choice(_without_overlaps(agreed, reasons), by_age[0] if by_age else None, reasons)
+
+
+def _epochs_of(root: SourceRoot, copy: TieredCopy) -> Sequence[EpochEntry]:
+    """Where the epochs began, as a copy has it: its own and, in a checkpoint, those before."""
+    if LEADER_EPOCHS in copy.files:
+        try:
+            path = copy.files[LEADER_EPOCHS]
+            data = root.read(path, limit=DEFAULT_BUDGETS.checkpoint_bytes)
+            if found := sorted(parse_leader_epochs(data, path=path)):
+                return found
+        except (OSError, DamagedFileError):
+            pass
+    if copy.epochs or copy.last_epoch < 0:
+        return copy.epochs
+    return [EpochEntry(copy.last_epoch, copy.base_offset)]
+
+
+def _lineage(
+    by_age: Sequence[TieredCopy], epochs_of: Callable[[TieredCopy], Sequence[EpochEntry]]
+) -> list[EpochEntry]:
+    """The epochs of the newest copy, and below where they begin those of the newest that reaches there."""
+    lineage: list[EpochEntry] = []
+    lowest = min((copy.base_offset for copy in by_age), default=0)
+    for copy in by_age:
+        if lineage and lineage[0].start_offset <= lowest:
+            break
+        if lineage and copy.base_offset >= lineage[0].start_offset:
+            continue
+        below = [entry for entry in epochs_of(copy) if not lineage or entry < lineage[0]]
+        if lineage:
+            below = [entry for entry in below if entry.start_offset < lineage[0].start_offset]
+            if below and below[-1].epoch == lineage[0].epoch:
+                lineage.pop(0)
+        lineage = below + lineage
+    return lineage
+
+
+def _epoch_at(lineage: Sequence[EpochEntry], offset: Offset) -> int | None:
+    """The epoch that an offset is of; None below the lineage."""
+    place = bisect_right(lineage, offset, key=lambda entry: entry.start_offset) - 1
+    return None if place < 0 else lineage[place].epoch
+
+
+def _agreed_end(root: SourceRoot, copy: TieredCopy, lineage: Sequence[EpochEntry]) -> Offset:
+    """Up to where a copy is of the lineage: two logs that agree on an offset's epoch agree on all before."""
+    if copy.last_epoch < 0 or _epoch_at(lineage, copy.next_offset - 1) in (None, copy.last_epoch):
+        return copy.end
+    with root.open_fresh(copy.path) as file:
+        for run in _runs(file, 0):
+            for epoch, offset in _epochs_in(run):
+                if _epoch_at(lineage, offset) not in (None, epoch):
+                    return max(offset, copy.base_offset)
+    return copy.end
+
+
+def _without_overlaps(agreed: list[ChosenCopy], reasons: dict[str, str]) -> list[ChosenCopy]:
+    """Leave out what others hold too, and cut what goes on in another; notes what is left out."""
+    chosen: list[ChosenCopy] = []
+    for each in sorted(agreed, key=_before):
+        last = chosen[-1] if chosen else None
+        if last is not None and each.end <= last.end:
+            name = last.copy.path.rpartition("/")[2]
+            offsets = f"{each.copy.base_offset} to {each.end - 1}"
+            reasons[each.copy.path] = f"a further copy of offsets {offsets}, which {name} holds too"
+            continue
+        if last is not None and last.end > each.copy.base_offset:
+            chosen[-1] = last._replace(end=each.copy.base_offset)
+        chosen.append(each)
+    return chosen
+
+
+def _before(each: ChosenCopy) -> tuple[object, ...]:
+    copy = each.copy
+    return copy.base_offset, -each.end, not copy.is_whole, -copy.last_epoch, copy.path
+
+
+def cut_position(root: SourceRoot, chosen: ChosenCopy) -> Position:
+    """Where the batches of a copy end that are in the log. Raises OSError."""
+    copy, hint = chosen.copy, 0
+    if OFFSET_INDEX in copy.files:
+        with root.open_fresh(copy.files[OFFSET_INDEX]) as index:
+            hint = OffsetIndex(index, copy.base_offset).lookup(chosen.end - 1).position
+    with root.open_fresh(copy.path) as file:
+        for run in _runs_near(file, hint, below=chosen.end):
+            behind = run.table["position"][run.table["base_offset"] >= chosen.end]
+            if len(behind):
+                return int(behind[0])
+        return file.size()

@@ -1,0 +1,219 @@
+"""A records file as a broker walks it: its own idea of where a batch ends, and of which magic there are.
+
+A magic above 2 is taken for 2, since it is compared with 2 only; the checksum does not cover it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.compression import CompressionType
+from engine.coding.fixed_width import read_int32
+from engine.coding.varint import to_int32
+from engine.errors import CorruptRecordError, InvalidRecordError
+from engine.plan.loading.broker_failure import stops
+from engine.record.default_records import HEADER, DefaultRecordBatch
+from engine.record.file_records import FileRecords
+from engine.record.legacy_records import HEADERS, LegacyRecordBatch
+from engine.record.log_input_stream import ReadableFile, read_batch
+from engine.record.record_batch import RecordBatch
+from engine.units import BatchPosition, Offset, Position
+from engine.writing.records.writable_file_records import WritableFileRecords
+
+_UP_TO_MAGIC = 17
+_OVERHEAD = 12
+_SMALLEST = 14
+_CRC = 12
+_MAGIC = 16
+_CURRENT = 2
+_LARGEST_CODEC = max(CompressionType)
+
+
+class Frame(NamedTuple):
+    """Where a batch lies, and its magic, which is a signed byte."""
+
+    position: Position
+    size: int
+    magic: int
+
+
+def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Frame]:
+    """The batches from a position on, by their length fields alone.
+
+    Raises:
+        CorruptRecordError: a length that no batch has.
+        ValueError: the position is negative.
+    """
+    if position < 0:
+        raise ValueError(f"a batch of {file.path} at the negative position {position}")
+    while position < end - _UP_TO_MAGIC:
+        head = file.read_at(position, _UP_TO_MAGIC)
+        if len(head) < _UP_TO_MAGIC:
+            raise CorruptRecordError("the file ends in a header", path=file.path, position=position)
+        length = read_int32(head, 8)
+        if length < _SMALLEST:
+            raise CorruptRecordError(
+                "the length of a batch is too small",
+                path=file.path,
+                position=position,
+                expected=f"at least {_SMALLEST}",
+                found=length,
+            )
+        if position > end - _OVERHEAD - length:
+            return
+        magic = head[_MAGIC]
+        yield Frame(position, _OVERHEAD + length, magic if magic < 128 else magic - 256)
+        position += _OVERHEAD + length
+
+
+def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGETS) -> RecordBatch:
+    """The batch in a frame, its bytes read when they are asked for.
+
+    Raises CorruptRecordError where the file ends in the header.
+    """
+    head = file.read_at(frame.position, HEADER.size)
+    if frame.magic < _CURRENT:
+        if frame.magic < 0:
+            head = _load_as_known(file, frame, budgets)[: HEADER.size]  # with another checksum
+        return LegacyRecordBatch(
+            head,
+            file_position=frame.position,
+            path=file.path,
+            load=partial(_load_as_known, file, frame, budgets),
+        )
+    if len(head) < HEADER.size:
+        raise CorruptRecordError(
+            "the batch is smaller than its header",
+            path=file.path,
+            position=frame.position,
+            expected=f"at least {HEADER.size} bytes",
+            found=frame.size,
+        )
+    return DefaultRecordBatch(
+        _as_known(head),
+        file_position=frame.position,
+        path=file.path,
+        load=partial(_load_as_known, file, frame, budgets),
+    )
+
+
+def _load_as_known(file: ReadableFile, frame: Frame, budgets: Budgets) -> bytes:
+    data = read_batch(file, frame.position, frame.size, budgets)
+    if frame.magic >= 0:
+        return _as_known(data)
+    # The checksum of an old message covers its magic: it must stay as right or as wrong as it was.
+    wrong = int.from_bytes(data[_CRC:_MAGIC], "big") ^ zlib.crc32(data[_MAGIC:])
+    known = _as_known(data)
+    crc = zlib.crc32(known[_MAGIC:]) ^ wrong
+    return known[:_CRC] + crc.to_bytes(4, "big") + known[_MAGIC:]
+
+
+def _as_known(data: bytes) -> bytes:
+    """A batch of a magic that there is: 2 for those above, 1 for those below 0."""
+    magic = data[_MAGIC]
+    if magic <= _CURRENT:
+        return data
+    return data[:_MAGIC] + bytes((_CURRENT if magic < 128 else 1,)) + data[_MAGIC + 1 :]
+
+
+def find_offset(
+    file: ReadableFile, target: Offset, position: Position, end: Position
+) -> BatchPosition | None:
+    """The batch that a broker takes for the one with an offset: by base offsets, and the last one's end.
+
+    Raises what `frames` and `batch_in` raise.
+    """
+    previous: RecordBatch | None = None
+    for frame in frames(file, position, end):
+        batch = batch_in(file, frame)
+        base_offset = _base_offset(batch, frame.magic)
+        if base_offset > target and previous is not None and previous.last_offset >= target:
+            return _place(previous)
+        if base_offset >= target:
+            return _place(batch)
+        previous = batch
+    if previous is not None and previous.last_offset >= target:
+        return _place(previous)
+    return None
+
+
+def check_codec(batch: RecordBatch) -> None:
+    """Raise BrokerFailure for a batch whose records a broker cannot inflate: no codec has its number."""
+    if batch.codec_id > _LARGEST_CODEC:
+        where = f"the batch at byte {batch.file_position} of {batch.path}"
+        raise stops("IllegalArgumentException", f"{where} has the unknown codec {batch.codec_id}")
+
+
+def _check_value(batch: LegacyRecordBatch) -> None:
+    """Raise BrokerFailure where the value of an old compressed batch is not where Java looks for it."""
+    message = batch.raw[_OVERHEAD:]
+    at = HEADERS[batch.magic].size - _OVERHEAD
+    where = f"the value of the batch at byte {batch.file_position} of {batch.path}"
+    for _ in ("key", "value"):
+        if not 0 <= at <= len(message) - 4:
+            raise stops("IndexOutOfBoundsException", f"{where} has no length in it")
+        size = read_int32(message, at)
+        at = to_int32(at + 4 + max(size, 0))
+    if size > 0 and not 0 <= at <= len(message):
+        raise stops("IllegalArgumentException", f"{where} has {size} bytes, more than the batch")
+
+
+def _base_offset(batch: RecordBatch, magic: int) -> Offset:
+    """The first offset; all of an old compressed batch is inflated for it, to a checksum at its end."""
+    if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
+        check_codec(batch)
+        if magic < 0:
+            raise batch.invalid("a wrapper has an unknown magic", found=magic)
+        if batch.compression is not CompressionType.ZSTD:  # no old batch can have that
+            _check_value(batch)
+        with suppress(InvalidRecordError):  # nobody looks into the messages after the first
+            deque(batch.messages(), 0)
+    return batch.base_offset
+
+
+def find_last_offset(
+    file: ReadableFile, target: Offset, position: Position, end: Position
+) -> BatchPosition | None:
+    """The same in a broker before 4.2: the first batch that ends at the offset or above it."""
+    for frame in frames(file, position, end):
+        batch = batch_in(file, frame)
+        if batch.last_offset >= target:
+            return _place(batch)
+    return None
+
+
+def _place(batch: RecordBatch) -> BatchPosition:
+    return BatchPosition(batch.base_offset, batch.last_offset, batch.file_position, batch.size)
+
+
+class BrokerSlice(FileRecords):
+    """A part of a records file that is walked as a broker walks it."""
+
+    __slots__ = ()
+
+    def batches_from(self, position: Position) -> Iterator[RecordBatch]:
+        """The batches from an absolute position on. Raises what `frames` and `batch_in` raise."""
+        for frame in frames(self.file, position, self.end):
+            yield batch_in(self.file, frame, self._budgets)
+
+
+class BrokerRecords(WritableFileRecords):
+    """A records file that is walked as a broker walks it."""
+
+    __slots__ = ()
+
+    def batches_from(self, position: Position) -> Iterator[RecordBatch]:
+        """The batches from an absolute position on. Raises what `frames` and `batch_in` raise."""
+        for frame in frames(self.file, position, self.end):
+            yield batch_in(self.file, frame, self._budgets)
+
+    def slice(self, position: Position, size: int) -> FileRecords:
+        """The part from an absolute position on, as long as this one reaches. Raises ValueError."""
+        part = super().slice(position, size)
+        return BrokerSlice(part.file, part.start, part.end, True, budgets=self._budgets)

@@ -1,0 +1,1 @@
+"""A disk whose changes stay in this process."""

@@ -1,0 +1,1 @@
+"""Validation of batches before they are appended."""

@@ -1,0 +1,227 @@
+"""The first look at batches that are to be appended: are they whole, allowed, in order; where do they begin and end."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engine.coding.checksums import crc32c
+from engine.coding.compression import CompressionType
+from engine.errors import (
+    InvalidRecordError,
+    OffsetsOutOfOrderError,
+    RecordTooLargeError,
+)
+from engine.record.attributes import COMPRESSION_MASK
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch, batch_at
+from engine.units import (
+    NO_PARTITION_LEADER_EPOCH,
+    Offset,
+    Position,
+    Timestamp,
+    TopicPartition,
+)
+from engine.writing.append.log_append_info import LogAppendInfo
+from engine.writing.records.append_origin import AppendOrigin
+
+log = logging.getLogger(__name__)
+
+_HEADER = struct.Struct(">qiibIhi8xqq")
+"""Of magic 2, up to the producer id."""
+_HEADER_SIZE = 61
+_LOG_OVERHEAD = 12
+_CRC_COVERS_FROM = 21
+
+
+class AppendTerms(NamedTuple):
+    """How batches are appended.
+
+    Attributes:
+        origin: where they come from.
+        leader_epoch: of whoever appends; a leader stamps it, a follower takes nothing above it.
+        assigns_offsets: a leader gives offsets; else those of the batches stand.
+        ignores_size: whether batches above max.message.bytes are taken.
+        to_magic: the format that a leader converts to.
+        transaction_version: of an end marker that a coordinator writes; -1 when it does not say.
+    """
+
+    origin: AppendOrigin
+    leader_epoch: int
+    assigns_offsets: bool
+    ignores_size: bool = False
+    to_magic: int = 2
+    transaction_version: int = -1
+
+
+class BatchFacts(NamedTuple):
+    """What an append has to know of a batch.
+
+    Attributes:
+        position, size: where it lies in its buffer, in bytes.
+        magic, crc, codec_id: as the header states them.
+        base_offset: -1 for magic 0 and 1, where it takes decoding.
+        last_offset, leader_epoch, max_timestamp, producer_id: -1 where there is none.
+    """
+
+    position: Position
+    size: int
+    magic: int
+    crc: int
+    codec_id: int
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: int
+    max_timestamp: Timestamp
+    producer_id: int
+
+
+class Analysis(NamedTuple):
+    """What the first look found: facts, and the batches to append."""
+
+    info: LogAppendInfo
+    batches: list[BatchFacts]
+
+
+def facts_of(records: MemoryRecords) -> Iterator[BatchFacts]:
+    """The facts of each whole batch. CorruptRecordError for a frame that cannot be."""
+    buffer = records.buffer
+    end = len(buffer)
+    position = 0
+    while end - position >= _HEADER_SIZE:
+        base, length, epoch, magic, crc, attributes, delta, max_timestamp, producer_id = (
+            _HEADER.unpack_from(buffer, position)
+        )
+        size = length + _LOG_OVERHEAD
+        if magic != 2 or not _HEADER_SIZE <= size <= end - position:
+            break
+        codec_id = attributes & COMPRESSION_MASK
+        yield BatchFacts(
+            position, size, magic, crc, codec_id, base, base + delta, epoch, max_timestamp, producer_id
+        )  # fmt: skip
+        position += size
+    if position < end:
+        rest = records.slice(records.start + position, end - position)
+        for batch in rest.batches():
+            yield _facts_of_any(batch, batch.file_position - records.start)
+
+
+def _facts_of_any(batch: RecordBatch, position: Position) -> BatchFacts:
+    return BatchFacts(
+        position,
+        batch.size,
+        batch.magic,
+        batch.crc,
+        batch.codec_id,
+        batch.base_offset if batch.magic >= 2 else -1,
+        batch.last_offset,
+        batch.leader_epoch,
+        batch.max_timestamp,
+        batch.producer_id,
+    )
+
+
+def batch_of(records: MemoryRecords, facts: BatchFacts) -> RecordBatch:
+    """The batch itself."""
+    batch = batch_at(
+        records.buffer,
+        facts.position,
+        file_position=records.start + facts.position,
+        path=records.path,
+    )
+    assert batch is not None
+    return batch
+
+
+def analyze(
+    records: MemoryRecords,
+    terms: AppendTerms,
+    partition: TopicPartition,
+    *,
+    max_message_size: int,
+    log_start_offset: Offset,
+) -> Analysis:
+    """Check each batch by itself and against the one before; nothing is decompressed.
+
+    A follower leaves out batches of a leader epoch above its own, and all that come after one: their sender
+    has lost the leadership, and they may be truncated yet.
+
+    Raises:
+        CorruptRecordError: a batch's frame or checksum is wrong.
+        InvalidRecordError: a client's offsets do not start at 0, or a raft leader's epoch is not its own.
+        RecordTooLargeError: a batch is above `max_message_size`.
+        OffsetsOutOfOrderError: given offsets do not ascend.
+    """
+    info = LogAppendInfo(log_start_offset=log_start_offset, valid_bytes=0)
+    batches: list[BatchFacts] = []
+    fenced = False
+    is_replicated = terms.origin is AppendOrigin.REPLICATION
+    for batch in facts_of(records):
+        if not is_replicated:
+            _check_sender(batch, terms, partition)
+        elif not fenced and batch.leader_epoch > terms.leader_epoch:
+            fenced = True
+            log.info(
+                "leaving out offset %d and what follows for %s: its leader epoch %d is above %d",
+                batch.last_offset,
+                partition,
+                batch.leader_epoch,
+                terms.leader_epoch,
+            )
+        if not fenced:
+            if not terms.ignores_size and batch.size > max_message_size:
+                raise RecordTooLargeError(
+                    f"a batch of {batch.size} bytes for {partition} is above max.message.bytes,"
+                    f" {max_message_size}"
+                )
+            _check_checksum(records, batch)
+            if not terms.assigns_offsets and info.last_offset >= batch.last_offset:
+                raise OffsetsOutOfOrderError(
+                    f"the offsets of an append to {partition} do not ascend: a batch ends at"
+                    f" {batch.last_offset}, and one before it at {info.last_offset}"
+                )
+            _note(info, batch, is_first=not batches)
+            batches.append(batch)
+    return Analysis(info, batches)
+
+
+def _check_checksum(records: MemoryRecords, batch: BatchFacts) -> None:
+    if batch.magic >= 2:
+        start, end = batch.position + _CRC_COVERS_FROM, batch.position + batch.size
+        if crc32c(records.buffer[start:end]) == batch.crc:
+            return
+    batch_of(records, batch).ensure_valid()
+
+
+def _note(info: LogAppendInfo, batch: BatchFacts, *, is_first: bool) -> None:
+    if is_first:
+        info.first_offset = batch.base_offset
+        info.last_offset_of_first_batch = batch.last_offset
+    info.last_offset = batch.last_offset
+    epoch = batch.leader_epoch
+    info.last_leader_epoch = None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
+    if batch.max_timestamp > info.max_timestamp:
+        info.max_timestamp = batch.max_timestamp
+    info.valid_bytes += batch.size
+    if batch.codec_id:
+        try:
+            info.source_compression = CompressionType(batch.codec_id)
+        except ValueError:
+            raise InvalidRecordError("the codec is unknown", found=batch.codec_id) from None
+
+
+def _check_sender(batch: BatchFacts, terms: AppendTerms, partition: TopicPartition) -> None:
+    if terms.origin is AppendOrigin.RAFT_LEADER and batch.leader_epoch != terms.leader_epoch:
+        raise InvalidRecordError(
+            f"a raft leader's batch for {partition} has not its leader epoch",
+            expected=terms.leader_epoch,
+            found=batch.leader_epoch,
+        )
+    if terms.origin is AppendOrigin.CLIENT and batch.magic >= 2 and batch.base_offset != 0:
+        raise InvalidRecordError(
+            f"a client's batch for {partition} has not base offset 0",
+            expected=0,
+            found=batch.base_offset,
+        )

@@ -1,0 +1,296 @@
+"""What a leader does with records before it appends them: check them, and give them their offsets.
+
+Where the log wants them as they came (same magic, same codec, offsets inside that count from zero), only
+their headers are stamped, in a copy. Else they are written anew, in one batch of the log's magic and codec
+(magic 0 and 1 without a codec: in one message each).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.clock import Clock
+from engine.coding.compression import Compression, CompressionType
+from engine.coding.varint import to_int64
+from engine.errors import InvalidRecordError, UnsupportedForMessageFormatError
+from engine.record import default_records
+from engine.record.attributes import TimestampType
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch
+from engine.units import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    Offset,
+    Timestamp,
+    TopicPartition,
+)
+from engine.writing.append.record_rules import CheckedBatch, RecordRules
+from engine.writing.append.validation_result import (
+    OffsetCounter,
+    RecordValidationStats,
+    ValidationMetrics,
+    ValidationResult,
+)
+from engine.writing.records import writable_batch
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.records.encoding import batch_overhead
+from engine.writing.records.records_builder import RecordsBuilder
+
+_V2 = default_records.MAGIC
+_NONE = CompressionType.NONE
+_NO_STATS = RecordValidationStats()
+
+
+@dataclass(slots=True)
+class LogValidator:
+    """Records on their way into a leader's log; they are not changed.
+
+    Attributes:
+        records: whole batches, whose own checksums were checked before.
+        topic_partition: for messages.
+        clock: tells the time of the append.
+        source_compression: the codec that the records came in.
+        target_compression: the codec of the log, and its level.
+        compact: whether every record needs a key.
+        to_magic: the log's.
+        timestamp_type: the log's.
+        before_max_ms, after_max_ms: how far a record's time may lie before and after the clock's.
+        partition_leader_epoch: to stamp on batches of magic 2.
+        origin: who appends; only a client's batches are checked as a whole.
+        budgets: how much a batch may hold.
+    """
+
+    records: MemoryRecords
+    topic_partition: TopicPartition
+    clock: Clock
+    source_compression: CompressionType
+    target_compression: Compression
+    compact: bool
+    to_magic: int
+    timestamp_type: TimestampType
+    before_max_ms: int
+    after_max_ms: int
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH
+    origin: AppendOrigin = AppendOrigin.CLIENT
+    budgets: Budgets = DEFAULT_BUDGETS
+
+    def validate(
+        self, offset_counter: OffsetCounter, metrics: ValidationMetrics | None = None
+    ) -> ValidationResult:
+        """Check the records and give them offsets from the counter's on.
+
+        Args:
+            offset_counter: moved to the offset after the last, unless this raises.
+            metrics: counts what is refused.
+
+        Raises:
+            RecordValidationError: records are refused; its cause is an InvalidTimestampError or an
+                InvalidRecordError.
+            InvalidRecordError: a batch or a record breaks the rules as such.
+            CorruptRecordError: a message in a wrapper has a wrong checksum, or records do not inflate.
+            UnsupportedForMessageFormatError: a magic below 2 cannot hold a producer or a transaction.
+            ValueError: a magic below 2 cannot hold headers, zstd or a negative timestamp.
+        """
+        metrics = ValidationMetrics() if metrics is None else metrics
+        is_plain = self.source_compression is _NONE and self.target_compression.type is _NONE
+        batches = list(self.records.batches())
+        self._check_first(batches, _NONE if is_plain else self.source_compression)
+        rules = self._rules(metrics)
+        if not is_plain:
+            made = self._validate_compressed(batches, rules, offset_counter.value)
+        elif {batch.magic for batch in batches} == {self.to_magic}:
+            made = self._assign_offsets(batches, rules, offset_counter.value)
+        else:
+            made = self._convert(batches, rules, offset_counter.value)
+        result, offset_counter.value = made
+        return result
+
+    def _rules(self, metrics: ValidationMetrics) -> RecordRules:
+        return RecordRules(
+            topic_partition=self.topic_partition,
+            now=self.clock.now_ms(),
+            timestamp_type=self.timestamp_type,
+            before_max_ms=self.before_max_ms,
+            after_max_ms=self.after_max_ms,
+            compact=self.compact,
+            metrics=metrics,
+            budgets=self.budgets,
+        )
+
+    # The ways
+
+    def _assign_offsets(
+        self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
+    ) -> tuple[ValidationResult, Offset]:
+        """Without a codec: stamp each batch with the offsets that follow."""
+        buffer = bytearray(self.records.buffer)
+        position, newest = 0, NO_TIMESTAMP
+        for batch in batches:
+            self._check_batch(batches[0], batch, rules.metrics)
+            checked = rules.check(batch)
+            offset += checked.count
+            newest = max(newest, checked.max_timestamp)
+            self._stamp(buffer, position, offset - 1, checked.max_timestamp, rules.now)
+            position += batch.size
+        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            newest = rules.now if self.to_magic > 0 else NO_TIMESTAMP
+        records = MemoryRecords(buffer)
+        result = ValidationResult(rules.now, records, newest, False, _NO_STATS)
+        return result, offset
+
+    def _stamp(
+        self,
+        buffer: bytearray,
+        position: int,
+        last_offset: Offset,
+        newest: Timestamp,
+        now: Timestamp,
+    ) -> None:
+        writable_batch.set_last_offset(buffer, position, last_offset)
+        if self.to_magic > 0:
+            is_now = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+            stamp = now if is_now else newest
+            writable_batch.set_max_timestamp(buffer, position, self.timestamp_type, stamp)
+        if self.to_magic == _V2:
+            epoch = self.partition_leader_epoch
+            writable_batch.set_partition_leader_epoch(buffer, position, epoch)
+
+    def _convert(
+        self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
+    ) -> tuple[ValidationResult, Offset]:
+        """Without a codec: write all anew in another magic."""
+        checked = []
+        for batch in batches:
+            self._check_batch(batches[0], batch, rules.metrics)
+            checked.append(rules.check(batch))
+        return self._build(batches[0], checked, rules.now, offset, 0)
+
+    def _validate_compressed(
+        self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
+    ) -> tuple[ValidationResult, Offset]:
+        """With a codec, before or after: stamp the one batch, or write all anew."""
+        first = batches[0]
+        is_in_place = self.source_compression is self.target_compression.type
+        if first.magic != self.to_magic or self.to_magic == 0:
+            is_in_place = False
+        if self.source_compression is _NONE and first.is_control:
+            is_in_place = True  # control records stay without a codec
+        checked: list[CheckedBatch] = []
+        size = 0
+        for batch in batches:
+            self._check_batch(first, batch, rules.metrics)
+            checked.append(rules.check(batch))
+            size += batch_overhead(self.to_magic, batch.compression) + checked[-1].bytes
+            if batch.magic > 0 and self.to_magic > 0 and not checked[-1].counts_from_zero:
+                # Of older magics clients that counted wrong are put up with.
+                if is_in_place and batch.magic == _V2 and batch.is_compressed:
+                    raise self._invalid("offsets in a compressed batch do not count from 0")
+                is_in_place = False
+        if not is_in_place:
+            return self._build(first, checked, rules.now, offset, size)
+        return self._stamp_one(checked[0], rules.now, offset, size)
+
+    def _stamp_one(
+        self, checked: CheckedBatch, now: Timestamp, offset: Offset, size: int
+    ) -> tuple[ValidationResult, Offset]:
+        offset += checked.count
+        buffer = bytearray(self.records.buffer)
+        self._stamp(buffer, 0, offset - 1, checked.max_timestamp, now)
+        is_now = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        newest = now if is_now else checked.max_timestamp
+        stats = RecordValidationStats(size)
+        return ValidationResult(now, MemoryRecords(buffer), newest, False, stats), offset
+
+    def _build(
+        self,
+        first: RecordBatch,
+        checked: Iterable[CheckedBatch],
+        now: Timestamp,
+        offset: Offset,
+        size: int,
+    ) -> tuple[ValidationResult, Offset]:
+        """One batch of the log's magic and codec; `size` is what was inflated for it, in bytes."""
+        started = time.perf_counter_ns()
+        builder = RecordsBuilder(
+            magic=self.to_magic,
+            compression=self.target_compression.type,
+            level=self.target_compression.level,
+            timestamp_type=self.timestamp_type,
+            base_offset=offset,
+            log_append_time=now,
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            base_sequence=first.base_sequence,
+            is_transactional=first.is_transactional,
+            partition_leader_epoch=self.partition_leader_epoch,
+        )
+        for batch in checked:
+            for entry in batch.entries():
+                builder.append_with_offset(offset, *entry)
+                offset += 1
+        records = builder.build()
+        stats = RecordValidationStats(
+            size + builder.uncompressed_bytes_written,
+            builder.record_count,
+            time.perf_counter_ns() - started,
+        )
+        newest = builder.info.max_timestamp
+        return ValidationResult(now, records, newest, True, stats), offset
+
+    # Batches as such
+
+    @staticmethod
+    def _check_first(batches: list[RecordBatch], source: CompressionType) -> None:
+        if not batches:
+            raise InvalidRecordError("there are no batches to append")
+        if len(batches) > 1 and (batches[0].magic == _V2 or source is not _NONE):
+            raise InvalidRecordError("there is more than one batch", found=len(batches))
+
+    def _check_batch(
+        self, first: RecordBatch, batch: RecordBatch, metrics: ValidationMetrics
+    ) -> None:
+        if batch.magic != first.magic:
+            metrics.invalid_magic += 1
+            raise self._invalid("batches of different magics", first.magic, batch.magic)
+        if self.origin is AppendOrigin.CLIENT:
+            self._check_client_batch(batch, metrics)
+        if self.to_magic < _V2:
+            if batch.is_transactional:
+                raise UnsupportedForMessageFormatError(
+                    f"records of magic {self.to_magic} cannot be transactional"
+                )
+            if batch.producer_id > NO_PRODUCER_ID:
+                raise UnsupportedForMessageFormatError(
+                    f"records of magic {self.to_magic} cannot be idempotent"
+                )
+
+    def _check_client_batch(self, batch: RecordBatch, metrics: ValidationMetrics) -> None:
+        if batch.record_count is not None:
+            covered = to_int64(batch.last_offset - batch.base_offset + 1)
+            reason = None
+            if covered <= 0:
+                reason = "the batch covers no offsets"
+            elif batch.record_count <= 0:
+                reason = "the batch has no records"
+            elif covered != batch.record_count:
+                reason = "the batch's offsets and its number of records do not agree"
+            if reason is not None:
+                metrics.invalid_offset += 1
+                raise self._invalid(reason, f"{covered} records", batch.record_count)
+        if batch.is_control:
+            metrics.invalid_offset += 1
+            raise self._invalid("a client must not write control records")
+        if batch.producer_id > NO_PRODUCER_ID and batch.base_sequence < 0:
+            metrics.invalid_sequence += 1
+            reason = f"the sequence of producer {batch.producer_id} is negative"
+            raise self._invalid(reason, "0 or more", batch.base_sequence)
+
+    def _invalid(
+        self, reason: str, expected: object = None, found: object = None
+    ) -> InvalidRecordError:
+        path = str(self.topic_partition)
+        return InvalidRecordError(reason, path=path, expected=expected, found=found)

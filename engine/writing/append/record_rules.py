@@ -1,0 +1,269 @@
+"""What a leader asks of each record of a batch that it appends, and what it learns on the way.
+
+A batch of magic 2 is decoded into columns by the kernel, and most often a look at their extremes says that
+all is well. Where it does not, and for magic 0 and 1, the records are looked at one by one: that says what
+is wrong with which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.varint import size_of_varint, to_int64
+from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.columns import Column, Columns
+from engine.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    RecordValidationError,
+)
+from engine.record import default_records
+from engine.record.attributes import TimestampType
+from engine.record.batch_body import LOG_OVERHEAD
+from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.record import Header, Record
+from engine.record.record_batch import RecordBatch
+from engine.units import NO_TIMESTAMP, Timestamp, TopicPartition
+from engine.writing.append.validation_result import ValidationMetrics
+
+_ROW = np.zeros(1, BATCH_DTYPE)
+_LEAST, _MOST = np.minimum.reduce, np.maximum.reduce
+"""As `min` and `max` of an array, without the Python around them."""
+_SHOWN = 3
+"""Errors of records that are put into the message of the error for all."""
+
+
+class Entry(NamedTuple):
+    """What is kept of a record that is written anew."""
+
+    timestamp: Timestamp
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+
+class RecordFailure(NamedTuple):
+    """Why a record is refused: its place in the batch, the reason, and whether it is its timestamp."""
+
+    place: int
+    reason: str
+    is_timestamp: bool = False
+
+
+@dataclass(slots=True)
+class CheckedBatch:
+    """A batch whose records are all right.
+
+    Attributes:
+        count: how many records there are.
+        max_timestamp: the largest timestamp among them, at least -1.
+        bytes: of the records before the codec.
+        source: the records themselves.
+    """
+
+    count: int
+    max_timestamp: Timestamp
+    bytes: int
+    source: Columns | list[Record]
+
+    @property
+    def counts_from_zero(self) -> bool:
+        """Whether the records' offsets are 0, 1, 2 and so on."""
+        if isinstance(self.source, Columns):
+            return bool(np.array_equal(self.source.offset, np.arange(self.count)))
+        return all(record.offset == index for index, record in enumerate(self.source))
+
+    def entries(self) -> Iterator[Entry]:
+        """The records, in order."""
+        if isinstance(self.source, Columns):
+            stamps = self.source.timestamp.tolist()
+            key, value, headers = self.source.key, self.source.value, self.source.headers
+            for index, timestamp in enumerate(stamps):
+                yield Entry(timestamp, key(index), value(index), headers(index))
+        else:
+            for record in self.source:
+                yield Entry(record.timestamp, record.key, record.value, record.headers)
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordRules:
+    """What is asked of each record of one append.
+
+    Attributes:
+        topic_partition: for messages.
+        now: the leader's clock, in milliseconds.
+        timestamp_type: the log's.
+        before_max_ms, after_max_ms: how far a record's time may lie before and after `now`.
+        compact: whether every record needs a key.
+        metrics: where refusals are counted.
+        budgets: how much a batch may hold.
+    """
+
+    topic_partition: TopicPartition
+    now: Timestamp
+    timestamp_type: TimestampType
+    before_max_ms: int
+    after_max_ms: int
+    compact: bool
+    metrics: ValidationMetrics
+    budgets: Budgets = DEFAULT_BUDGETS
+
+    def check(self, batch: RecordBatch) -> CheckedBatch:
+        """Look at all records of a batch.
+
+        Raises:
+            RecordValidationError: some are refused; all of them are listed.
+            InvalidRecordError: one breaks the format.
+            CorruptRecordError: the checksum of a message in a wrapper is wrong, or it does not inflate.
+            LimitExceededError: the batch is too large, or holds too much.
+        """
+        if batch.magic == default_records.MAGIC:
+            checked = self.check_columns(batch)
+            if checked is not None:
+                return checked
+        return self.check_one_by_one(batch)
+
+    # All at once
+
+    def check_columns(self, batch: RecordBatch) -> CheckedBatch | None:
+        """The result for a batch of magic 2 when nothing can be wrong with it, else None."""
+        columns = self._columns_of(batch)
+        if columns is None or columns.problems:
+            return None
+        count = len(columns.table)
+        if not count:
+            return CheckedBatch(0, NO_TIMESTAMP, 0, columns)
+        if self.compact and _LEAST(columns.key_size) < 0:
+            return None
+        stamps = columns.timestamp
+        low, high = int(_LEAST(stamps)), int(_MOST(stamps))
+        if not self._are_fine(stamps, low, high, batch.timestamp_type):
+            return None
+        size = len(columns.arena) if batch.is_compressed else batch.size - _HEADER
+        return CheckedBatch(count, max(NO_TIMESTAMP, high), size, columns)
+
+    def _columns_of(self, batch: RecordBatch) -> Columns | None:
+        if not batch.record_count:
+            return None
+        table = _ROW.copy()
+        data = batch.raw
+        if kernel.walk(data, table, 0, 0, False, largest=self.budgets.batch_bytes)[0] != 1:
+            return None
+        return kernel.decode(data, table, 0, 1, start_position=0, budgets=self.budgets)
+
+    def _are_fine(
+        self, stamps: Column, low: Timestamp, high: Timestamp, kind: TimestampType
+    ) -> bool:
+        if self.timestamp_type is not TimestampType.CREATE_TIME:
+            return kind is not TimestampType.LOG_APPEND_TIME
+        if low <= NO_TIMESTAMP <= high:  # a record without a timestamp is no matter of the window
+            if kind is TimestampType.LOG_APPEND_TIME:
+                return False
+            stamps = stamps[stamps != NO_TIMESTAMP]
+            if not len(stamps):
+                return True
+            low, high = int(_LEAST(stamps)), int(_MOST(stamps))
+        return self.now - self.before_max_ms <= low and high <= self.now + self.after_max_ms
+
+    # One by one
+
+    def check_one_by_one(self, batch: RecordBatch) -> CheckedBatch:
+        """The same for any batch; raises what `check` raises."""
+        failures: list[RecordFailure] = []
+        records: list[Record] = []
+        newest, size = NO_TIMESTAMP, 0
+        for index, (message, record) in enumerate(self._messages(batch)):
+            failure = self._failure_of(batch, message, record, index)
+            if failure is not None:
+                failures.append(failure)
+                continue
+            newest = max(newest, record.timestamp)
+            size += _size_of(record, batch.magic)
+            records.append(record)
+        if failures:
+            raise self._refusal(failures)
+        return CheckedBatch(len(records), newest, size, records)
+
+    def _messages(self, batch: RecordBatch) -> Iterator[tuple[LegacyRecordBatch | None, Record]]:
+        if isinstance(batch, LegacyRecordBatch):
+            yield from batch.messages(self.budgets)
+        else:
+            for record in batch.records(self.budgets):
+                yield None, record
+
+    def _failure_of(
+        self, batch: RecordBatch, message: LegacyRecordBatch | None, record: Record, index: int
+    ) -> RecordFailure | None:
+        if message is not None and message.magic != batch.magic:
+            self.metrics.invalid_magic += 1
+            return RecordFailure(
+                index,
+                f"a message of magic {message.magic} in one of magic {batch.magic}"
+                f" in {self.topic_partition}",
+            )
+        if message is not None and batch.is_compressed:
+            self._check_message(message)
+        if self.compact and record.key is None:
+            self.metrics.no_key_compacted_topic += 1
+            return RecordFailure(
+                index, f"a record without a key in the compacted log {self.topic_partition}"
+            )
+        return self._timestamp_failure(batch, record, index)
+
+    def _check_message(self, message: LegacyRecordBatch) -> None:
+        """The checksum of a message in a wrapper; a message alone is checked as a batch."""
+        try:
+            message.ensure_valid()
+        except CorruptRecordError:
+            self.metrics.invalid_checksums += 1
+            raise
+
+    def _timestamp_failure(
+        self, batch: RecordBatch, record: Record, index: int
+    ) -> RecordFailure | None:
+        timestamp = record.timestamp
+        if self.timestamp_type is TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
+            past = to_int64(self.now - timestamp)
+            if past > self.before_max_ms or to_int64(-past) > self.after_max_ms:
+                window = f"{self.now - self.before_max_ms} to {self.now + self.after_max_ms}"
+                return RecordFailure(
+                    index,
+                    f"the timestamp {timestamp} of the record at offset {record.offset} is out of"
+                    f" range: {window}",
+                    is_timestamp=True,
+                )
+        elif batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            return RecordFailure(index, "a producer must not set LogAppendTime", is_timestamp=True)
+        return None
+
+    def _refusal(self, failures: list[RecordFailure]) -> RecordValidationError:
+        """The error for a batch; its cause says whether it is the timestamps'."""
+        errors = tuple((failure.place, failure.reason) for failure in failures)
+        cause: Exception
+        if any(failure.is_timestamp for failure in failures):
+            reason = f"{len(errors)} records are refused, some for their timestamps"
+            cause = InvalidTimestampError(reason, errors)
+        else:
+            reason = f"{len(errors)} records are refused"
+            cause = InvalidRecordError(reason)
+        shown = "; ".join(f"record {index}: {why}" for index, why in errors[:_SHOWN])
+        refusal = RecordValidationError(f"{reason}: {shown}", errors)
+        refusal.__cause__ = cause
+        return refusal
+
+
+_HEADER = default_records.HEADER.size
+
+
+def _size_of(record: Record, magic: int) -> int:
+    """Bytes of a record with the length before it, and of a message with its offset."""
+    if magic == default_records.MAGIC:
+        return size_of_varint(record.size) + record.size
+    return LOG_OVERHEAD + record.size

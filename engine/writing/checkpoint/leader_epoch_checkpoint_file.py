@@ -1,0 +1,25 @@
+"""The leader-epoch-checkpoint of a partition that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs, render
+from engine.units import EpochEntry
+from engine.writing.checkpoint.writable_checkpoint import WritableCheckpoint
+
+
+class LeaderEpochCheckpointFile(WritableCheckpoint):
+    """The epochs of a partition and where each began; see WritableCheckpoint for arguments and errors."""
+
+    def read(self) -> list[EpochEntry]:
+        """The entries. Raises CorruptCheckpointError and LimitExceededError."""
+        return parse_leader_epochs(self._read_bytes(), path=self.path)
+
+    def write(self, entries: Iterable[EpochEntry]) -> None:
+        """Make these the entries, on the device when this returns."""
+        self._write_bytes(render(entries))
+
+    def write_if_dir_exists(self, entries: Iterable[EpochEntry]) -> None:
+        """The same, or nothing when the folder was renamed or removed meanwhile."""
+        self._write_bytes_if_dir_exists(render(entries))

@@ -1,0 +1,25 @@
+"""An offset checkpoint of a log dir that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
+from engine.units import Offset, TopicPartition
+from engine.writing.checkpoint.writable_checkpoint import WritableCheckpoint
+
+
+class OffsetCheckpointFile(WritableCheckpoint):
+    """An offset for each partition; see WritableCheckpoint for arguments and errors."""
+
+    def read(self) -> dict[TopicPartition, Offset]:
+        """The offsets. Raises CorruptCheckpointError and LimitExceededError."""
+        return parse_offset_checkpoint(self._read_bytes(), path=self.path)
+
+    def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Make these the offsets, in this order, on the device when this returns."""
+        self._write_bytes(render_offset_checkpoint(offsets))
+
+    def write_if_dir_exists(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """The same, or nothing when the folder was renamed or removed meanwhile."""
+        self._write_bytes_if_dir_exists(render_offset_checkpoint(offsets))

@@ -1,0 +1,72 @@
+"""The partition.metadata of a partition that is written."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from engine.checkpoint.base64_uuid import canonical_uuid
+from engine.checkpoint.partition_metadata import (
+    CURRENT_VERSION,
+    PartitionMetadata,
+    parse_partition_metadata,
+    render_partition_metadata,
+)
+from engine.errors import InconsistentTopicIdError
+from engine.writing.disk import DISK, Disk, StrPath
+
+
+class PartitionMetadataFile:
+    """A topic's id, in memory until it is flushed; threads may share it.
+
+    Args:
+        path: the file, which need not be there.
+        disk: what reads and replaces the file.
+    """
+
+    def __init__(self, path: StrPath, disk: Disk = DISK) -> None:
+        self.path = os.fspath(path)
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._unwritten: str | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    def record(self, topic_id: str) -> None:
+        """Remember the id, in base64, for the next flush.
+
+        Raises InconsistentTopicIdError when it is not the one that waits for that, ValueError when it is
+        no UUID.
+        """
+        topic_id = canonical_uuid(topic_id)
+        unwritten = self._unwritten
+        if unwritten is not None and unwritten != topic_id:
+            raise InconsistentTopicIdError(
+                f"topic id {topic_id} cannot be recorded in {self.path}, where {unwritten} was"
+            )
+        self._unwritten = topic_id
+
+    def maybe_flush(self) -> None:
+        """Write the id that was recorded, if any; it is on the device when this returns. Raises OSError."""
+        if self._unwritten is None:
+            return
+        with self._lock:
+            topic_id = self._unwritten
+            if topic_id is not None:
+                metadata = PartitionMetadata(CURRENT_VERSION, topic_id)
+                self._disk.replace_atomically(self.path, render_partition_metadata(metadata))
+                self._unwritten = None
+
+    def read(self) -> PartitionMetadata:
+        """What the file says. Raises OSError and CorruptCheckpointError."""
+        with self._lock:
+            return parse_partition_metadata(self._disk.read(self.path), path=self.path)
+
+    def exists(self) -> bool:
+        """Whether there is a file."""
+        return self._disk.exists(self.path)
+
+    def delete(self) -> None:
+        """Remove the file. Raises FileNotFoundError and other OSErrors."""
+        self._disk.remove(self.path)

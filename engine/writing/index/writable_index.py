@@ -1,0 +1,280 @@
+"""What the offset and the time index of a segment share when they are written.
+
+A new index is preallocated to its largest size, rounded down to whole entries, so that appending never
+makes the file longer; it is cut to its entries when the segment rolls or closes. The file of an index that
+was there before is taken as it is, every entry of it. See AbstractIndex in Kafka.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import abstractmethod
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import OffsetOverflowError, StateError
+from engine.index.abstract_index import AbstractIndex
+from engine.index.slot_search import Column
+from engine.units import MAX_INT32, Offset
+from engine.writing.disk import DISK, Disk, Mapping, StrPath, WritableFile
+from engine.writing.index.mapped_slots import MappedSlots
+
+Entry = TypeVar("Entry")
+
+
+class WritableIndex(AbstractIndex[Entry]):
+    """An index that one thread at a time changes while others look up.
+
+    Args:
+        path: the file, which is made when it is not there.
+        base_offset: the segment's, to which entries are relative.
+        max_index_size: bytes to preallocate for a new file, and those `reset` goes back to.
+        writable: whether entries will be added; a file that is only read must be there.
+        disk: what opens, renames and removes the file.
+
+    Raises ValueError for a new file with no room for an entry, and OSError.
+    """
+
+    path: str
+    offset_column: Column
+    """Where an entry's offset is."""
+
+    def __init__(
+        self,
+        path: StrPath,
+        base_offset: Offset,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        disk: Disk = DISK,
+    ) -> None:
+        self.path = os.fspath(path)
+        super().__init__(b"", base_offset, path=self.path)
+        self.max_index_size = max_index_size
+        self.writable = writable
+        self._disk = disk
+        self._lock = threading.RLock()
+        self._file, mapping, is_new = self._open_file()
+        count = 0 if is_new else mapping.size // self.entry_size
+        self._mapped = MappedSlots(mapping, self.entry_size, count)
+        self._open_slots = self._mapped
+        self._is_synced = not is_new
+        self._last = self._last_in_file()
+
+    @property
+    def entries(self) -> int:
+        """How many there are."""
+        return self._mapped.count
+
+    @property
+    def max_entries(self) -> int:
+        """How many there is room for."""
+        return self._mapped.capacity
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another entry."""
+        slots = self._mapped
+        return slots.count >= slots.capacity
+
+    @property
+    def length(self) -> int:
+        """The file's bytes."""
+        return self._mapped.byte_size
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The entries' bytes."""
+        return self.entries * self.entry_size
+
+    def relative_offset(self, offset: Offset) -> int:
+        """An offset as entries hold it. Raises OffsetOverflowError where 31 bits do not reach."""
+        relative = offset - self.base_offset
+        if not 0 <= relative <= MAX_INT32:
+            raise OffsetOverflowError(
+                f"offset {offset} cannot be in {self.path}, which begins at {self.base_offset}"
+            )
+        return relative
+
+    def can_append_offset(self, offset: Offset) -> bool:
+        """Whether an entry can hold an offset."""
+        return 0 <= offset - self.base_offset <= MAX_INT32
+
+    def sanity_check(self) -> None:
+        """Raises CorruptIndexError when the index contradicts itself, as far as a quick look can tell."""
+        self.check()
+
+    def truncate(self) -> None:
+        """Remove all entries; the file keeps its length."""
+        self._truncate_to_entries(0)
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Remove the entries at and above an offset; the file keeps its length."""
+        with self._lock:
+            below = self._slots.floor(self.offset_column, offset - 1 - self.base_offset)
+            self._truncate_to_entries(0 if below is None else below[0] + 1)
+
+    def reset(self) -> None:
+        """Remove all entries and preallocate the file anew."""
+        with self._lock:
+            self.truncate()
+            self.resize(max(self.max_index_size, 0))
+
+    def resize(self, size: int) -> bool:
+        """Make the file as long as the whole entries that fit into `size` bytes; whether it changed.
+
+        Raises ValueError for a size that the entries do not fit into, StateError for an index that is only
+        read, and OSError; then all is as before.
+        """
+        with self._lock:
+            slots = self._writable_slots()
+            rounded = size // self.entry_size * self.entry_size
+            if rounded == slots.byte_size:
+                return False
+            if rounded < self.size_in_bytes:
+                raise ValueError(
+                    f"{self.path} has {self.size_in_bytes} bytes of entries, more than {size}"
+                )
+            slots.remap(lambda: self._resized(rounded))
+            self._is_synced = False
+            return True
+
+    def trim_to_valid_size(self) -> None:
+        """Cut the file behind its last entry."""
+        with self._lock:
+            if not self.is_closed:
+                self.resize(self.size_in_bytes)
+
+    def flush(self) -> None:
+        """Return when all entries are on the device."""
+        with self._lock:
+            if not self.is_closed:
+                self._mapped.mapping.sync()
+                self._is_synced = True
+
+    def close(self) -> None:
+        """Trim, sync what was not, and close; a second call does nothing.
+
+        Nobody flushes or checks an index after a clean shutdown, which closes it.
+        """
+        with self._lock:
+            if self.writable:
+                self.trim_to_valid_size()
+                if not self._is_synced:
+                    self.flush()
+            self.close_handler()
+
+    def close_handler(self) -> None:
+        """Close without trimming: the disk may have failed, or the file is removed."""
+        with self._lock:
+            super().close()
+            self._mapped.close()
+            self._file.close()
+
+    def delete_if_exists(self) -> bool:
+        """Close and remove the file; whether it was there."""
+        self.close_handler()
+        return self._disk.remove(self.path, missing_ok=True)
+
+    def rename_to(self, path: StrPath) -> None:
+        """Give the file another name; it stays open. Raises OSError, then the name is the old one."""
+        with self._lock:
+            self._disk.rename(self.path, path)
+            self._moved(os.fspath(path))
+
+    def update_parent_dir(self, folder: StrPath) -> None:
+        """Say that the folder was renamed."""
+        self._moved(os.path.join(folder, os.path.basename(self.path)))
+
+    def _check_extension(self, offsets: npt.NDArray[np.int64], room: int) -> None:
+        """Raises what adding entries of these ascending offsets one by one would raise."""
+        if len(offsets) > room:
+            raise ValueError(
+                f"{self.path} is full: it has room for {room} of {len(offsets)} entries"
+            )
+        for offset in (int(offsets[0]), int(offsets[-1])):
+            self.relative_offset(offset)
+
+    @property
+    @abstractmethod
+    def _none(self) -> Entry:
+        """What stands for the last entry where there is none."""
+
+    def _last_in_file(self) -> Entry:
+        found = self._slots.last()
+        return self._none if found is None else self._entry(found)
+
+    def _truncate_to_entries(self, count: int) -> None:
+        with self._lock:
+            self._writable_slots().truncate(count)
+            self._is_synced = False
+            self._last = self._last_in_file()
+
+    def _write(self, entries: bytes, last: Entry) -> None:
+        """Add entries; the caller holds the lock and has checked them."""
+        self._writable_slots().write(entries)
+        self._is_synced = False
+        self._last = last
+
+    def _writable_slots(self) -> MappedSlots:
+        if self._open_slots is None:
+            raise ValueError(f"{self!r} is closed")
+        if not self.writable:
+            raise StateError(f"{self.path} was opened to be read")
+        return self._mapped
+
+    def _open_file(self) -> tuple[WritableFile, Mapping, bool]:
+        """The file, its map, and whether it is new."""
+        try:
+            file = self._disk.open(self.path, writable=self.writable)
+        except FileNotFoundError:
+            if not self.writable:
+                raise
+            file, mapping = self._new_file()
+            return file, mapping, True
+        try:
+            return file, file.map(file.size()), False
+        except BaseException:
+            file.close()
+            raise
+
+    def _new_file(self) -> tuple[WritableFile, Mapping]:
+        size = self.max_index_size // self.entry_size * self.entry_size
+        if size <= 0:
+            raise ValueError(
+                f"{self.max_index_size} bytes have no room for an entry of {self.path}"
+            )
+        file = self._disk.open(self.path, exclusive=True)
+        try:
+            file.truncate(size)
+            return file, file.map(size)
+        except BaseException:
+            file.close()
+            self._disk.remove(self.path, missing_ok=True)
+            raise
+
+    def _resized(self, size: int) -> Mapping:
+        """The map of the file at its new length; when that fails, file and old map are as they were."""
+        file, before = self._file, self._file.size()
+        if size > before:
+            file.truncate(size)
+        try:
+            mapping = file.map(size)
+        except BaseException:
+            if size > before:
+                file.truncate(before)
+            raise
+        if size < before:
+            try:
+                file.truncate(size)
+            except BaseException:
+                mapping.close()
+                raise
+        return mapping
+
+    def _moved(self, path: str) -> None:
+        self.path = path
+        self._file.path = path

@@ -1,0 +1,121 @@
+"""An index to be written that is opened at its first use: most segments of a log are never searched."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from engine.units import Offset
+from engine.writing.disk import DISK, Disk, StrPath
+from engine.writing.index.writable_index import WritableIndex
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
+from engine.writing.index.writable_time_index import WritableTimeIndex
+
+Index = TypeVar("Index", bound=WritableIndex[Any])
+
+
+class LazyWritableIndex(Generic[Index]):
+    """Opens the index once, also when two threads ask at the same time; what fails is tried again.
+
+    Until then, renaming and removing is done to the file alone, and closing does nothing.
+    """
+
+    def __init__(self, path: StrPath, make: Callable[[str], Index], *, disk: Disk = DISK) -> None:
+        self._path = os.fspath(path)
+        self._make = make
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._index: Index | None = None
+
+    @staticmethod
+    def for_offset(
+        path: StrPath,
+        base_offset: Offset,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        disk: Disk = DISK,
+    ) -> LazyWritableIndex[WritableOffsetIndex]:
+        """An offset index; see there for the arguments."""
+        return LazyWritableIndex(
+            path,
+            lambda at: WritableOffsetIndex(at, base_offset, max_index_size, writable, disk=disk),
+            disk=disk,
+        )
+
+    @staticmethod
+    def for_time(
+        path: StrPath,
+        base_offset: Offset,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        disk: Disk = DISK,
+    ) -> LazyWritableIndex[WritableTimeIndex]:
+        """A time index; see there for the arguments."""
+        return LazyWritableIndex(
+            path,
+            lambda at: WritableTimeIndex(at, base_offset, max_index_size, writable, disk=disk),
+            disk=disk,
+        )
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the index was opened already."""
+        return self._index is not None
+
+    @property
+    def path(self) -> str:
+        """Where the file is, or will be."""
+        index = self._index
+        return self._path if index is None else index.path
+
+    def get(self) -> Index:
+        """The index. Raises what opening it raises."""
+        index = self._index
+        if index is not None:
+            return index
+        with self._lock:
+            if self._index is None:
+                self._index = self._make(self._path)
+            return self._index
+
+    def rename_to(self, path: StrPath) -> None:
+        """Give the file another name; one that was never opened need not be there.
+
+        Raises OSError, then the name is the old one.
+        """
+        with self._lock:
+            if self._index is not None:
+                self._index.rename_to(path)
+            elif self._disk.exists(self._path):
+                self._disk.rename(self._path, path)
+            self._path = os.fspath(path)
+
+    def update_parent_dir(self, folder: StrPath) -> None:
+        """Say that the folder was renamed."""
+        with self._lock:
+            self._path = os.path.join(folder, os.path.basename(self._path))
+            if self._index is not None:
+                self._index.update_parent_dir(folder)
+
+    def delete_if_exists(self) -> bool:
+        """Close the index and remove its file; whether it was there."""
+        with self._lock:
+            if self._index is not None:
+                return self._index.delete_if_exists()
+            return self._disk.remove(self._path, missing_ok=True)
+
+    def close(self) -> None:
+        """Trim and close the index, if it was opened."""
+        with self._lock:
+            if self._index is not None:
+                self._index.close()
+
+    def close_handler(self) -> None:
+        """Close the index without trimming, if it was opened."""
+        with self._lock:
+            if self._index is not None:
+                self._index.close_handler()

@@ -1,0 +1,74 @@
+"""The offset index of a segment that is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import InvalidOffsetError
+from engine.index.offset_index import ENTRY, OFFSETS, OffsetIndex
+from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+from engine.writing.index.writable_index import WritableIndex
+
+_PACK = ENTRY.plain.pack
+_ENTRY_DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+
+
+class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
+    """Pairs of an offset and the position of the batch that has it, both ascending."""
+
+    offset_column = OFFSETS
+
+    @property
+    def last_entry(self) -> OffsetPosition:
+        """The last entry, (base_offset, 0) when there is none."""
+        return self._last
+
+    def append(self, offset: Offset, position: Position) -> None:
+        """Add an entry. When that raises, nothing was added.
+
+        Raises:
+            ValueError: the index is full, or the position does not fit into 31 bits.
+            InvalidOffsetError: the offset is not above the last one.
+            OffsetOverflowError: the offset is below the base, or too far above it.
+        """
+        with self._lock:
+            slots, last = self._mapped, self._last.offset
+            count = slots.count
+            if count >= slots.capacity:
+                raise ValueError(f"{self.path} is full: it has {count} entries")
+            if count and offset <= last:
+                raise InvalidOffsetError(
+                    f"offset {offset} is not above {last}, the last one of {self.path}, for slot {count}"
+                )
+            if not 0 <= position <= MAX_INT32:
+                raise ValueError(f"no position of {self.path} is {position}")
+            entry = _PACK(self.relative_offset(offset), position)
+            self._write(entry, OffsetPosition(offset, position))
+
+    def extend(self, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
+        """Add entries, both columns ascending. Raises what `append` raises; then none was added."""
+        with self._lock:
+            if not len(offsets):
+                return
+            self._check_extension(offsets, self.max_entries - self.entries)
+            if np.any(offsets[1:] <= offsets[:-1]) or (
+                self.entries and offsets[0] <= self._last.offset
+            ):
+                raise InvalidOffsetError(
+                    f"offsets {offsets[0]} to {offsets[-1]} do not ascend from {self._last.offset},"
+                    f" the last one of {self.path}"
+                )
+            if positions.min() < 0 or positions.max() > MAX_INT32:
+                raise ValueError(
+                    f"no positions of {self.path} are {positions.min()} to {positions.max()}"
+                )
+            entries = np.empty(len(offsets), _ENTRY_DTYPE)
+            entries["relative_offset"] = offsets - self.base_offset
+            entries["position"] = positions
+            last = OffsetPosition(int(offsets[-1]), int(positions[-1]))
+            self._write(entries.tobytes(), last)
+
+    @property
+    def _none(self) -> OffsetPosition:
+        return OffsetPosition(self.base_offset, 0)

@@ -1,0 +1,96 @@
+"""The time index of a segment that is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import InvalidOffsetError, StateError
+from engine.index.time_index import ENTRY, OFFSETS, TimeIndex
+from engine.units import NO_TIMESTAMP, Offset, Timestamp, TimestampOffset
+from engine.writing.index.writable_index import WritableIndex
+
+_PACK = ENTRY.plain.pack
+_ENTRY_DTYPE = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+
+
+class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
+    """Pairs of a timestamp and the offset of the first record that has it; timestamps ascend."""
+
+    offset_column = OFFSETS
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is room for one entry at most, which is for when the segment rolls."""
+        slots = self._mapped
+        return slots.count >= slots.capacity - 1
+
+    @property
+    def last_entry(self) -> TimestampOffset:
+        """The last entry, (NO_TIMESTAMP, base_offset) when there is none."""
+        return self._last
+
+    def maybe_append(
+        self, timestamp: Timestamp, offset: Offset, skip_full_check: bool = False
+    ) -> None:
+        """Add an entry if its timestamp is above the last one. When that raises, nothing was added.
+
+        Args:
+            timestamp: the largest of the segment so far.
+            offset: of the record that has it.
+            skip_full_check: the last slot may be taken: the segment rolls or closes.
+
+        Raises:
+            ValueError: the index is full.
+            InvalidOffsetError: the offset is below the last one.
+            StateError: the timestamp is below the last one.
+            OffsetOverflowError: the offset is below the base, or too far above it.
+        """
+        with self._lock:
+            slots, last = self._mapped, self._last
+            count = slots.count
+            if not skip_full_check and count >= slots.capacity - 1:
+                raise ValueError(f"{self.path} is full: it has {count} entries")
+            if count and offset < last.offset:
+                raise InvalidOffsetError(
+                    f"offset {offset} is below {last.offset}, the last one of {self.path}, "
+                    f"for slot {count}"
+                )
+            if count and timestamp < last.timestamp:
+                raise StateError(
+                    f"timestamp {timestamp} is below {last.timestamp}, the last one of {self.path}, "
+                    f"for slot {count}"
+                )
+            if timestamp > last.timestamp:
+                entry = _PACK(timestamp, self.relative_offset(offset))
+                self._write(entry, TimestampOffset(timestamp, offset))
+
+    def extend(self, timestamps: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
+        """Add entries, both columns ascending; those at or below the last timestamp are left out.
+
+        Raises what `maybe_append` raises; then none was added.
+        """
+        with self._lock:
+            above = timestamps > self._last.timestamp
+            timestamps, offsets = timestamps[above], offsets[above]
+            if not len(offsets):
+                return
+            self._check_extension(offsets, self.max_entries - 1 - self.entries)
+            if np.any(offsets[1:] < offsets[:-1]) or (
+                self.entries and offsets[0] < self._last.offset
+            ):
+                raise InvalidOffsetError(
+                    f"offsets {offsets[0]} to {offsets[-1]} do not ascend from {self._last.offset},"
+                    f" the last one of {self.path}"
+                )
+            if np.any(timestamps[1:] <= timestamps[:-1]):
+                raise StateError(f"timestamps for {self.path} do not ascend")
+            entries = np.empty(len(offsets), _ENTRY_DTYPE)
+            entries["timestamp"] = timestamps
+            entries["relative_offset"] = offsets - self.base_offset
+            last = TimestampOffset(int(timestamps[-1]), int(offsets[-1]))
+            self._write(entries.tobytes(), last)
+
+    @property
+    def _none(self) -> TimestampOffset:
+        return TimestampOffset(NO_TIMESTAMP, self.base_offset)

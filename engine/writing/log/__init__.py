@@ -1,0 +1,1 @@
+"""The log of a partition that is written: append, load, truncate, retain."""

@@ -1,0 +1,263 @@
+"""How batches get into a log, in Kafka's order: offsets, epochs, roll, producers, bytes, transactions."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from engine.coding.compression import Compression
+from engine.errors import (
+    InvalidProducerEpochError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
+    UnexpectedAppendOffsetError,
+)
+from engine.record.attributes import TimestampType
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch
+from engine.state.producer_state_entry import BatchMetadata
+from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
+from engine.writing.append.append_analysis import (
+    AppendTerms,
+    BatchFacts,
+    analyze,
+    batch_of,
+    facts_of,
+)
+from engine.writing.append.log_append_info import LogAppendInfo
+from engine.writing.append.log_validator import LogValidator
+from engine.writing.append.validation_result import OffsetCounter
+from engine.writing.log.log_upkeep import LogUpkeep
+from engine.writing.log.producer_rebuild import update_producers
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.segment.roll_params import RollParams
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.producer_map import ProducerUpdates
+
+log = logging.getLogger(__name__)
+
+_CHECKED_FOR_TRANSACTIONS = (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
+
+
+class ProducerChanges(NamedTuple):
+    """What an append does to its producers.
+
+    Attributes:
+        updated: the new state of each.
+        completed: the transactions that it ends.
+        duplicate: the batch in the log that it repeats; then nothing is to be written.
+    """
+
+    updated: ProducerUpdates[ProducerAppendInfo]
+    completed: list[CompletedTxn]
+    duplicate: BatchMetadata | None = None
+
+
+def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppendInfo:
+    """Append what is whole of some batches.
+
+    Returns:
+        What was appended, or the facts of the batch in the log that these repeat. When there was no whole
+        batch, `valid_bytes` is 0.
+
+    Raises:
+        KafkaStorageError: one of many kinds, see `UnifiedLog.append_as_leader` and `append_as_follower`.
+    """
+    to.topic_identity.maybe_flush()
+    local_log = to.local_log
+    info, batches = analyze(
+        records,
+        terms,
+        local_log.topic_partition,
+        max_message_size=local_log.config.max_message_size,
+        log_start_offset=to.watermarks.log_start_offset,
+    )
+    if info.valid_bytes <= 0:
+        return info
+    valid = records
+    if info.valid_bytes < records.size:
+        valid = records.slice(records.start, info.valid_bytes)
+    with to.lock, to.reporting_appends:
+        to.ensure_open()
+        if terms.assigns_offsets:
+            valid = _assign_offsets(to, valid, info, terms)
+            batches = list(facts_of(valid))
+        elif info.first_or_last_offset_of_first_batch < local_log.next_offset_metadata.offset:
+            raise _unexpected_offset(to, info, batch_of(valid, batches[0]))
+        _append_valid(to, valid, batches, info, terms)
+    return info
+
+
+def _append_valid(
+    to: LogUpkeep,
+    records: MemoryRecords,
+    batches: list[BatchFacts],
+    info: LogAppendInfo,
+    terms: AppendTerms,
+) -> None:
+    _note_epochs(to, batches)
+    if records.size > to.local_log.config.segment_size:
+        raise RecordBatchTooLargeError(
+            f"batches of together {records.size} bytes for {to.topic_partition} are above the size"
+            f" of a segment, {to.config.segment_size}"
+        )
+    segment = maybe_roll(to, records.size, info)
+    changes = _check_producers(to, records, segment, batches, terms)
+    if changes is not None and changes.duplicate is not None:
+        info.first_offset = changes.duplicate.first_offset
+        info.last_offset = changes.duplicate.last_offset
+        info.log_append_time = changes.duplicate.timestamp
+        info.log_start_offset = to.log_start_offset
+        return
+    heads = [(batch.last_offset, batch.max_timestamp, batch.size) for batch in batches]
+    to.local_log.append(info.last_offset, records, heads)
+    _follow(to, info.last_offset + 1, segment, changes)
+
+
+def _follow(
+    to: LogUpkeep, log_end: Offset, segment: WritableSegment, changes: ProducerChanges | None
+) -> None:
+    """The log end has moved before the transaction index is written: should that fail, offsets still ascend."""
+    producers, local_log = to.producer_state, to.local_log
+    to.watermarks.follow_log_end()
+    if changes is not None:
+        for update in changes.updated.values():
+            producers.update(update)
+        for completed in changes.completed:
+            segment.update_txn_index(completed, producers.last_stable_offset(completed))
+            producers.complete_txn(completed)
+    producers.update_map_end_offset(log_end)
+    to.watermarks.refresh_first_unstable()
+    if log_end - local_log.recovery_point >= local_log.config.flush_interval:
+        to.flush()
+
+
+def _assign_offsets(
+    to: LogUpkeep, records: MemoryRecords, info: LogAppendInfo, terms: AppendTerms
+) -> MemoryRecords:
+    local_log = to.local_log
+    config = local_log.config
+    counter = OffsetCounter(local_log.next_offset_metadata.offset)
+    info.first_offset = counter.value
+    result = LogValidator(
+        records,
+        local_log.topic_partition,
+        local_log.clock,
+        info.source_compression,
+        Compression(*(config.compression or (info.source_compression, None))),
+        config.compact,
+        terms.to_magic,
+        config.message_timestamp_type,
+        config.message_timestamp_before_max_ms,
+        config.message_timestamp_after_max_ms,
+        terms.leader_epoch,
+        terms.origin,
+    ).validate(counter, to.validation_metrics)
+    info.max_timestamp = result.max_timestamp_ms
+    info.last_offset = counter.value - 1
+    info.validation_stats = result.conversion_stats
+    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+        info.log_append_time = result.log_append_time_ms
+    if result.message_size_maybe_changed and not terms.ignores_size:
+        for batch in result.records.batches():
+            if batch.size > config.max_message_size:
+                raise RecordTooLargeError(
+                    f"a batch for {local_log.topic_partition} has {batch.size} bytes after its conversion,"
+                    f" above max.message.bytes, {config.max_message_size}"
+                )
+    return result.records
+
+
+def _unexpected_offset(
+    to: LogUpkeep, info: LogAppendInfo, first: RecordBatch
+) -> UnexpectedAppendOffsetError:
+    knows_first = info.first_offset >= 0
+    which = "the first offset" if knows_first else "the last offset of the first batch"
+    return UnexpectedAppendOffsetError(
+        f"{which} of an append to {to.topic_partition} is"
+        f" {info.first_or_last_offset_of_first_batch}, below the log end {to.log_end_offset};"
+        f" its last offset is {info.last_offset}, the log starts at {to.log_start_offset}",
+        info.first_offset if knows_first else first.base_offset,
+        info.last_offset,
+    )
+
+
+def _note_epochs(to: LogUpkeep, batches: list[BatchFacts]) -> None:
+    """Magic 0 and 1 have no epochs: what is known does not tell any more where to truncate."""
+    for batch in batches:
+        if batch.magic >= 2:
+            # Of each batch: a follower's may go back, and the epoch then begins earlier.
+            to.leader_epoch_cache.assign(batch.leader_epoch, batch.base_offset)
+        elif to.leader_epoch_cache.latest_entry is not None:
+            log.warning(
+                "the leader epochs of %s are forgotten after a batch of magic %d",
+                to.topic_partition,
+                batch.magic,
+            )
+            to.leader_epoch_cache.clear_and_flush()
+
+
+def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment:
+    """The segment for an append of `size` bytes: the active one, or a new one if that is full or old.
+
+    The base offset of a new one is the first offset. Where a follower does not know it without
+    decompressing, the last offset less 2^31-1 is not above it, and near enough to hold the last.
+    """
+    local_log = to.local_log
+    segment = local_log.segments.active_segment
+    params = RollParams.of(local_log.config, info, size, local_log.clock.now_ms())
+    if not segment.should_roll(params):
+        return segment
+    first = info.first_offset if info.first_offset >= 0 else info.last_offset - MAX_INT32
+    return to.roll(first)
+
+
+def _check_producers(
+    to: LogUpkeep,
+    records: MemoryRecords,
+    segment: WritableSegment,
+    batches: list[BatchFacts],
+    terms: AppendTerms,
+) -> ProducerChanges | None:
+    """What batches that are about to lie behind the segment's do to producers; None without any."""
+    changes = None
+    for facts in batches:
+        if facts.producer_id <= NO_PRODUCER_ID:
+            continue
+        if changes is None:
+            changes = ProducerChanges(ProducerUpdates(), [])
+        batch = batch_of(records, facts)
+        if terms.origin is AppendOrigin.CLIENT:
+            entry = to.producer_state.last_entry(batch.producer_id)
+            duplicate = None if entry is None else entry.find_duplicate_batch(batch)
+            if duplicate is not None:
+                return changes._replace(duplicate=duplicate)
+        first_offset = None
+        if batch.is_transactional:
+            if terms.origin in _CHECKED_FOR_TRANSACTIONS:
+                _check_epoch(to, batch)
+            first_offset = LogOffsetMetadata(
+                batch.base_offset, segment.base_offset, segment.size + facts.position
+            )
+        completed = update_producers(
+            to.producer_state,
+            batch,
+            changes.updated,
+            first_offset,
+            terms.origin,
+            terms.transaction_version,
+        )
+        if completed is not None:
+            changes.completed.append(completed)
+    return changes
+
+
+def _check_epoch(to: LogUpkeep, batch: RecordBatch) -> None:
+    entry = to.producer_state.last_entry(batch.producer_id)
+    if entry is not None and batch.producer_epoch < entry.producer_epoch:
+        raise InvalidProducerEpochError(
+            f"the epoch of producer {batch.producer_id} in an append to {to.topic_partition} is"
+            f" {batch.producer_epoch}, below the newest, {entry.producer_epoch}"
+        )

@@ -1,0 +1,75 @@
+"""Offsets by time, and by the times that mean a place: the answers to a list-offsets request."""
+
+from __future__ import annotations
+
+from engine.record.record_batch import RecordBatch
+from engine.units import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    FoundTimestamp,
+    Offset,
+    Timestamp,
+)
+from engine.writing.log.log_facts import LogFacts
+from engine.writing.segment.writable_segment import WritableSegment
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+
+NOTHING_TIERED = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
+"""The answer of a log without remote storage to what is asked about that."""
+
+
+def offset_for_time(of: LogFacts, target: Timestamp) -> FoundTimestamp | None:
+    """The first record at or after a time; None when there is none. See UnifiedLog.fetch_offset_by_timestamp."""
+    if target in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        return _earliest(of)
+    if target == LATEST_TIMESTAMP:
+        return _place(of.log_end_offset, of.latest_epoch)
+    if target in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return NOTHING_TIERED
+    if target == MAX_TIMESTAMP:
+        return _of_max_timestamp(of)
+    for segment in of.segments:
+        if segment.largest_timestamp >= target:
+            return segment.find_offset_by_timestamp(target, of.log_start_offset)
+    return None
+
+
+def _place(offset: Offset, epoch: int | None) -> FoundTimestamp:
+    return FoundTimestamp(
+        NO_TIMESTAMP, offset, NO_PARTITION_LEADER_EPOCH if epoch is None else epoch
+    )
+
+
+def _earliest(of: LogFacts) -> FoundTimestamp:
+    """The first epoch that is known need not reach down to the log start, after records of an older format."""
+    start, entry = of.log_start_offset, of.leader_epoch_cache.earliest_entry
+    return _place(start, entry.epoch if entry and entry.start_offset <= start else None)
+
+
+def _of_max_timestamp(of: LogFacts) -> FoundTimestamp | None:
+    latest = max(of.segments, key=_max_timestamp)
+    timestamp, offset = latest.max_timestamp_and_offset_so_far
+    position = latest.offset_index.lookup(offset).position
+    for batch in latest.log.batches_from(position):
+        if batch.max_timestamp == timestamp:
+            return _record_with(batch, timestamp)
+    return None
+
+
+def _max_timestamp(segment: WritableSegment) -> Timestamp:
+    return segment.max_timestamp_and_offset_so_far.timestamp
+
+
+def _record_with(batch: RecordBatch, timestamp: Timestamp) -> FoundTimestamp | None:
+    if batch.magic == 0:
+        return None
+    for record in batch.records():
+        if record.timestamp == timestamp:
+            return FoundTimestamp(timestamp, record.offset, batch.leader_epoch)
+    return None

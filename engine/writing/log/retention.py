@@ -1,0 +1,116 @@
+"""Which old segments may go, by time, size and log start, and letting them go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+from engine.writing.log.log_upkeep import LogUpkeep
+from engine.writing.segment.writable_segment import WritableSegment
+
+log = logging.getLogger(__name__)
+
+Condition: TypeAlias = Callable[[WritableSegment, WritableSegment | None], bool]
+"""Whether a segment may go, asked with the segment after it."""
+
+
+def deletable_segments(of: LogUpkeep, condition: Condition) -> list[WritableSegment]:
+    """The oldest segments, up to the first that must stay.
+
+    A segment that reaches the high watermark stays, so that the log start does not pass it; so does a last one that is empty.
+    """
+    deletable = []
+    segments = iter(of.segments)
+    segment = next(segments, None)
+    while segment is not None:
+        following = next(segments, None)
+        end = of.log_end_offset if following is None else following.base_offset
+        if of.high_watermark < end or not condition(segment, following):
+            break
+        if following is None and segment.size == 0:
+            break
+        deletable.append(segment)
+        segment = following
+    return deletable
+
+
+def delete_old_segments(of: LogUpkeep) -> int:
+    """Let go of segments wholly below the log start; with policy delete, of old and superfluous ones too.
+
+    Returns:
+        How many.
+
+    Raises:
+        LogDirFailureError: files cannot be renamed.
+    """
+    deleted = _delete(of, _below_log_start(of), "it lies below the log start")
+    if of.config.delete:
+        deleted += _delete_oversize(of)
+        deleted += _delete_expired(of)
+    return deleted
+
+
+def _below_log_start(of: LogUpkeep) -> Condition:
+    def below(segment: WritableSegment, following: WritableSegment | None) -> bool:
+        return following is not None and following.base_offset <= of.log_start_offset
+
+    return below
+
+
+def _delete_oversize(of: LogUpkeep) -> int:
+    bound = of.config.retention_size
+    excess = of.size - bound
+    if bound < 0 or excess < 0:
+        return 0
+
+    def superfluous(segment: WritableSegment, following: WritableSegment | None) -> bool:
+        nonlocal excess
+        if excess < segment.size:
+            return False
+        excess -= segment.size
+        return True
+
+    return _delete(of, superfluous, f"the log is larger than retention.bytes, {bound}")
+
+
+def _delete_expired(of: LogUpkeep) -> int:
+    bound = of.config.retention_ms
+    if bound < 0:
+        return 0
+    now = of.clock.now_ms()
+
+    def expired(segment: WritableSegment, following: WritableSegment | None) -> bool:
+        if now < segment.largest_timestamp:
+            log.warning("%r has a timestamp in the future and is not deleted for it", segment)
+        return now - segment.largest_timestamp > bound
+
+    return _delete(of, expired, f"it is older than retention.ms, {bound}")
+
+
+def _delete(of: LogUpkeep, condition: Condition, reason: str) -> int:
+    with of.lock:
+        deletable = deletable_segments(of, condition)
+        return delete_segments(of, deletable, reason) if deletable else 0
+
+
+def delete_segments(of: LogUpkeep, deletable: list[WritableSegment], reason: str) -> int:
+    """Take the oldest segments out of a log, their files later; how many.
+
+    If those are all, the log rolls first. The log start moves on before lookups lose the segments.
+    """
+    with of.reporting("cannot delete segments of"):
+        going = list(deletable)
+        if len(of.local_log.segments) == len(going):
+            fresh = of.roll()
+            if going[-1].base_offset == fresh.base_offset:
+                log.warning("the empty active segment at %d was made anew", fresh.base_offset)
+                going.pop()
+        of.local_log.check_if_memory_mapped_buffer_closed()
+        if going:
+            first_left = of.local_log.segments.higher(going[-1].base_offset)
+            assert first_left is not None
+            of.maybe_increment_log_start_offset(first_left.base_offset, "segments were deleted")
+            of.local_log.remove_and_delete_segments(going, async_delete=True, reason=reason)
+        of.delete_producer_snapshots(going)
+    return len(deletable)

@@ -1,0 +1,1 @@
+"""Records and batches that are built, rewritten and appended to files."""

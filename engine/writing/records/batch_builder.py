@@ -1,0 +1,484 @@
+"""Records in, a batch out: of any magic and codec, as Kafka's own writer makes it.
+
+A builder makes one batch of magic 2, one wrapper of magic 0 or 1, or, of these two and without a codec, one
+message a record. Records are encoded as they come; the codec and the header come when it is closed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from engine.coding.compression import Compression, CompressionType, compress
+from engine.coding.layout import Buffer
+from engine.coding.varint import to_int32
+from engine.errors import StateError
+from engine.record import default_records
+from engine.record.attributes import TimestampType, compute_attributes
+from engine.record.batch_body import LOG_OVERHEAD
+from engine.record.default_records import BatchHeader
+from engine.record.memory_records import MemoryRecords
+from engine.record.record import Header, Record
+from engine.units import (
+    MAX_INT32,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Offset,
+    Timestamp,
+)
+from engine.writing.records.encoding import (
+    batch_overhead,
+    check_producer,
+    encode_batch,
+    encode_message,
+    encode_record,
+    message_attributes,
+    message_size,
+    size_of_record,
+)
+from engine.writing.records.simple_record import SimpleRecord
+
+RATIO_SAFETY = 1.05
+"""What an estimate of compressed bytes is multiplied with, to be on the safe side."""
+
+
+class RecordsInfo(NamedTuple):
+    """The largest timestamp of what was built, and the last offset of the first batch that has it."""
+
+    max_timestamp: Timestamp
+    offset_of_max_timestamp: Offset
+
+
+class BatchBuilder:
+    """Makes a batch of records; a context manager that closes itself.
+
+    Args:
+        magic: 0, 1 or 2.
+        compression, level: the codec, and its own level or None for Kafka's default.
+        timestamp_type: of all records; magic 0 has none and ignores it.
+        base_offset: of the batch, and of the first record unless it comes with another.
+        log_append_time: all records' time under LOG_APPEND_TIME.
+        producer_id, producer_epoch, base_sequence: the producer; -1 each for none.
+        is_transactional, is_control_batch: of magic 2 only.
+        partition_leader_epoch: of magic 2 only.
+        write_limit: bytes to stop at, as `is_full` and `has_room_for` see it; nothing is refused for it.
+        delete_horizon_ms: when tombstones may go; timestamps count from it then. None or -1 for none.
+        initial: bytes to go before what is built in `buffer`.
+
+    Raises:
+        ValueError: the magic cannot hold what is asked for, or there is no such level.
+    """
+
+    def __init__(
+        self,
+        *,
+        magic: int = default_records.MAGIC,
+        compression: CompressionType = CompressionType.NONE,
+        level: int | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        base_offset: Offset = 0,
+        log_append_time: Timestamp = NO_TIMESTAMP,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+        is_control_batch: bool = False,
+        partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+        write_limit: int | None = None,
+        delete_horizon_ms: Timestamp | None = None,
+        initial: Buffer = b"",
+    ) -> None:
+        if magic not in (0, 1, default_records.MAGIC):
+            raise ValueError(f"records of magic {magic}")
+        if magic > 0 and timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
+            raise ValueError("records of magic 1 and 2 need a timestamp type")
+        horizon = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
+        if magic < default_records.MAGIC:
+            for refused, what in (
+                (is_transactional, "transactions"),
+                (is_control_batch, "control records"),
+                (compression is CompressionType.ZSTD, "zstd"),
+                (horizon != NO_TIMESTAMP, "delete horizon"),
+            ):
+                if refused:
+                    raise ValueError(f"records of magic {magic} know no {what}")
+        self.magic = magic
+        self.compression = Compression(compression, level)
+        self.timestamp_type = timestamp_type
+        self.base_offset = base_offset
+        self.log_append_time = log_append_time
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
+        self.is_control_batch = is_control_batch
+        self.partition_leader_epoch = partition_leader_epoch
+        self.write_limit = MAX_INT32 if write_limit is None else write_limit
+        self.delete_horizon_ms = horizon if horizon >= 0 else None
+        self.record_count = 0
+        """Records appended so far."""
+        self.compression_ratio = 1.0
+        """Bytes written for records against bytes before the codec; known when it is closed."""
+        self.estimated_compression_ratio = 1.0
+        self._initial = initial
+        self._records = bytearray()
+        self._section: Buffer | None = None
+        self._base_timestamp = self.delete_horizon_ms
+        self._last_offset: Offset | None = None
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp: Offset = -1
+        self._attributes = message_attributes(magic, CompressionType.NONE, timestamp_type)
+        self._built: MemoryRecords | None = None
+        self._is_aborted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._is_aborted:
+            self.close()
+
+    # Appending
+
+    def append(
+        self,
+        timestamp: Timestamp,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Append a record at the next offset; raises what `append_with_offset` raises."""
+        last = self._last_offset
+        offset = self.base_offset if last is None else last + 1
+        self._append(offset, timestamp, key, value, headers, is_control=False)
+
+    def append_with_offset(
+        self,
+        offset: Offset,
+        timestamp: Timestamp,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Append a record.
+
+        Raises:
+            ValueError: the offset is not above the last or too far from the base, the timestamp is negative
+                and not -1, there are headers before magic 2, or this is a control batch.
+            StateError: the builder is closed.
+        """
+        self._append(offset, timestamp, key, value, headers, is_control=False)
+
+    def append_record(self, record: SimpleRecord | Record) -> None:
+        """Append a record: one that was read at its own offset, another at the next one."""
+        key, value, headers = record.key, record.value, record.headers
+        if isinstance(record, Record):
+            is_control, offset = self.is_control_batch, record.offset
+        else:
+            is_control, offset = False, self.next_offset
+        self._append(offset, record.timestamp, key, value, headers, is_control=is_control)
+
+    def append_record_with_offset(self, offset: Offset, record: SimpleRecord | Record) -> None:
+        """Append a record at an offset that is not its own; raises what `append_with_offset` raises."""
+        self._append(
+            offset, record.timestamp, record.key, record.value, record.headers, is_control=False
+        )
+
+    def append_unchecked_with_offset(
+        self, offset: Offset, record: SimpleRecord, *, magic: int | None = None
+    ) -> None:
+        """Append without a look at the order of offsets: to make what only a broken writer makes.
+
+        Args:
+            magic: another one of a message, before magic 2.
+        """
+        key, value, timestamp = record.key, record.value, record.timestamp
+        if self.magic == default_records.MAGIC:
+            self._append_default(offset, timestamp, key, value, record.headers)
+            return
+        kind, inner = TimestampType.CREATE_TIME, self.magic if magic is None else magic
+        attributes = message_attributes(inner, CompressionType.NONE, kind)
+        self._append_message(inner, offset, timestamp, key, value, attributes)
+
+    @property
+    def next_offset(self) -> Offset:
+        """Where the next record goes."""
+        return self.base_offset if self._last_offset is None else self._last_offset + 1
+
+    def _append(
+        self,
+        offset: Offset,
+        timestamp: Timestamp,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header],
+        *,
+        is_control: bool,
+    ) -> None:
+        if is_control is not self.is_control_batch:
+            raise ValueError("control records and others do not share a batch")
+        if self._last_offset is not None and offset <= self._last_offset:
+            raise ValueError(f"the offset {offset} is not above the last one, {self._last_offset}")
+        if timestamp < NO_TIMESTAMP:
+            raise ValueError(f"the timestamp {timestamp} is negative")
+        if self.magic == default_records.MAGIC:
+            self._append_default(offset, timestamp, key, value, headers)
+            return
+        if headers:
+            raise ValueError(f"records of magic {self.magic} have no headers")
+        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            timestamp = self.log_append_time
+        self._append_message(self.magic, offset, timestamp, key, value, self._attributes)
+
+    def _append_default(
+        self,
+        offset: Offset,
+        timestamp: Timestamp,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header],
+    ) -> None:
+        base = timestamp if self._base_timestamp is None else self._base_timestamp
+        delta = offset - self.base_offset
+        self._write(offset, timestamp, encode_record(delta, timestamp - base, key, value, headers))
+        self._base_timestamp = base
+
+    def _append_message(
+        self,
+        magic: int,
+        offset: Offset,
+        timestamp: Timestamp,
+        key: Buffer | None,
+        value: Buffer | None,
+        attributes: int,
+    ) -> None:
+        has_relative_offsets = self.magic > 0 and self.compression.type is not CompressionType.NONE
+        inner = offset - self.base_offset if has_relative_offsets else offset
+        encoded = encode_message(magic, inner, timestamp, key, value, attributes)
+        self._write(offset, timestamp if magic else NO_TIMESTAMP, encoded)
+
+    def _write(self, offset: Offset, timestamp: Timestamp, encoded: bytes) -> None:
+        if self._section is not None:
+            raise StateError("the builder takes no more records: it was closed or aborted")
+        if offset - self.base_offset > MAX_INT32 or self.record_count == MAX_INT32:
+            raise ValueError(
+                f"the offset {offset} is too far from the batch's base, {self.base_offset}, "
+                f"or there are {MAX_INT32} records"
+            )
+        self._records += encoded
+        self.record_count += 1
+        self._last_offset = offset
+        if timestamp > self._max_timestamp and self.magic > 0:
+            self._max_timestamp = timestamp
+            self._offset_of_max_timestamp = offset
+
+    # Room
+
+    @property
+    def uncompressed_bytes_written(self) -> int:
+        """The header, and the records before the codec."""
+        return batch_overhead(self.magic, self.compression.type) + len(self._records)
+
+    @property
+    def max_allowed_bytes(self) -> int:
+        """What the write limit leaves for records."""
+        return self.write_limit - batch_overhead(self.magic, self.compression.type)
+
+    @property
+    def estimated_size(self) -> int:
+        """Bytes of what is built; exact without a codec and when it is closed."""
+        return self._estimated_bytes if self._built is None else self._built.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no more: closed, or with a record and at the write limit."""
+        if self._section is not None:
+            return True
+        return self.record_count > 0 and self.write_limit <= self._estimated_bytes
+
+    def has_room_for(
+        self,
+        timestamp: Timestamp,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header] = (),
+    ) -> bool:
+        """Whether this record would stay below the write limit; the first always does."""
+        if self.is_full:
+            return False
+        if self.record_count == 0:
+            return True
+        if self.magic < default_records.MAGIC:
+            size = LOG_OVERHEAD + message_size(self.magic, key, value)
+        else:
+            base = timestamp if self._base_timestamp is None else self._base_timestamp
+            delta = self.next_offset - self.base_offset
+            size = size_of_record(delta, timestamp - base, key, value, headers)
+        return self.write_limit >= self._estimated_bytes + size
+
+    def has_room_for_bytes(self, size: int) -> bool:
+        """Whether so many bytes of records would stay below the write limit."""
+        return not self.is_full and self.write_limit >= self._estimated_bytes + size
+
+    @property
+    def _estimated_bytes(self) -> int:
+        overhead = batch_overhead(self.magic, self.compression.type)
+        if self.compression.type is CompressionType.NONE:
+            return overhead + len(self._records)
+        ratio = _float32(len(self._records) * self.estimated_compression_ratio)
+        return overhead + int(_float32(ratio * _float32(RATIO_SAFETY)))
+
+    # The end
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._built is not None
+
+    @property
+    def info(self) -> RecordsInfo:
+        """The largest timestamp and where it is: of one batch its last offset, as followers see it too."""
+        last = self.base_offset - 1 if self._last_offset is None else self._last_offset
+        is_one_batch = (
+            self.magic == default_records.MAGIC or self.compression.type is not CompressionType.NONE
+        )
+        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            return RecordsInfo(self.log_append_time, last if is_one_batch else self.base_offset)
+        if self._max_timestamp == NO_TIMESTAMP:
+            return RecordsInfo(NO_TIMESTAMP, -1)
+        offset = last if is_one_batch else self._offset_of_max_timestamp
+        return RecordsInfo(self._max_timestamp, offset)
+
+    def set_producer_state(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool
+    ) -> None:
+        """Say whose batch it is. StateError when it is closed: what was sent must not change."""
+        if self.is_closed:
+            raise StateError("the producer of a closed batch does not change")
+        self._set_producer(producer_id, producer_epoch, base_sequence, is_transactional)
+
+    def reopen_and_rewrite_producer_state(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool
+    ) -> None:
+        """Make the header of a closed batch anew when it is closed again. StateError after `abort`."""
+        if self._is_aborted:
+            raise StateError("an aborted batch is not opened again")
+        self._built = None
+        self._set_producer(producer_id, producer_epoch, base_sequence, is_transactional)
+
+    def _set_producer(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
+
+    def override_last_offset(self, last_offset: Offset) -> None:
+        """Let the batch end at an offset that no record has. StateError when it is closed."""
+        if self.is_closed:
+            raise StateError("the last offset of a closed batch does not change")
+        self._last_offset = last_offset
+
+    def close_for_appends(self) -> None:
+        """Take no more records; the header may still change."""
+        if self._section is None:
+            kind, level = self.compression.type, self.compression.level
+            self._section = compress(kind, self._records, magic=self.magic, level=level)
+
+    def abort(self) -> None:
+        """Throw away what was appended; `buffer` is what it began with."""
+        self._section = b""
+        self._built = None
+        self._is_aborted = True
+
+    def close(self) -> None:
+        """Make the batch; a second time does nothing.
+
+        Raises:
+            StateError: it was aborted.
+            ValueError: the producer's state is not one that a batch can have.
+        """
+        if self._is_aborted:
+            raise StateError("an aborted batch is not closed")
+        if self._built is not None:
+            return
+        check_producer(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            is_transactional=self.is_transactional,
+            is_control=self.is_control_batch,
+        )
+        if self.producer_id != NO_PRODUCER_ID and self.magic < default_records.MAGIC:
+            raise ValueError(f"records of magic {self.magic} know no producers")
+        self.close_for_appends()
+        section = self._section or b""
+        if self.record_count == 0:
+            self._built = MemoryRecords(b"")
+        elif self.magic == default_records.MAGIC:
+            self._built = MemoryRecords(encode_batch(self._header(), section))
+            self.compression_ratio = len(section) / len(self._records)
+        elif self.compression.type is not CompressionType.NONE:
+            self._built = MemoryRecords(self._wrapper(section))
+            self.compression_ratio = len(section) / len(self._records)
+        else:
+            self._built = MemoryRecords(bytearray(section))
+
+    def build(self) -> MemoryRecords:
+        """What was appended, as a buffer that may be written to; raises what `close` raises."""
+        self.close()
+        assert self._built is not None
+        return self._built
+
+    @property
+    def buffer(self) -> bytes:
+        """What was there before, and what was built since, if it was."""
+        return bytes(self._initial) + (b"" if self._built is None else self._built.buffer)
+
+    def _header(self) -> BatchHeader:
+        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        return BatchHeader(
+            base_offset=self.base_offset,
+            length=0,
+            partition_leader_epoch=self.partition_leader_epoch,
+            magic=self.magic,
+            crc=0,
+            attributes=compute_attributes(
+                self.compression.type,
+                self.timestamp_type,
+                transactional=self.is_transactional,
+                control=self.is_control_batch,
+                delete_horizon=self.delete_horizon_ms is not None,
+            ),
+            last_offset_delta=to_int32((self._last_offset or 0) - self.base_offset),
+            base_timestamp=NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            max_timestamp=self.log_append_time if is_append_time else self._max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            record_count=self.record_count,
+        )
+
+    def _wrapper(self, section: Buffer) -> bytearray:
+        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        timestamp = self.log_append_time if is_append_time else self._max_timestamp
+        attributes = message_attributes(self.magic, self.compression.type, self.timestamp_type)
+        offset = self._last_offset or 0
+        return bytearray(encode_message(self.magic, offset, timestamp, None, section, attributes))
+
+
+def _float32(value: float) -> float:
+    """The nearest number of single precision, which is what Kafka reckons with here."""
+    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    return rounded

@@ -1,0 +1,193 @@
+"""Batches in one call, from the records that go into them."""
+
+from __future__ import annotations
+
+from engine.clock import SYSTEM_CLOCK
+from engine.coding.compression import CompressionType
+from engine.record import default_records
+from engine.record.attributes import TimestampType
+from engine.record.control_records import EndTransactionMarker
+from engine.record.memory_records import MemoryRecords
+from engine.units import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Offset,
+    Timestamp,
+)
+from engine.writing.records.quorum_records import QuorumFields
+from engine.writing.records.records_builder import RecordsBuilder
+from engine.writing.records.simple_record import SimpleRecord
+
+
+def records_of(
+    *records: SimpleRecord,
+    base_offset: Offset = 0,
+    magic: int = default_records.MAGIC,
+    compression: CompressionType = CompressionType.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    log_append_time: Timestamp | None = None,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+) -> MemoryRecords:
+    """One batch of these records, at offsets from `base_offset` on; of none, nothing.
+
+    `log_append_time` is now when it is left out. Raises what `RecordsBuilder` raises.
+    """
+    if not records:
+        return MemoryRecords(b"")
+    if log_append_time is None:
+        is_append_time = timestamp_type is TimestampType.LOG_APPEND_TIME
+        log_append_time = SYSTEM_CLOCK.now_ms() if is_append_time else NO_TIMESTAMP
+    builder = RecordsBuilder(
+        magic=magic,
+        compression=compression,
+        level=level,
+        timestamp_type=timestamp_type,
+        base_offset=base_offset,
+        log_append_time=log_append_time,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+    for record in records:
+        builder.append_record(record)
+    return builder.build()
+
+
+def idempotent_records(
+    *records: SimpleRecord,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    base_offset: Offset = 0,
+    magic: int = default_records.MAGIC,
+    compression: CompressionType = CompressionType.NONE,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> MemoryRecords:
+    """One batch of an idempotent producer; raises what `RecordsBuilder` raises."""
+    return records_of(
+        *records,
+        base_offset=base_offset,
+        magic=magic,
+        compression=compression,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def transactional_records(
+    *records: SimpleRecord,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    base_offset: Offset = 0,
+    magic: int = default_records.MAGIC,
+    compression: CompressionType = CompressionType.NONE,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> MemoryRecords:
+    """One batch of a transaction; raises what `RecordsBuilder` raises."""
+    return records_of(
+        *records,
+        base_offset=base_offset,
+        magic=magic,
+        compression=compression,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=True,
+    )
+
+
+def end_transaction_marker(
+    marker: EndTransactionMarker,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp: Timestamp | None = None,
+    base_offset: Offset = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> MemoryRecords:
+    """The control batch that ends a transaction; its timestamp is now when it is left out.
+
+    Raises:
+        ValueError: the producer id is -1 or the epoch is.
+    """
+    if timestamp is None:
+        timestamp = SYSTEM_CLOCK.now_ms()
+    builder = RecordsBuilder(
+        base_offset=base_offset,
+        log_append_time=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control_batch=True,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+    builder.append_end_transaction_marker(timestamp, marker)
+    return builder.build()
+
+
+def leader_change(
+    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
+) -> MemoryRecords:
+    """The control batch that a new leader of a quorum begins with. ValueError for an epoch of -1."""
+    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
+    builder.append_leader_change(timestamp, fields)
+    return builder.build()
+
+
+def snapshot_header(
+    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
+) -> MemoryRecords:
+    """The control batch that a snapshot begins with."""
+    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
+    builder.append_snapshot_header(timestamp, fields)
+    return builder.build()
+
+
+def snapshot_footer(
+    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
+) -> MemoryRecords:
+    """The control batch that a snapshot ends with."""
+    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
+    builder.append_snapshot_footer(timestamp, fields)
+    return builder.build()
+
+
+def kraft_version(
+    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
+) -> MemoryRecords:
+    """The control batch that states a quorum's version."""
+    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
+    builder.append_kraft_version(timestamp, fields)
+    return builder.build()
+
+
+def kraft_voters(
+    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
+) -> MemoryRecords:
+    """The control batch that states a quorum's voters."""
+    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
+    builder.append_voters(timestamp, fields)
+    return builder.build()
+
+
+def _quorum_builder(base_offset: Offset, timestamp: Timestamp, leader_epoch: int) -> RecordsBuilder:
+    return RecordsBuilder(
+        base_offset=base_offset,
+        log_append_time=timestamp,
+        is_control_batch=True,
+        partition_leader_epoch=leader_epoch,
+    )

@@ -1,0 +1,247 @@
+"""Batches without some of their records: how the log cleaner rewrites a log.
+
+What stays whole is copied; a batch that loses records, or gets a delete horizon, is written anew as magic 2
+with its offsets, its producer and its codec. A batch of older magic always is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import compress
+from typing import NamedTuple, Protocol
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.errors import StateError
+from engine.record import default_records
+from engine.record.attributes import TimestampType
+from engine.record.default_records import DefaultRecordBatch
+from engine.record.record import Record
+from engine.record.record_batch import RecordBatch
+from engine.units import NO_TIMESTAMP, Offset, Timestamp
+from engine.writing.records.batch_rewrite import rewrite_batch
+from engine.writing.records.encoding import BATCH_OVERHEAD, encode_empty_batch
+from engine.writing.records.records_builder import RecordsBuilder
+
+
+class BatchRetention(Enum):
+    """What becomes of a batch."""
+
+    DELETE = "delete"
+    """It goes, without a look at its records."""
+    RETAIN_EMPTY = "retain empty"
+    """It stays, if need be without a record."""
+    DELETE_EMPTY = "delete empty"
+    """It goes when none of its records stays."""
+
+
+class BatchRetentionResult(NamedTuple):
+    """What becomes of a batch, and whether it is the marker of a transaction of which nothing is left."""
+
+    batch_retention: BatchRetention
+    contains_marker_for_empty_txn: bool = False
+
+
+class RecordFilter(Protocol):
+    """Who decides what stays.
+
+    Attributes:
+        current_time: now, in milliseconds since 1970.
+        delete_retention_ms: how long after that tombstones and markers stay.
+    """
+
+    current_time: Timestamp
+    delete_retention_ms: int
+
+    def check_batch_retention(self, batch: RecordBatch) -> BatchRetentionResult:
+        """What becomes of a batch; asked once, before its records."""
+
+    def should_retain_record(self, batch: RecordBatch, record: Record) -> bool:
+        """Whether a record stays; asked in order, for batches that were not deleted."""
+
+
+@dataclass(slots=True)
+class FilterResult:
+    """What a filter left, and what it went through.
+
+    Attributes:
+        output: the batches that are left.
+        messages_read, bytes_read: what was gone through, in records and in bytes of whole batches.
+        messages_retained, bytes_retained: what is left of them.
+        max_offset: the last offset that is left, -1 for none.
+        max_timestamp: the largest timestamp of what is left, -1 for none.
+        offset_of_max_timestamp: the last offset of the first batch that has it, -1 for none.
+    """
+
+    output: bytearray = field(default_factory=bytearray)
+    messages_read: int = 0
+    bytes_read: int = 0
+    messages_retained: int = 0
+    bytes_retained: int = 0
+    max_offset: Offset = -1
+    max_timestamp: Timestamp = NO_TIMESTAMP
+    offset_of_max_timestamp: Offset = -1
+
+    def add(
+        self,
+        timestamp: Timestamp,
+        offset_of_timestamp: Offset,
+        max_offset: Offset,
+        messages: int,
+        size: int,
+    ) -> None:
+        """Count a batch that is left. ValueError when an offset of it is not known."""
+        if timestamp != NO_TIMESTAMP and offset_of_timestamp < 0:
+            raise ValueError(f"no offset for the largest timestamp {timestamp}")
+        if max_offset < 0:
+            raise ValueError(f"the last offset of a batch is {max_offset}")
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.offset_of_max_timestamp = offset_of_timestamp
+        self.max_offset = max(self.max_offset, max_offset)
+        self.messages_retained += messages
+        self.bytes_retained += size
+
+    def add_whole(self, batch: RecordBatch, messages: int) -> None:
+        """Copy a batch that stays as it is."""
+        self.output += batch.raw
+        last = batch.last_offset
+        self.add(batch.max_timestamp, last, last, messages, batch.size)
+
+    def add_rewritten(
+        self,
+        batch: DefaultRecordBatch,
+        stays: Sequence[bool],
+        max_offset: Offset,
+        horizon: Timestamp | None,
+        budgets: Budgets = DEFAULT_BUDGETS,
+    ) -> None:
+        """Write a batch anew with the records that stay, one at least; they were decoded before.
+
+        Args:
+            batch: of magic 2.
+            stays: for each record, whether it does.
+            max_offset: of the last that does.
+            horizon: the delete horizon that the batch gets now; None leaves it the one it has.
+            budgets: what the batch may inflate to.
+
+        Raises:
+            The errors of `rewrite_batch`.
+        """
+        if horizon is None:
+            horizon = batch.delete_horizon_ms
+        data, timestamp = rewrite_batch(batch, stays, horizon, budgets)
+        self.output += data
+        known = -1 if timestamp == NO_TIMESTAMP else batch.last_offset
+        self.add(timestamp, known, max_offset, sum(stays), len(data))
+
+    def add_empty(self, batch: RecordBatch) -> None:
+        """Write the header of a batch without its records. StateError before magic 2."""
+        if batch.magic != default_records.MAGIC:
+            raise StateError(f"a batch of magic {batch.magic} is not kept empty")
+        last = batch.last_offset
+        self.output += encode_empty_batch(
+            base_offset=batch.base_offset,
+            last_offset=last,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            partition_leader_epoch=batch.leader_epoch,
+            timestamp_type=batch.timestamp_type,
+            timestamp=batch.max_timestamp,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+        )
+        self.add(batch.max_timestamp, last, last, 0, BATCH_OVERHEAD)
+
+
+def filter_to(
+    batches: Iterable[RecordBatch],
+    record_filter: RecordFilter,
+    *,
+    capacity: int | None = None,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> FilterResult:
+    """Go through batches and keep what a filter keeps.
+
+    Args:
+        batches: in the order of the log.
+        record_filter: decides.
+        capacity: bytes of output to stop at: the batch that passes them is still whole in the output, those
+            behind it are not gone through, which `bytes_read` shows. None for all batches.
+        budgets: what a batch may take to be decoded.
+
+    Raises:
+        StateError: a batch of magic 0 or 1 is to be kept empty.
+        ValueError: a batch that is left has no last offset.
+        The errors of `RecordBatch.records`.
+    """
+    result = FilterResult()
+    for batch in batches:
+        retention, is_marker_for_empty = record_filter.check_batch_retention(batch)
+        result.bytes_read += batch.size
+        if retention is BatchRetention.DELETE:
+            continue
+        records = list(batch.records(budgets))
+        stays = [record_filter.should_retain_record(batch, record) for record in records]
+        result.messages_read += len(records)
+        if any(stays):
+            retained = list(compress(records, stays))
+            horizon = _new_horizon(batch, retained, record_filter, is_marker_for_empty)
+            _write(batch, retained, stays, horizon, result, budgets)
+        elif retention is BatchRetention.RETAIN_EMPTY:
+            result.add_empty(batch)
+        if capacity is not None and len(result.output) > capacity:
+            break
+    return result
+
+
+def _new_horizon(
+    batch: RecordBatch, retained: list[Record], record_filter: RecordFilter, is_marker: bool
+) -> Timestamp | None:
+    """The delete horizon that a batch gets now, if it gets one."""
+    if batch.delete_horizon_ms is not None:
+        return None
+    if is_marker or any(record.value is None for record in retained):
+        return record_filter.current_time + record_filter.delete_retention_ms
+    return None
+
+
+def _write(
+    batch: RecordBatch,
+    retained: list[Record],
+    stays: list[bool],
+    horizon: Timestamp | None,
+    result: FilterResult,
+    budgets: Budgets,
+) -> None:
+    largest = retained[-1].offset
+    if not isinstance(batch, DefaultRecordBatch):
+        builder = _converted(batch, retained, horizon)
+        records = builder.build()
+        result.output += records.buffer
+        result.add(*builder.info, largest, len(retained), records.size)
+    elif horizon is None and all(stays):
+        result.add_whole(batch, len(retained))
+    else:
+        result.add_rewritten(batch, stays, largest, horizon, budgets)
+
+
+def _converted(
+    batch: RecordBatch, records: list[Record], horizon: Timestamp | None
+) -> RecordsBuilder:
+    """Records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they are -1 and «created»."""
+    is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    builder = RecordsBuilder(
+        compression=batch.compression,
+        timestamp_type=(
+            TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME
+        ),
+        base_offset=records[0].offset,
+        log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
+        delete_horizon_ms=horizon,
+    )
+    for record in records:
+        builder.append_record(record)
+    return builder

@@ -1,0 +1,159 @@
+"""Batches in a file that one thread appends to while others read."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.errors import KafkaStorageError
+from engine.record.file_records import FileRecords
+from engine.record.memory_records import MemoryRecords
+from engine.units import MAX_INT32, Position
+from engine.writing.disk import DISK, Disk, StrPath, WritableFile
+
+
+class WritableFileRecords(FileRecords):
+    """The batches of a file from its start up to `end`, which grows with each append.
+
+    What is behind `end` (preallocated zeros, what a failed append left) is not read, is overwritten by the
+    next append, and is cut off by `close`. Iterations and slices stop where `end` was when they began.
+    Appending, truncating and closing is for one thread at a time; all may read meanwhile.
+
+    Args:
+        file: which the records own from now on.
+        end: where the batches end; None for the file's size now.
+        disk: where renames and removals go.
+
+    Raises KafkaStorageError for a file of 2^31 bytes or more.
+    """
+
+    __slots__ = ("_disk", "_out")
+
+    def __init__(
+        self,
+        file: WritableFile,
+        end: Position | None = None,
+        *,
+        disk: Disk = DISK,
+        budgets: Budgets = DEFAULT_BUDGETS,
+    ) -> None:
+        super().__init__(file, 0, end, budgets=budgets)
+        self._out = file
+        self._disk = disk
+
+    @classmethod
+    def open(
+        cls,
+        path: StrPath,
+        *,
+        writable: bool = True,
+        file_already_exists: bool = False,
+        init_file_size: int = 0,
+        preallocate: bool = False,
+        disk: Disk = DISK,
+        budgets: Budgets = DEFAULT_BUDGETS,
+    ) -> Self:
+        """The batches of a file, which is made when it is not there, unless it is only to be read.
+
+        With `preallocate`, a file that does not exist already is `init_file_size` bytes of zeros long, none
+        of which are batches. Raises OSError, and KafkaStorageError for a file that is too large.
+        """
+        file = disk.open(path, create=writable, writable=writable)
+        try:
+            is_new = writable and preallocate and not file_already_exists
+            if is_new:
+                file.truncate(init_file_size)
+            return cls(file, 0 if is_new else None, disk=disk, budgets=budgets)
+        except BaseException:
+            file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the file was closed."""
+        return self._out.is_closed
+
+    def fileno(self) -> int:
+        """The descriptor. Raises ValueError when closed."""
+        return self._out.fileno()
+
+    def read_into(self, buffer: bytearray | memoryview, position: Position) -> int:
+        """Fill a buffer from an absolute position on; how many bytes there were before the end."""
+        wanted = max(0, min(len(buffer), self.end - position))
+        return self._out.read_into(memoryview(buffer)[:wanted], position) if wanted else 0
+
+    def append(self, records: MemoryRecords) -> int:
+        """Write batches behind the last one; how many bytes.
+
+        Raises ValueError when the file would have 2^31 bytes or more, and OSError; then no batch was added.
+        """
+        size, end = records.size, self.end
+        if size > MAX_INT32 - end:
+            raise ValueError(
+                f"{size} bytes are too many for {self.path}, which has {end} of {MAX_INT32}"
+            )
+        self._out.write_at(end, records.buffer)
+        self.end = end + size
+        return size
+
+    def truncate_to(self, size: int) -> int:
+        """Cut the file; how many bytes of batches are gone. A file that is not longer is not touched.
+
+        Raises KafkaStorageError for a size below 0 or above the present one.
+        """
+        before = self.end
+        if not 0 <= size <= before:
+            raise KafkaStorageError(
+                f"{self.path} cannot be truncated to {size} bytes: it has {before} bytes"
+            )
+        if size < self._out.size():
+            self._out.truncate(size)
+            self.end = size
+        return before - size
+
+    def trim(self) -> None:
+        """Cut off what is behind the last batch."""
+        self.truncate_to(self.end)
+
+    def flush(self) -> None:
+        """Return when all that was appended is on the device."""
+        self._out.sync()
+
+    def close(self) -> None:
+        """Flush, trim and close the file; a second call does nothing."""
+        if self._out.is_closed:
+            return
+        self.flush()
+        self.trim()
+        self._out.close()
+
+    def close_handlers(self) -> None:
+        """Close the file without writing: its disk may have failed."""
+        self._out.close()
+
+    def delete_if_exists(self) -> bool:
+        """Close and remove the file; whether it was there."""
+        self._out.close()
+        return self._disk.remove(self.path, missing_ok=True)
+
+    def rename_to(self, path: StrPath) -> None:
+        """Give the file another name; it stays open. Raises OSError, then the name is the old one."""
+        self._disk.rename(self.path, path)
+        self._out.path = os.fspath(path)
+
+    def update_parent_dir(self, folder: StrPath) -> None:
+        """Say that the folder was renamed."""
+        self._out.path = os.path.join(folder, os.path.basename(self.path))

@@ -1,0 +1,1 @@
+"""One segment that is written: append, recover, replace, read."""

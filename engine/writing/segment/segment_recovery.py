@@ -1,0 +1,268 @@
+"""Reading a segment's records file again after a crash: what it is worth, its indexes, its producers.
+
+Batches are walked and their checksums checked a chunk at a time in the kernel. What a batch means for the
+indexes, the leader epochs and the producers is then worked out for all rows of a chunk at once, with the
+result that one batch after the other would have.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.coding.fixed_width import read_int32
+from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.record_batch import make_batch
+from engine.units import (
+    MAX_INT32,
+    NO_PRODUCER_ID,
+    Position,
+    TimestampOffset,
+)
+from engine.writing.records.append_origin import AppendOrigin
+
+if TYPE_CHECKING:
+    from engine.writing.segment.writable_segment import WritableSegment
+    from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+    from engine.writing.state.producer_state_manager import ProducerStateManager
+
+log = logging.getLogger(__name__)
+
+Rows: TypeAlias = npt.NDArray[np.void]
+
+CHUNK = 4 * 1024 * 1024
+ROWS = 16 * 1024
+_SMALLEST_BATCH = 26
+_LOG_OVERHEAD = 12
+_KEPT_BATCHES = 5
+"""How many of a producer's last batches its state remembers."""
+
+
+class _Piece(NamedTuple):
+    """Batches of right checksum and the bytes they lie in, which start at `position` of the file."""
+
+    rows: Rows
+    buffer: memoryview
+    position: Position
+
+
+def rebuild(
+    segment: WritableSegment,
+    producer_state: ProducerStateManager,
+    leader_epochs: LeaderEpochFileCache | None,
+) -> Position:
+    """Fill a segment's emptied indexes from its batches; where the last good batch ends.
+
+    Raises:
+        OffsetOverflowError: a batch's offset is too far from the segment's base.
+        OSError: the file cannot be read.
+        ProducerStateError: a batch contradicts what came before it.
+    """
+    builder = _Rebuilder(segment, producer_state, leader_epochs)
+    for piece in _pieces(segment):
+        if not builder.take(piece):
+            break
+    return builder.valid_bytes
+
+
+def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
+    """Runs of good batches from the start of the file on, up to the first that is not.
+
+    A magic above 2, whose batch Kafka would take for one of magic 2, is damage here as it is to readers.
+    """
+    records = segment.log
+    end, position = records.size, 0
+    buffer = bytearray(min(CHUNK, end))
+    table = np.zeros(min(ROWS, end // _SMALLEST_BATCH + 1), BATCH_DTYPE)
+    while position < end:
+        got = records.read_into(buffer, position)
+        view = memoryview(buffer)[:got]
+        start, stop = 0, int(Stop.TABLE_FULL)
+        while stop == Stop.TABLE_FULL:
+            count, used, stop = kernel.walk(
+                view, table, start, position + start, True, largest=MAX_INT32
+            )
+            rows = table[:count]
+            bad = np.flatnonzero(rows["crc_ok"] == 0)
+            if len(bad):
+                rows = rows[: bad[0]]
+            if len(rows):
+                yield _Piece(rows, view[start:], position + start)
+            if len(bad):
+                return
+            start += used
+        if stop != Stop.NEED_MORE:
+            return
+        if start == 0:
+            needed = _size_at(view)
+            if needed <= len(buffer) or position + needed > end:
+                return
+            buffer = bytearray(needed)
+        position += start
+
+
+def _size_at(view: memoryview) -> int:
+    """The size of the batch at the start of a view; 0 when not even that is there."""
+    return 0 if len(view) < _LOG_OVERHEAD else read_int32(view, 8) + _LOG_OVERHEAD
+
+
+class _Rebuilder:
+    """Takes good batches in order."""
+
+    def __init__(
+        self,
+        segment: WritableSegment,
+        producer_state: ProducerStateManager,
+        leader_epochs: LeaderEpochFileCache | None,
+    ) -> None:
+        self.segment = segment
+        self.producer_state = producer_state
+        self.leader_epochs = leader_epochs
+        self.valid_bytes: Position = 0
+        self._last_indexed: Position = 0
+        self._largest = segment.max_timestamp_and_offset_so_far
+
+    def take(self, piece: _Piece) -> bool:
+        """Whether to go on with what follows these batches."""
+        rows = piece.rows
+        distance = rows["last_offset"] - self.segment.base_offset
+        outside = np.flatnonzero((distance < 0) | (distance > MAX_INT32))
+        inside = rows[: outside[0]] if len(outside) else rows
+        whole = True
+        if len(inside):
+            taken, whole = self._update_state(piece, inside)
+            self._index(inside[:taken])
+            self.valid_bytes = int(inside["position"][taken - 1] + inside["size"][taken - 1])
+        if whole and len(outside):
+            raise OffsetOverflowError(
+                f"offset {rows['last_offset'][outside[0]]} in {self.segment.log.path} is too far"
+                f" from the base offset {self.segment.base_offset}"
+            )
+        return whole
+
+    # Leader epochs and producers
+
+    def _update_state(self, piece: _Piece, rows: Rows) -> tuple[int, bool]:
+        """How many batches count, and whether what follows them may.
+
+        All up to the first whose control record makes no sense; that one counts as its checksum is right.
+        """
+        current = rows["magic"] >= 2
+        steps = sorted({*self._epoch_steps(rows, current), *_producer_steps(rows, current)})
+        taken = seen = len(rows)
+        for row in steps:
+            try:
+                self._update_with(piece, rows[row])
+            except (CorruptRecordError, InvalidRecordError) as error:
+                log.warning("%s: a batch that makes no sense: %s", self.segment.log.path, error)
+                taken, seen = row + 1, row
+                break
+        last = np.flatnonzero(current[:seen])
+        if len(last):
+            self.producer_state.update_map_end_offset(int(rows["last_offset"][last[-1]]) + 1)
+        return taken, seen == taken
+
+    def _epoch_steps(self, rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
+        """The batches that begin a leader epoch."""
+        if self.leader_epochs is None:
+            return []
+        latest = self.leader_epochs.latest_epoch
+        epochs = np.where(current, rows["leader_epoch"], -1)
+        before = np.maximum.accumulate(np.concatenate(([-1 if latest is None else latest], epochs)))
+        steps: list[int] = np.flatnonzero(epochs > before[:-1]).tolist()
+        return steps
+
+    def _update_with(self, piece: _Piece, row: np.void) -> None:
+        epochs, epoch = self.leader_epochs, int(row["leader_epoch"])
+        if epochs is not None and epoch >= 0:
+            latest = epochs.latest_epoch
+            if latest is None or epoch > latest:
+                epochs.assign(epoch, int(row["base_offset"]))
+        if row["producer_id"] <= NO_PRODUCER_ID:
+            return
+        start = int(row["position"]) - piece.position
+        batch = make_batch(
+            piece.buffer[start : start + int(row["size"])],
+            file_position=int(row["position"]),
+            path=self.segment.log.path,
+        )
+        info = self.producer_state.prepare_update(batch.producer_id, AppendOrigin.REPLICATION)
+        completed = info.append(batch)
+        self.producer_state.update(info)
+        if completed is not None:
+            last_stable = self.producer_state.last_stable_offset(completed)
+            self.segment.update_txn_index(completed, last_stable)
+            self.producer_state.complete_txn(completed)
+
+    # Indexes
+
+    def _index(self, rows: Rows) -> None:
+        """Index entries where an append would have made them, and the largest timestamp."""
+        segment = self.segment
+        timestamps = np.concatenate(([self._largest.timestamp], rows["max_timestamp"]))
+        offsets = np.concatenate(([self._largest.offset], rows["last_offset"]))
+        running = np.maximum.accumulate(timestamps)
+        rises = timestamps[1:] > running[:-1]
+        largest_at = np.concatenate(([0], np.flatnonzero(rises) + 1))
+        indexed = self._rows_to_index(rows["position"].tolist())
+        if indexed:
+            at = np.array(indexed)
+            segment.offset_index.extend(offsets[at + 1], rows["position"][at])
+            largest = largest_at[np.unique(np.cumsum(rises)[at])]
+            segment.time_index.extend(timestamps[largest], offsets[largest])
+        last = largest_at[-1]
+        if last:
+            self._largest = TimestampOffset(int(timestamps[last]), int(offsets[last]))
+            segment.note_max_timestamp(self._largest)
+
+    def _rows_to_index(self, positions: list[Position]) -> list[int]:
+        """The batches that get an entry: those that begin more than the interval after the last such."""
+        interval = self.segment.index_interval_bytes
+        chosen: list[int] = []
+        row = bisect_right(positions, self._last_indexed + interval)
+        while row < len(positions):
+            chosen.append(row)
+            self._last_indexed = positions[row]
+            row = bisect_right(positions, self._last_indexed + interval, row + 1)
+        return chosen
+
+
+def _producer_steps(rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
+    """The batches that a producer's state has to see, for the state that all of them would leave.
+
+    Of a run of a producer's batches of one epoch, all in transactions or none, these are the first, which
+    may begin a transaction, and the last ones, which are remembered; of markers, all.
+    """
+    of_producers = np.flatnonzero(current & (rows["producer_id"] > NO_PRODUCER_ID))
+    if len(of_producers) <= _KEPT_BATCHES + 1:
+        few: list[int] = of_producers.tolist()
+        return few
+    producers = rows["producer_id"][of_producers]
+    order = np.argsort(producers, kind="stable")
+    producers = producers[order]
+    attributes = rows["attributes"][of_producers][order]
+    epochs = rows["producer_epoch"][of_producers][order]
+    is_marker = (attributes & CONTROL_MASK) != 0
+    in_transaction = (attributes & TRANSACTIONAL_MASK) != 0
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (
+        (producers[1:] != producers[:-1])
+        | (epochs[1:] != epochs[:-1])
+        | (in_transaction[1:] != in_transaction[:-1])
+        | is_marker[1:]
+        | is_marker[:-1]
+    )
+    keep = begins.copy()
+    starts = np.append(np.flatnonzero(begins), len(order))
+    ends = np.repeat(starts[1:], np.diff(starts))
+    keep |= ends - np.arange(len(order)) <= _KEPT_BATCHES
+    steps: list[int] = of_producers[order[keep]].tolist()
+    return steps

@@ -1,0 +1,1 @@
+"""Leader epochs and producers of a log that is written."""

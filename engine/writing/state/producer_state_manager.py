@@ -1,0 +1,366 @@
+"""The producers of a log: what each wrote last, which transactions are open, and snapshots of all that.
+
+See ProducerStateManager in Kafka. Duplicates and gaps are recognized by it, the last stable offset comes
+from it. It keeps no track of which transactions a broker has verified with their coordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from engine.clock import SYSTEM_CLOCK, Clock
+from engine.errors import CorruptSnapshotError
+from engine.files.file_names import producer_snapshot_name
+from engine.state.producer_snapshot import ProducerSnapshot
+from engine.state.producer_state_entry import ProducerStateEntry
+from engine.units import NO_PRODUCER_ID, LogOffsetMetadata, Offset, Timestamp, TopicPartition
+from engine.writing.disk import DISK, Disk
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.producer_map import ProducerMap
+from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles, list_snapshot_files
+from engine.writing.state.transactions_by_offset import TransactionsByOffset, TxnMetadata
+
+log = logging.getLogger(__name__)
+
+LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
+"""How much longer than it may take a transaction must be open to be called late."""
+
+
+class ProducerStateManagerConfig(NamedTuple):
+    """`producer_id_expiration_ms`: how long after its last batch or marker a producer is known."""
+
+    producer_id_expiration_ms: int = 86_400_000
+
+
+class ProducerStateManager:
+    """Producers by id, up to an offset of the log: `map_end_offset`.
+
+    Whoever appends prepares an update, follows the producer through each batch, writes the batches, and
+    only then calls `update`, `complete_txn` and `update_map_end_offset`. Not for several threads at once,
+    but for `has_late_transaction` and what is about snapshot files.
+
+    Args:
+        topic_partition: whose producers these are.
+        folder: the log's, where the snapshots are.
+        max_transaction_timeout_ms: how long a transaction may be open.
+        config: when producers are forgotten.
+        clock: tells how long snapshots take; all other times come from whoever calls.
+        disk: what to read and write with.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        folder: str | os.PathLike[str],
+        max_transaction_timeout_ms: int,
+        config: ProducerStateManagerConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        disk: Disk = DISK,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.folder = Path(folder)
+        self.max_transaction_timeout_ms = max_transaction_timeout_ms
+        self.config = config or ProducerStateManagerConfig()
+        self._clock = clock
+        self._disk = disk
+        self._producers = ProducerMap()
+        self._ongoing = TransactionsByOffset()
+        self._unreplicated = TransactionsByOffset()
+        """Ended, but the high watermark has not passed their markers."""
+        self._oldest_transaction_timestamp = -1
+        self._map_end_offset = 0
+        self._snapshot_offset = 0
+        self._snapshots = self._load_snapshots()
+
+    def __repr__(self) -> str:
+        return f"ProducerStateManager({self.topic_partition}, {len(self._producers)} producers)"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no producer and no transaction that awaits the high watermark."""
+        return not self._producers and not self._unreplicated
+
+    @property
+    def map_end_offset(self) -> Offset:
+        """Up to where the log's batches are in here."""
+        return self._map_end_offset
+
+    @property
+    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
+        """All producers by id, in the order that a snapshot has; it follows what happens."""
+        return MappingProxyType(self._producers)
+
+    @property
+    def producer_id_count(self) -> int:
+        """How many producers are known."""
+        return len(self._producers)
+
+    @property
+    def first_unstable_offset(self) -> LogOffsetMetadata | None:
+        """Where the first transaction begins that is open, or whose marker the high watermark has not passed."""
+        ended, ongoing = self._unreplicated.first, self._ongoing.first
+        if ended is None or ongoing is None:
+            first = ended or ongoing
+        else:
+            first = min(ended, ongoing, key=lambda transaction: transaction.first_offset.offset)
+        return first and first.first_offset
+
+    @property
+    def first_undecided_offset(self) -> Offset | None:
+        """Where the first open transaction begins, whatever the high watermark."""
+        first = self._ongoing.first
+        return first.first_offset.offset if first else None
+
+    @property
+    def latest_snapshot_offset(self) -> Offset | None:
+        """The offset of the newest snapshot."""
+        return self._snapshots.latest
+
+    @property
+    def oldest_snapshot_offset(self) -> Offset | None:
+        """The offset of the oldest snapshot."""
+        return self._snapshots.oldest
+
+    def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
+        """What is known of a producer."""
+        return self._producers.get(producer_id)
+
+    def has_late_transaction(self, now_ms: Timestamp) -> bool:
+        """Whether the oldest open transaction's producer has been silent for too long, to about five minutes."""
+        last = self._oldest_transaction_timestamp
+        limit = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+        return last > 0 and now_ms - last > limit
+
+    def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
+        """Begin to follow a producer through an append; nothing here changes before `update`."""
+        entry = self.last_entry(producer_id) or ProducerStateEntry(producer_id)
+        return ProducerAppendInfo(self.topic_partition, producer_id, entry, origin)
+
+    def update(self, append_info: ProducerAppendInfo) -> None:
+        """Note what an append has done to a producer. Raises ValueError for the id of no producer."""
+        producer_id = append_info.producer_id
+        if producer_id == NO_PRODUCER_ID:
+            raise ValueError(f"an update of {self.topic_partition} has no producer id")
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerStateEntry(producer_id)
+        entry.update(append_info.updated_entry)
+        for started in append_info.started_transactions:
+            self._ongoing.put(started)
+        self._note_oldest_transaction()
+
+    def update_map_end_offset(self, offset: Offset) -> None:
+        """Say that all batches below an offset are in here."""
+        self._map_end_offset = offset
+
+    def last_stable_offset(self, completed: CompletedTxn) -> Offset:
+        """The last stable offset once a transaction is complete: the beginning of the next of another producer."""
+        for open_one in self._ongoing:
+            if open_one.producer_id != completed.producer_id:
+                return open_one.first_offset.offset
+        return completed.last_offset + 1
+
+    def complete_txn(self, completed: CompletedTxn) -> None:
+        """End a transaction; it counts as unstable until the high watermark has passed its marker.
+
+        Raises:
+            ValueError: none begins there.
+        """
+        ended = self._ongoing.pop(completed.first_offset)
+        if ended is None:
+            raise ValueError(f"{completed} of {self.topic_partition} has not begun")
+        self._unreplicated.put(ended._replace(last_offset=completed.last_offset))
+        self._note_oldest_transaction()
+
+    def on_high_watermark_updated(self, high_watermark: Offset) -> None:
+        """Forget ended transactions whose markers lie below."""
+        self._unreplicated.remove_ended_before(high_watermark)
+
+    def on_log_start_offset_incremented(self, log_start_offset: Offset) -> None:
+        """Forget ended transactions below the log start. Producers stay, also those without records."""
+        self._unreplicated.remove_ended_before(log_start_offset)
+        self._map_end_offset = max(self._map_end_offset, log_start_offset)
+        latest = self.latest_snapshot_offset
+        self._snapshot_offset = log_start_offset if latest is None else latest
+
+    def remove_expired_producers(self, now_ms: Timestamp) -> None:
+        """Forget producers that have been silent for `producer_id_expiration_ms`, but for open transactions."""
+        for producer_id in [*self._producers]:
+            if self._is_expired(self._producers[producer_id], now_ms):
+                del self._producers[producer_id]
+
+    def take_snapshot(self, sync: bool = True) -> Path | None:
+        """Write a snapshot at `map_end_offset`, None if there was nothing new since the last.
+
+        With `sync` it is on the device when this returns; its name is only when the folder is synced.
+        """
+        if self._map_end_offset <= self._snapshot_offset:
+            return None
+        offset = self._map_end_offset
+        path = self.folder / producer_snapshot_name(offset)
+        began = self._clock.now_ms()
+        write_snapshot(path, self._producers.values(), sync=sync, disk=self._disk)
+        took = self._clock.now_ms() - began
+        log.info("wrote %s with %d producers in %d ms", path, len(self._producers), took)
+        self._snapshots.add(SnapshotFile(path, offset, self._disk))
+        self._snapshot_offset = offset
+        return path
+
+    def truncate_and_reload(
+        self, log_start_offset: Offset, log_end_offset: Offset, now_ms: Timestamp
+    ) -> None:
+        """Go back, or forward, to what is known at the newest snapshot up to the log end.
+
+        Snapshots outside of (log start, log end] are deleted. What is known at the log end already stays as it
+        is. Otherwise `map_end_offset` is the loaded snapshot's offset, or the log start when there is
+        none: the caller follows the batches from there on. A snapshot that is corrupt is deleted.
+        """
+        for offset in self._snapshots.outside(log_start_offset, log_end_offset):
+            self._remove_and_delete_snapshot(offset)
+        if log_end_offset == self._map_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+            return
+        self._forget_all()
+        self._load_from_snapshot(log_start_offset, now_ms)
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Forget all and delete all snapshots."""
+        for each in [*self._snapshots]:
+            self._remove_and_delete_snapshot(each)
+        self._forget_all()
+        self._snapshot_offset = 0
+        self._map_end_offset = offset
+
+    def truncate_fully_and_reload_snapshots(self) -> None:
+        """Forget all, delete the snapshots that were known, and look which are there now."""
+        self.truncate_fully_and_start_at(0)
+        self._snapshots = self._load_snapshots()
+
+    def fetch_snapshot(self, offset: Offset) -> Path | None:
+        """The file of the snapshot at an offset."""
+        snapshot = self._snapshots.get(offset)
+        return snapshot.path if snapshot else None
+
+    def snapshot_file_for_offset(self, offset: Offset) -> SnapshotFile | None:
+        """The snapshot at an offset."""
+        return self._snapshots.get(offset)
+
+    def delete_snapshots_before(self, offset: Offset) -> None:
+        """Delete the snapshots below an offset."""
+        for each in [*self._snapshots]:
+            if each < offset:
+                self._remove_and_delete_snapshot(each)
+
+    def remove_stray_snapshots(self, segment_base_offsets: Collection[Offset]) -> None:
+        """Look which snapshots are there, and delete those that belong to no segment.
+
+        The newest of those stays if it is above all segments: a clean shutdown writes one there.
+        """
+        found = self._load_snapshots()
+        strays = sorted(set(found) - set(segment_base_offsets))
+        if strays and (not segment_base_offsets or strays[-1] > max(segment_base_offsets)):
+            strays.pop()
+        for offset in strays:
+            stray = found.take(offset)
+            if stray is not None:
+                stray.delete_if_exists()
+        self._snapshots = found
+
+    def remove_and_mark_snapshot_for_deletion(self, offset: Offset) -> SnapshotFile | None:
+        """Take out the snapshot at an offset and rename its file; None when there is none, or no file any more."""
+        snapshot = self._snapshots.take(offset)
+        if snapshot is None:
+            return None
+        try:
+            snapshot.rename_to_delete()
+        except FileNotFoundError:
+            log.info("%s was deleted before it was renamed", snapshot)
+            return None
+        return snapshot
+
+    def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
+        """Follow the log's folder, which has another name now."""
+        self.folder = Path(folder)
+        for snapshot in [*self._snapshots.values()]:
+            snapshot.update_parent_dir(folder)
+
+    def load_producer_entry(self, entry: ProducerStateEntry) -> None:
+        """Take over what a snapshot says of a producer."""
+        self._producers[entry.producer_id] = entry
+        first = entry.current_txn_first_offset
+        if first is not None:
+            self._ongoing.put(TxnMetadata(entry.producer_id, LogOffsetMetadata(first)))
+
+    def _load_from_snapshot(self, log_start_offset: Offset, now_ms: Timestamp) -> None:
+        while (offset := self.latest_snapshot_offset) is not None:
+            path = self._snapshots[offset].path
+            try:
+                entries = self._read_snapshot(path)
+            except CorruptSnapshotError as error:
+                log.warning("%s", error)
+                self._remove_and_delete_snapshot(offset)
+                continue
+            log.info("loading the producers from %s", path)
+            for entry in entries:
+                if not self._is_expired(entry, now_ms):
+                    self.load_producer_entry(entry)
+            self._snapshot_offset = self._map_end_offset = offset
+            self._note_oldest_transaction()
+            return
+        self._snapshot_offset = self._map_end_offset = log_start_offset
+
+    def _forget_all(self) -> None:
+        self._producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        self._note_oldest_transaction()
+
+    def _is_expired(self, entry: ProducerStateEntry, now_ms: Timestamp) -> bool:
+        if entry.current_txn_first_offset is not None:
+            return False
+        return now_ms - entry.last_timestamp >= self.config.producer_id_expiration_ms
+
+    def _note_oldest_transaction(self) -> None:
+        first = self._ongoing.first
+        entry = self._producers.get(first.producer_id) if first else None
+        self._oldest_transaction_timestamp = entry.last_timestamp if entry else -1
+
+    def _read_snapshot(self, path: Path) -> list[ProducerStateEntry]:
+        return read_snapshot(path, self._disk)
+
+    def _load_snapshots(self) -> SnapshotFiles:
+        return SnapshotFiles(list_snapshot_files(self.folder, self._disk))
+
+    def _remove_and_delete_snapshot(self, offset: Offset) -> None:
+        snapshot = self._snapshots.take(offset)
+        if snapshot is not None:
+            snapshot.delete_if_exists()
+
+
+def read_snapshot(path: str | os.PathLike[str], disk: Disk = DISK) -> list[ProducerStateEntry]:
+    """The producers in a snapshot. Raises CorruptSnapshotError, and OSError when there is no file."""
+    return ProducerSnapshot.parse(disk.read(path), str(path))
+
+
+def write_snapshot(
+    path: str | os.PathLike[str],
+    producers: Iterable[ProducerStateEntry],
+    *,
+    sync: bool = True,
+    disk: Disk = DISK,
+) -> None:
+    """Write a snapshot, which is corrupt until that is done; a file that is there is written over."""
+    data = ProducerSnapshot.render(producers)
+    with disk.open(path, create=True) as file:
+        file.write_at(0, data)
+        if file.size() > len(data):
+            file.truncate(len(data))
+        if sync:
+            file.sync()

@@ -1,0 +1,105 @@
+"""A producer snapshot in a log's folder, by name; what is in it is read elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.units import Offset
+from engine.writing.disk import DISK, Disk
+
+log = logging.getLogger(__name__)
+
+
+class SnapshotFile:
+    """The snapshot of the state before an offset.
+
+    Attributes:
+        offset: the one in its name.
+        path: where it is now; renaming changes it.
+    """
+
+    __slots__ = ("_disk", "offset", "path")
+
+    def __init__(self, path: str | os.PathLike[str], offset: Offset, disk: Disk = DISK) -> None:
+        self.path = Path(path)
+        self.offset = offset
+        self._disk = disk
+
+    def __repr__(self) -> str:
+        return f"SnapshotFile({self.path})"
+
+    def delete_if_exists(self) -> bool:
+        """Remove the file; whether it was there."""
+        deleted = self._disk.remove(self.path, missing_ok=True)
+        log.info("%s %s", "deleted" if deleted else "did not find", self.path)
+        return deleted
+
+    def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
+        """Follow the log's folder, which has another name now."""
+        self.path = Path(folder, self.path.name)
+
+    def rename_to_delete(self) -> None:
+        """Give it the ending of files to delete. Raises FileNotFoundError."""
+        renamed = self.path.with_name(self.path.name + FileState.DELETED.value)
+        try:
+            self._disk.rename(self.path, renamed)
+        finally:
+            self.path = renamed
+
+
+class SnapshotFiles(dict[Offset, SnapshotFile]):
+    """The snapshots of a log by offset. The newest is found at once, however many there are.
+
+    One thread changes them; others may ask meanwhile.
+    """
+
+    def __init__(self, files: Iterable[SnapshotFile] = ()) -> None:
+        super().__init__((each.offset, each) for each in files)
+        self._offsets = sorted(self)
+
+    @property
+    def latest(self) -> Offset | None:
+        """The largest offset."""
+        return next(iter(self._offsets[-1:]), None)
+
+    @property
+    def oldest(self) -> Offset | None:
+        """The smallest offset."""
+        return next(iter(self._offsets[:1]), None)
+
+    def outside(self, start: Offset, end: Offset) -> list[Offset]:
+        """The offsets outside of (start, end], ascending."""
+        offsets = self._offsets
+        return offsets[: bisect_right(offsets, start)] + offsets[bisect_right(offsets, end) :]
+
+    def add(self, file: SnapshotFile) -> None:
+        """Add a snapshot, or put it in the place of the one at its offset."""
+        if file.offset not in self:
+            insort(self._offsets, file.offset)
+        self[file.offset] = file
+
+    def take(self, offset: Offset) -> SnapshotFile | None:
+        """Take out the snapshot at an offset; None when there is none."""
+        file = self.pop(offset, None)
+        if file is not None:
+            del self._offsets[bisect_left(self._offsets, offset)]
+        return file
+
+
+def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> list[SnapshotFile]:
+    """The snapshots in a log's folder, ascending; none when there is no such folder."""
+    found = []
+    for name in disk.list(folder) if disk.is_dir(folder) else ():
+        parsed = parse_file_name(name)
+        if parsed is None or parsed.kind is not FileKind.PRODUCER_SNAPSHOT:
+            continue
+        path = Path(folder, name)
+        if parsed.state is FileState.LIVE and not disk.is_dir(path):
+            assert parsed.base_offset is not None
+            found.append(SnapshotFile(path, parsed.base_offset, disk))
+    return sorted(found, key=lambda snapshot: snapshot.offset)

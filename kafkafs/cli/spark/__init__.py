@@ -1,0 +1,1 @@
+"""`kafkafs spark`: jobs over log dirs."""

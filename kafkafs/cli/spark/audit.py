@@ -1,0 +1,75 @@
+"""`kafkafs spark audit`: `kafkafs check` over whole volumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import source_argument, source_paths
+from kafkafs.cli.spark.job import job_options, run_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.audit import Audit
+    from kafkafs.spark.jobs.progress import Tell
+
+
+@click.command()
+@source_argument
+@click.option("--to", "target", metavar="TARGET",
+              help="Write the tables `findings` and `partitions` into this folder, new or empty.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(("parquet", "orc", "json", "csv")),
+              default="parquet", show_default=True, help="Of the tables.")  # fmt: skip
+@click.option("--topic", metavar="REGEX", help="Only topics that match as a whole.")
+@click.option("--rule", "rules", multiple=True, metavar="ID",
+              help="Only findings of this rule; may be given more than once. "
+              "`kafkafs check --list-rules` prints all.")  # fmt: skip
+@click.option("--severity", type=click.Choice(("note", "warning", "error")), default="note",
+              show_default=True, help="Only findings that are at least this bad.")  # fmt: skip
+@click.option("--most", type=click.IntRange(min=0), default=100, show_default=True, metavar="N",
+              help="Print so many findings; TARGET has all.")  # fmt: skip
+@click.option("--task-bytes", type=click.IntRange(min=1), metavar="N",
+              help="About how much a task looks at; 128 MiB when not given.")  # fmt: skip
+@job_options
+def audit(
+    sources: tuple[str, ...],
+    target: str | None,
+    form: str,
+    topic: str | None,
+    rules: tuple[str, ...],
+    severity: str,
+    most: int,
+    task_bytes: int | None,
+    **given: Any,  # noqa: ANN401 - the options of every job
+) -> None:
+    """Check every byte of whole volumes, and everything beside the logs.
+
+    \b
+    kafkafs spark audit /var/lib/kafka/data
+    kafkafs spark audit /disk1/kafka /disk2/kafka --severity warning --to /tmp/findings
+    kafkafs spark audit '/snapshots/broker-1/disk*' --topic 'orders.*' --json
+
+    Finds what `kafkafs check` finds. Partitions are checked by as many tasks as there are cores, large
+    ones segment by segment. Exit status: 0 nothing found but notes, 1 errors or warnings.
+    """
+
+    def job(spark: SparkSession, tell: Tell) -> Audit:
+        from kafkafs.spark.jobs import audit as auditing
+        from kafkafs.spark.jobs.audit_plan import TASK_BYTES
+
+        return auditing.audit(
+            spark,
+            source_paths(sources),
+            target,
+            topic=topic,
+            rules=rules,
+            severity=severity,
+            form=form,
+            most=most,
+            task_bytes=task_bytes or TASK_BYTES,
+            tell=tell,
+        )
+
+    run_job(given, "audit", job)

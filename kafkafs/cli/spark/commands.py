@@ -1,0 +1,51 @@
+"""`kafkafs spark`: jobs over whole volumes, in Spark."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+JOBS: dict[str, str] = {
+    "audit": "audit",
+    "export": "export",
+    "pack": "pack",
+    "restore": "restore",
+    "search": "search",
+    "stats": "stats",
+}
+"""The modules of the jobs' commands, each of which has a command `<name>`; imported when one is called."""
+
+
+class Jobs(click.Group):
+    """The jobs by name, imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return sorted(JOBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them; None when there is no such job."""
+        module = JOBS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = getattr(import_module(f"kafkafs.cli.spark.{module}"), cmd_name)
+        return command
+
+
+@click.group(
+    cls=Jobs,
+    epilog="Exit status: 0 fine, 1 findings or nothing matched, 2 usage, 3 cannot read.",
+)
+def spark() -> None:
+    """Run jobs over whole log dirs in Spark: on this machine's cores, or on a cluster.
+
+    \b
+    kafkafs spark audit  /var/lib/kafka/data
+    kafkafs spark stats  /var/lib/kafka/data
+    kafkafs spark export /var/lib/kafka/data /lake/orders --topics orders --since 2024-01-01
+    kafkafs spark search /var/lib/kafka/data --value refund
+
+    Needs the extra `spark` (scripts/setup spark, or pip install 'kafkafs[spark]') and Java 17. For a
+    cluster, see «On a cluster» in README.md.
+    """

@@ -1,0 +1,180 @@
+"""What the commands of `kafkafs spark` share: the session, progress, the summary, exit statuses.
+
+A job's command takes `@job_options` (its function gets them as one dict, `given`) and calls
+`run_job(given, "export", lambda spark, tell: export(spark, …, tell=tell))`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kafkafs.cli import EXIT_CANNOT_READ, EXIT_USAGE
+from kafkafs.cli.spark.progress import shown_progress
+from kafkafs.cli.table import cell, print_json, print_table
+from kafkafs.decode.shown_text import printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.summary import Summary
+
+MOST_WARNINGS = 20
+Command = TypeVar("Command", bound=Callable[..., Any])
+Found = TypeVar("Found", bound="Summary")
+
+
+def job_options(command: Command) -> Command:
+    """--master, --conf, --json, --progress: of every job. They arrive among its keyword arguments."""
+    for option in (
+        click.option("--progress/--no-progress", "progress", default=None,
+                     help="Show how far it is on standard error; by default on a terminal."),
+        click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object."),
+        click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="A setting of Spark, such as spark.driver.memory=4g; may be given more "
+                     "than once."),
+        click.option("--master", metavar="URL",
+                     help="Where to run; local[*], all cores of this machine, when not given. Under "
+                     "spark-submit its own counts."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def run_job(
+    given: dict[str, Any],
+    name: str,
+    job: Callable[[SparkSession, Tell], Found],
+    results: Callable[[Found], None] | None = None,
+    status: Callable[[Found], int] | None = None,
+) -> None:
+    """Run a job, print its summary, and leave with its exit status.
+
+    Args:
+        given: of `job_options`.
+        name: of the job.
+        job: does it.
+        results: prints what was found to standard output; the summary is for standard error then, unless it is
+            all that is wanted.
+        status: the exit status; 1 when there are findings, else 0, when not given.
+    """
+    with job_session(given, name) as spark:
+        with shown_progress(name, wanted=given["progress"]) as tell:
+            summary = job(spark, tell)
+        if given["as_json"]:
+            print_json(summary.facts())
+        elif results is None:
+            show(summary)
+        else:
+            results(summary)
+            show(summary, err=True)
+    sys.exit(bool(summary.findings) if status is None else status(summary))
+
+
+def tell_damage(damages: Sequence[str], count: int) -> None:
+    """Name damaged places on standard error.
+
+    Args:
+        damages: the facts of the first ones, as JSON.
+        count: how many there are.
+    """
+    for damage in damages[:MOST_WARNINGS]:
+        facts = json.loads(damage)
+        where = printable(f"{facts['file']}: byte {facts['position']}")
+        click.echo(f"kafkafs: {where}: {facts['reason']}", err=True)
+    if count > MOST_WARNINGS:
+        click.echo(f"kafkafs: {count - MOST_WARNINGS} more damaged places", err=True)
+
+
+def show(summary: Summary, *, err: bool = False) -> None:
+    """Print the tables of what a job came back with."""
+    for place, table in enumerate(summary.tables()):
+        if place:
+            click.echo(err=err)
+        if table.title:
+            click.echo(printable(table.title), err=err)
+        header, rows = table.header, table.rows
+        if not any(header) and rows:  # a list of facts
+            header, rows = [cell(value) for value in rows[0]], rows[1:]
+        print_table(header, rows, err=err)
+
+
+@contextmanager
+def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
+    """A session as the options say, ended with the job; what goes wrong is one line.
+
+    Raises:
+        RefusedError: there can be no session, or the job was refused before it started.
+        JobError: it failed.
+    """
+    from kafkafs.spark.session import why_not
+
+    reason = why_not()
+    if reason is not None:
+        raise RefusedError(reason)
+    from py4j.protocol import Py4JJavaError
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+
+    from kafkafs.spark.errors import DataLossError, OptionError
+    from kafkafs.spark.job_errors import sentence_of
+    from kafkafs.spark.session import session
+
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it says all again
+    is_own = SparkContext._active_spark_context is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PySpark's own making
+        spark = session(
+            f"kafkafs {name}", master=given["master"], settings=pairs(given["settings"], "--conf")
+        )
+    try:
+        yield spark
+    except OptionError as error:
+        raise RefusedError(str(error)) from error
+    except DataLossError as error:
+        raise JobError(str(error)) from error
+    except (PySparkException, Py4JJavaError) as error:
+        sentence, is_refusal = sentence_of(error)
+        raise (RefusedError if is_refusal else JobError)(sentence) from error
+    finally:
+        if is_own:
+            spark.stop()
+
+
+class JobError(click.ClickException):
+    """A job that failed, or could not read."""
+
+    exit_code = EXIT_CANNOT_READ
+
+    def show(self, file: Any = None) -> None:  # noqa: ANN401 - as click has it
+        """One line on standard error."""
+        click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
+
+
+class RefusedError(JobError):
+    """A job that was refused before it started."""
+
+    exit_code = EXIT_USAGE
+
+
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """NAME=VALUE options as a dict.
+
+    Raises:
+        click.BadParameter: one has no "=".
+    """
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
+        found[name] = value
+    return found

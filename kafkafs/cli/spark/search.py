@@ -1,0 +1,95 @@
+"""`kafkafs spark search`: records that hold something, out of everything."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli import EXIT_CANNOT_READ
+from kafkafs.cli.arguments import source_argument
+from kafkafs.cli.spark.export import FORMATS
+from kafkafs.cli.spark.job import job_options, run_job, tell_damage
+from kafkafs.cli.spark.selection import selected, selection_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.search import SearchSummary
+
+
+@click.command()
+@source_argument
+@click.option("--any", "anywhere", metavar="REGEX", help="In the key, the value or a header.")
+@click.option("--key", metavar="REGEX", help="In the key.")
+@click.option("--value", metavar="REGEX", help="In the value.")
+@click.option("--header", "headers", multiple=True, metavar="NAME[=REGEX]",
+              help="With this header, and this in its value; may be given more than once.")  # fmt: skip
+@click.option("--key-equals", metavar="TEXT", help="With this key.")
+@click.option("--where", metavar="SQL",
+              help="Only records for which this is true, such as \"length(value) > 1000\".")  # fmt: skip
+@click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="REGEX is text.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Letters of either case match.")
+@click.option("-m", "--max-count", "most", type=click.IntRange(min=0), default=1000,
+              show_default=True, metavar="N", help="Print no more than the first N.")  # fmt: skip
+@click.option("--to", "target", metavar="TARGET",
+              help="Write all of them to files instead, as an export lies.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
+              help="Of the files.")  # fmt: skip
+@selection_options("skip")
+@job_options
+def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options
+    """Print the record lines of which all that is asked for is true.
+
+    \b
+    kafkafs spark search /var/lib/kafka/data --value refund
+    kafkafs spark search /snapshots/broker-1 --key-equals k17 --since 2024-01-01
+    kafkafs spark search '/snapshots/broker-*' --header trace-id=9f3a --to /tmp/found
+    kafkafs spark search /var/lib/kafka/data --where "length(value) > 1000000" --topics orders
+
+    REGEX is a Python regular expression on the stored bytes; in Kafka's own topics (--internal) on
+    the JSON that keys and values say. Damaged places are named on standard error, and the search goes on
+    behind them. Exit status: 0 something was found, 1 nothing, 3 places are damaged and were not searched,
+    whatever was found elsewhere.
+    """
+    keywords = selected(sources, given)
+    keywords |= {name: given[name] for name in ("where", "target", "form", "most")}
+    if given["key_equals"] is not None:
+        keywords["keyEquals"] = given["key_equals"]
+    headers = tuple(_header(text) for text in given["headers"])
+
+    def job(spark: SparkSession, tell: Tell) -> SearchSummary:
+        from kafkafs.spark.jobs import search as searching
+        from kafkafs.spark.jobs.record_filter import Predicate
+
+        names = ("anywhere", "key", "value", "fixed", "ignore_case")
+        chosen = {name: given[name] for name in names}
+        predicate = Predicate(headers=headers, **chosen)
+        return searching.search(spark, predicate=predicate, tell=tell, **keywords)
+
+    run_job(given, "search", job, _print, _status)
+
+
+def _status(summary: SearchSummary) -> int:
+    """As `kafkafs grep` has it."""
+    return EXIT_CANNOT_READ if summary.damaged else summary.findings
+
+
+def _print(summary: SearchSummary) -> None:
+    """The record lines, and what could not be searched."""
+    tell_damage(summary.damages, summary.damaged)
+    for line in summary.lines():
+        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+    more = summary.records - len(summary.rows)
+    if more and summary.target is None:
+        click.echo(f"kafkafs: {more} more: -m prints more, --to writes all", err=True)
+
+
+def _header(text: str) -> tuple[str, str | None]:
+    name, sign, pattern = text.partition("=")
+    if not name:
+        raise click.BadParameter(f"{text!r} is not NAME or NAME=REGEX", param_hint="--header")
+    return name, pattern if sign else None

@@ -1,0 +1,135 @@
+"""Which records a Spark job reads: the options of its command, and the job's keywords."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from engine.errors import KafkaStorageError
+from engine.log.unmatched import known_names
+from kafkafs.cli.arguments import source_paths
+from kafkafs.cli.partition_choice import NothingMatchedError
+from kafkafs.cli.spark.job import pairs
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
+    """--topics, --since, …: they arrive among the command's keyword arguments; see `selected`.
+
+    Args:
+        on_corrupt: what the command does at a damaged place when nothing is said.
+    """
+
+    def add(command: Command) -> Command:
+        for option in _options(on_corrupt):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _options(on_corrupt: str) -> tuple[Callable[[Command], Command], ...]:
+    return (
+        click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE",
+                     help="Any other option of the data source, such as splitBytes=128m."),
+        click.option("--on-corrupt", type=click.Choice(["fail", "skip"]), default=on_corrupt,
+                     show_default=True, help="What to do at a damaged place; skip lists it and goes on."),
+        click.option("--internal", is_flag=True, help="Kafka's own topics too."),
+        click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log."),
+        click.option("--until", metavar="WHEN", help="Up to the first record at or after this."),
+        click.option("--since", metavar="WHEN",
+                     help="From the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
+                     "or milliseconds since 1970."),
+        click.option("--topic-pattern", metavar="REGEX", help="Topics in whose names this is found."),
+        click.option("--topics", metavar="LIST", help="Topics by name, separated by commas."),
+    )  # fmt: skip
+
+
+def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """The keywords `path`, `topics`, `since`, `until` and options of a job.
+
+    Raises:
+        click.BadParameter: something is malformed.
+        NothingMatchedError: the topics are not in the source, where it can be opened here.
+    """
+    found: dict[str, Any] = {"path": source_paths(sources)}
+    options: dict[str, str | bool] = {"onCorrupt": given["on_corrupt"]}
+    options |= pairs(given["options"], "--option")
+    if given["topics"] is not None:
+        found["topics"] = given["topics"]
+    if given["topic_pattern"] is not None:
+        options["subscribePattern"] = given["topic_pattern"]
+    if given["committed"]:
+        options["isolationLevel"] = "read_committed"
+    if given["internal"]:
+        options["includeInternalTopics"] = True
+    for name in ("since", "until"):
+        if given[name] is not None:
+            found[name] = instant(given[name], f"--{name}")
+    if given["topics"] is not None or given["topic_pattern"] is not None:
+        _require_topics(found["path"], given)
+    return found | options
+
+
+def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
+    """Look that the topics are there, before a session is started; a source that is not here is left to Spark."""
+    from kafkafs.spark.errors import OptionError
+    from kafkafs.spark.source.partition_choice import ALL, choose
+    from kafkafs.spark.source.source_paths import open_paths
+
+    try:
+        source = open_paths(tuple(paths))
+    except (OptionError, KafkaStorageError, OSError):
+        return
+    try:
+        logs = source.partitions()
+        topics = sorted({each.topic for each in choose(logs, ALL, internal=True)})
+        shown = sorted({each.topic for each in choose(logs, ALL, internal=given["internal"])})
+    finally:
+        source.close()
+    for name in filter(None, map(str.strip, (given["topics"] or "").split(","))):
+        if name not in topics:
+            there = known_names(shown, "topic", name)
+            raise NothingMatchedError(f"no topic matches --topics {name}; {there}")
+    _require_match(given["topic_pattern"], topics, shown)
+
+
+def _require_match(text: str | None, topics: list[str], shown: list[str]) -> None:
+    """Look that a pattern is found in a topic's name."""
+    if text is None:
+        return
+    try:
+        pattern = re.compile(text.strip())
+    except re.error as error:
+        raise click.BadParameter(
+            f"{text!r} is not a regular expression: {error}", param_hint="--topic-pattern"
+        ) from error
+    if any(map(pattern.search, shown)):
+        return
+    is_internal = any(map(pattern.search, topics))
+    there = "name --internal too" if is_internal else known_names(shown, "topic", text)
+    raise NothingMatchedError(f"no topic matches --topic-pattern {text}; {there}")
+
+
+def instant(text: str, option: str) -> int:
+    """A day, an hour, …, an instant, or milliseconds since 1970, in milliseconds.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    from kafkafs.tree.path_names import parse_instant, parse_period
+
+    found = parse_instant(text)
+    if found is None:
+        period = parse_period(text)
+        found = None if period is None or ".." in text else period.start_ms
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is no moment such as 2024-01-01, 2024-01-01T10:30:00Z or milliseconds since 1970",
+            param_hint=option,
+        )
+    return found

@@ -1,0 +1,51 @@
+"""`kafkafs spark stats`: what is in a volume, by topic, partition, hour and key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import source_argument
+from kafkafs.cli.spark.job import job_options, run_job, tell_damage
+from kafkafs.cli.spark.selection import selected, selection_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.stats import Stats
+
+
+@click.command()
+@source_argument
+@click.option("--keys", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
+              help="Most frequent keys of each topic; 0 looks at batch headers only, which is "
+              "many times faster.")  # fmt: skip
+@click.option("--hours", type=click.IntRange(min=0), default=24, show_default=True, metavar="N",
+              help="Latest hours in the table; --json has all.")  # fmt: skip
+@selection_options("skip")
+@job_options
+def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options
+    """Count bytes, batches, records, codecs and keys.
+
+    \b
+    kafkafs spark stats /var/lib/kafka/data
+    kafkafs spark stats /snapshots/broker-1 --keys 0
+    kafkafs spark stats '/snapshots/broker-*/disk*' --topics orders --since 2024-01-01 --json
+
+    Hours are of each batch's largest timestamp, UTC. Damaged places are named on standard error, and all
+    else is counted. Exit status: 0, or 1 when places are damaged.
+    """
+    keywords = selected(sources, given)
+
+    def job(spark: SparkSession, tell: Tell) -> Stats:
+        from kafkafs.spark.jobs import stats as counting
+
+        found = counting.stats(
+            spark, keys=given["keys"], shown_hours=given["hours"], tell=tell, **keywords
+        )
+        tell_damage(found.damages, found.damaged)
+        return found
+
+    run_job(given, "stats", job)

@@ -1,0 +1,1 @@
+"""Mounts: options, the daemon and its session, unmounting."""

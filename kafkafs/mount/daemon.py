@@ -1,0 +1,175 @@
+"""The daemon: from paths and options to a served mount, and to its end.
+
+Order of a start: checks, background, source and tree, libfuse's mount, request loop. The source's folders
+are opened before the mount exists, so that nothing is ever looked up through it: a daemon that touches its
+own mount waits for itself and cannot be killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import functools
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import IO, Any
+
+from engine.errors import KafkaStorageError, SourceError
+from kafkafs.fuse import daemon_log
+from kafkafs.mount import aside, background, mounting
+from kafkafs.mount.mounting import MountError, MountOptions
+from kafkafs.mount.served import Served
+from kafkafs.mount.status import DaemonStatus
+
+EXIT_CRASHED = 1
+EXIT_USAGE = 2
+EXIT_CANNOT_READ = 3
+OPEN_FILES = 65_536
+M_ARENA_MAX = -8
+"""glibc's number for mallopt."""
+SWITCH_SECONDS = 0.0005
+"""How long a thread keeps the GIL when the request loop wants it; Python's own 5 ms is felt in every `ls`."""
+
+Opener = Callable[[Sequence[str], MountOptions, DaemonStatus], Served]
+
+
+def run(
+    source_paths: Sequence[str],
+    mountpoint: str,
+    options: MountOptions,
+    *,
+    opener: Opener | None = None,
+) -> int:
+    """Mount, and serve: in the foreground until the end, else from a daemon, returning when the tree answers.
+
+    The exit status: 0 mounted (or, in the foreground, ended well), 1 the daemon crashed, 2 usage, 3 it
+    cannot be mounted; with one line on standard error that says why and what to do.
+    """
+    paths = [os.path.abspath(path) for path in source_paths]
+    report = background.Report()
+    try:
+        if not paths:
+            raise MountError("no source given", usage=True)
+        mounting.check_machine(options)
+        for path in paths:
+            if not os.path.lexists(path):
+                raise MountError(f"source {path} does not exist")
+        path = mounting.check_mountpoint(mountpoint, paths, options)
+    except MountError as error:
+        report.failed(str(error), EXIT_USAGE if error.usage else EXIT_CANNOT_READ)
+        return EXIT_USAGE if error.usage else EXIT_CANNOT_READ
+    if options.dry_run:
+        return 0
+    if options.log_file is not None:
+        options = replace(options, log_file=os.path.abspath(options.log_file))
+    serve = functools.partial(_serve, paths, path, options, opener or open_log_tree)
+    if options.foreground:
+        return serve(report)
+    keep = [int(path.removeprefix("/dev/fd/"))] if path.startswith("/dev/fd/") else []
+    return background.start(serve, functools.partial(check_answers, path), keep=keep)
+
+
+def check_answers(path: str) -> None:
+    """Raise OSError (TimeoutError is one) unless the mount's root can be listed."""
+
+    def question() -> bytes:
+        with os.scandir(path) as entries:
+            next(entries, None)
+        return b""
+
+    if not path.startswith("/dev/fd/"):
+        aside.ask_aside(question, seconds=60.0)
+
+
+def open_log_tree(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> Served:
+    """The tree over real log dirs. Raises SourceError."""
+    from kafkafs.mount.log_tree import LogTree
+
+    return LogTree(paths, options, status)
+
+
+def _serve(
+    paths: Sequence[str],
+    mountpoint: str,
+    options: MountOptions,
+    opener: Opener,
+    report: background.Report,
+) -> int:
+    """Open the source, mount, serve until the end; the exit status."""
+    try:
+        ring = daemon_log.set_up(
+            path=options.log_file, to_terminal=options.foreground, debug=options.debug
+        )
+    except OSError as error:
+        report.failed(f"log file {options.log_file}: {error.strerror}", EXIT_CANNOT_READ)
+        return EXIT_CANNOT_READ
+    status = DaemonStatus(paths, mountpoint, options, log_text=ring.text, clock=time.monotonic)
+    prepare_process(stack_file(options))
+    try:
+        served = opener(paths, options, status)
+    except SourceError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        report.failed(f"{error.reason}{hint}", EXIT_CANNOT_READ)
+        return EXIT_CANNOT_READ
+    except (KafkaStorageError, OSError) as error:
+        report.failed(f"cannot read the source: {error}", EXIT_CANNOT_READ)
+        return EXIT_CANNOT_READ
+    except Exception as error:  # noqa: BLE001  the caller waits for a line, not for a traceback
+        daemon_log.log.debug("opening the source", exc_info=error)
+        sentence = (
+            f"cannot open the source: {type(error).__name__}: {error} (-f --debug shows more)"
+        )
+        report.failed(sentence, EXIT_CRASHED)
+        return EXIT_CRASHED
+    # Here, as it imports pyfuse3, which check_machine has found by now.
+    from kafkafs.mount.session import Session
+
+    start_pulse()
+    try:
+        return Session(paths, mountpoint, options, served, status, report).run()
+    finally:
+        # The interpreter resets all handlers when it ends, and the pulse would then kill it.
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        served.close()
+
+
+def prepare_process(stacks: IO[Any]) -> None:
+    """Limits, thread switching, and stacks on SIGUSR1."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    with suppress(OSError, AttributeError):
+        # Freed chunks of text would stay in a heap for each thread.
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+
+
+def start_pulse() -> None:
+    """A signal each second, for a request loop that may be stuck.
+
+    A request can be withdrawn (its process was killed) between our poll and libfuse's read, which then
+    blocks with the GIL until the next request. A signal makes it return.
+    """
+    signal.signal(signal.SIGALRM, _do_nothing)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    """A handler, as an ignored signal interrupts nothing."""
+
+
+def stack_file(options: MountOptions) -> IO[Any]:
+    """Where SIGUSR1 writes: the log file, the terminal, or a file in memory (/proc/PID/fd/N)."""
+    if options.log_file is not None:
+        return open(options.log_file, "ab", buffering=0)
+    if options.foreground:
+        return sys.stderr
+    return os.fdopen(os.memfd_create("kafkafs-stacks"), "wb", buffering=0)

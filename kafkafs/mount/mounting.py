@@ -1,0 +1,341 @@
+"""What a mount is asked to be, and the checks before one is made.
+
+The checks come before anything expensive and name what to do. A mount inside, equal to or above its source
+would make the daemon wait for itself, or hide what it reads; a second mount on a dead one would only be
+stacked on it. After a crash the dead mount stays on purpose: an empty folder in its place would make
+`rsync --delete` erase a backup, whereas every program stops at «Transport endpoint is not connected».
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NoReturn
+
+from engine.budgets import Budgets
+from kafkafs.mount.mount_table import Mount, is_dead, mount_at, real_mountpoint
+
+LOOPS = ("fast", "stock")
+VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
+FUSE_CONF = "/etc/fuse.conf"
+
+
+class MountError(Exception):
+    """A mount or unmount that cannot be done: one sentence that says why and what to do.
+
+    `usage` says that the command was given something it does not take.
+    """
+
+    def __init__(self, reason: str, *, usage: bool = False) -> None:
+        super().__init__(reason)
+        self.usage = usage
+
+
+def default_workers() -> int:
+    """Worker threads by processors: two at least, so that one slow disk does not hold all reads."""
+    return max(2, min(8, len(os.sched_getaffinity(0))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountOptions:
+    """How to mount. The names are those of `-o`, with `-` or `_`."""
+
+    allow_other: bool = False
+    """Let other users in, as far as the modes of the source files let them."""
+    allow_root: bool = False
+    auto_unmount: bool = False
+    """Unmount even when the daemon crashes."""
+    foreground: bool = False
+    snapshot: bool = False
+    """Show the source as it was at the time of mounting."""
+    dry_run: bool = False
+    """Check everything and mount nothing: `mount -f`."""
+    replace_dead: bool = False
+    """Unmount a dead kafkafs mount that lies on the mountpoint."""
+    allow_non_empty: bool = False
+    cross_device: bool = False
+    """Follow partition folders onto other file systems."""
+    loop: str = "fast"
+    values: str = "auto"
+    workers: int = field(default_factory=default_workers)
+    """Threads for work that takes long: twice as many for reads, four times for opens."""
+    max_tasks: int = 64
+    """Requests that may wait at one time."""
+    max_inodes: int = 20_000
+    """Inodes that the kernel may hold before it is asked to forget some."""
+    attr_timeout: float | None = None
+    """Seconds that the kernel keeps attributes and names; None for what the tree says."""
+    read_ahead_kb: int = 1024
+    read_timeout: float = 30.0
+    """Seconds after which a read that gets no bytes fails."""
+    plus_entries: int = 512
+    """How many entries of a folder are listed with attributes; the others as names only."""
+    log_file: str | None = None
+    debug: bool = False
+    budgets: Budgets = field(default_factory=Budgets)
+
+
+_ALIASES = {
+    "fg": "foreground",
+    "fake": "dry_run",
+    "nonempty": "allow_non_empty",
+    "replace_dead_mount": "replace_dead",
+}
+_NEGATIVE = {"rw": "kafkafs mounts are read-only: -o rw cannot be had"}
+_IGNORED = """
+    ro nosuid suid nodev dev noexec exec noatime atime relatime norelatime strictatime diratime
+    nodiratime lazytime nolazytime sync async dirsync defaults default_permissions auto noauto user
+    nouser users group owner nofail fail _netdev iversion noiversion mand nomand silent loud remount
+    fsname subtype comment max_read
+"""
+IGNORED_OPTIONS = frozenset(_IGNORED.split())
+"""Options of mount(8), fstab and libfuse that mean nothing here, are always on, or would break the mount."""
+
+
+def parse_options(text: str | Iterable[str], base: MountOptions | None = None) -> MountOptions:
+    """The options of one or more `-o` arguments, over `base`.
+
+    `key` sets a switch, `nokey` or `key=false` clears it, `key=value` gives a value; a comma inside a
+    value is written `\\,`. Budgets go by their own names (`cached_bytes=64M`).
+
+    Raises MountError for an unknown key or a value that does not fit.
+    """
+    options = base or MountOptions()
+    known = {item.name for item in fields(MountOptions)} - {"budgets"}
+    budgets = {item.name for item in fields(Budgets)}
+    for argument in [text] if isinstance(text, str) else text:
+        for item in _split(argument):
+            key, equals, value = item.partition("=")
+            key = key.strip().replace("-", "_")
+            key = _ALIASES.get(key, key)
+            if key in _NEGATIVE:
+                raise MountError(_NEGATIVE[key], usage=True)
+            if key in IGNORED_OPTIONS or key.startswith(("x_", "X_")):
+                continue
+            if key in budgets:
+                changed = replace(options.budgets, **{key: parse_size(key, value)})
+                options = replace(options, budgets=changed)
+            elif key in known:
+                options = replace(options, **{key: _value(key, value if equals else None)})
+            elif key.removeprefix("no") in known and key.startswith("no") and not equals:
+                options = replace(options, **{key.removeprefix("no"): _value(key[2:], "false")})
+            else:
+                raise MountError(f"unknown mount option {key!r}", usage=True)
+    return options
+
+
+def _split(argument: str) -> list[str]:
+    hidden = argument.replace("\\,", "\0")
+    return [item.replace("\0", ",") for item in hidden.split(",") if item.strip()]
+
+
+def _value(key: str, text: str | None) -> Any:  # noqa: ANN401
+    """An option's value by its type."""
+    default = getattr(MountOptions(), key)
+    if isinstance(default, bool):
+        if text is None or text.lower() in ("1", "true", "yes", "on"):
+            return True
+        if text.lower() in ("0", "false", "no", "off"):
+            return False
+        _refuse(key, text)
+    if text is None:
+        raise MountError(f"mount option {key} needs a value: {key}=…", usage=True)
+    choices = {"loop": LOOPS, "values": VALUE_MODES}.get(key)
+    if choices is not None and text not in choices:
+        raise MountError(f"mount option {key} is one of {', '.join(choices)}", usage=True)
+    if isinstance(default, int):
+        return parse_size(key, text)
+    if isinstance(default, float) or key == "attr_timeout":
+        try:
+            seconds = float(text)
+        except ValueError:
+            _refuse(key, text)
+        if not 0 <= seconds < 1e9:
+            _refuse(key, text)
+        return seconds
+    return text
+
+
+def parse_size(key: str, text: str) -> int:
+    """A positive whole number, with K, M or G for powers of 1024."""
+    digits = text[:-1] if text[-1:] in ("K", "M", "G") else text
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or int(digits) < 1:
+        _refuse(key, text)
+    return int(digits) * factor
+
+
+def _refuse(key: str, text: str) -> NoReturn:
+    raise MountError(f"mount option {key} cannot be {text!r}", usage=True)
+
+
+# -- before mounting -----------------------------------------------------------------------------------
+
+
+def check_machine(options: MountOptions) -> None:
+    """Raise MountError if this machine or this user cannot mount, with the command that helps."""
+    if importlib.util.find_spec("pyfuse3") is None:
+        raise MountError(
+            "mounting needs the Python package pyfuse3: apt install libfuse3-dev pkg-config gcc && "
+            "pip install 'kafkafs[fuse]' (ls, cat, cp and grep work without)"
+        )
+    if not os.path.exists("/dev/fuse"):
+        raise MountError(
+            "/dev/fuse is missing: modprobe fuse (in a container: run it with --device /dev/fuse "
+            "--cap-add SYS_ADMIN; ls, cat, cp and grep work without)"
+        )
+    as_root = os.geteuid() == 0
+    if shutil.which("fusermount3") is None and (not as_root or options.auto_unmount):
+        raise MountError("fusermount3 is missing: apt install fuse3")
+    if not as_root and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise MountError("/dev/fuse may not be used by this user: chmod 666 /dev/fuse, as root")
+    if not as_root and (options.allow_other or options.allow_root) and not _other_users_allowed():
+        raise MountError(
+            f"allow_other is for root, or for all when {FUSE_CONF} has a line «user_allow_other»"
+        )
+
+
+def _other_users_allowed() -> bool:
+    try:
+        with open(FUSE_CONF, encoding="utf-8", errors="replace") as file:
+            return any(line.strip() == "user_allow_other" for line in file)
+    except OSError:
+        return False
+
+
+def check_mountpoint(mountpoint: str, sources: Sequence[str], options: MountOptions) -> str:
+    """The mountpoint's absolute path without links, after all checks.
+
+    A dead kafkafs mount on it is unmounted if options.replace_dead.
+
+    Raises:
+        MountError: with what to do instead.
+    """
+    if mountpoint.startswith("/dev/fd/"):
+        return mountpoint  # opened and checked by mount(8), which dropped our privileges
+    path = real_mountpoint(mountpoint)
+    present = mount_at(path)
+    if present is not None:
+        _clear(path, present, options)
+    try:
+        entries = os.scandir(path)
+    except FileNotFoundError:
+        raise MountError(f"mountpoint {path} does not exist: mkdir -p {path}") from None
+    except NotADirectoryError:
+        raise MountError(f"mountpoint {path} is not a folder", usage=True) from None
+    except OSError as error:
+        raise MountError(f"mountpoint {path}: {error.strerror}") from None
+    with entries:
+        if not options.allow_non_empty and next(entries, None) is not None:
+            raise MountError(
+                f"mountpoint {path} is not empty: choose an empty folder, or --allow-non-empty"
+            )
+    if os.geteuid() != 0 and not os.access(path, os.W_OK):
+        raise MountError(f"mountpoint {path} is not writable by this user, as fusermount3 asks")
+    for source in sources:
+        _check_apart(path, source)
+    return path
+
+
+def _clear(path: str, present: Mount, options: MountOptions) -> None:
+    """Deal with what is mounted already: only a dead kafkafs mount may be replaced."""
+    try:
+        dead = is_dead(path)
+    except TimeoutError:
+        raise MountError(
+            f"{path}: the {present.kind} mount there does not answer; kafkafs umount --lazy {path}"
+        ) from None
+    if not dead:
+        if present.is_ours:
+            raise MountError(
+                f"{path} is a kafkafs mount already ({present.source}); kafkafs umount {path} ends it"
+            )
+        if present.kind.startswith("fuse"):
+            raise MountError(f"{path} is a mount of {present.kind} already ({present.source})")
+        return  # an ordinary file system's root is a folder like any other
+    if not present.is_ours:
+        raise MountError(f"{path} is a dead mount of {present.kind}: fusermount3 -uz {path}")
+    if not options.replace_dead:
+        raise MountError(
+            f"{path} is the mount of a kafkafs daemon that has died ({present.source}); to replace it: "
+            f"kafkafs mount --replace-dead … (or first fusermount3 -uz {path})"
+        )
+    detach(path)
+    if (below := mount_at(path)) is not None:
+        _clear(path, below, options)
+
+
+def detach(path: str) -> None:
+    """Unmount lazily, as root or by fusermount3. Raises MountError."""
+    command = ["umount", "-l", path] if os.geteuid() == 0 else ["fusermount3", "-uz", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MountError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def _check_apart(mountpoint: str, source: str) -> None:
+    """Raise MountError if the mountpoint is inside, equal to or above the source.
+
+    By device and inode of every folder upwards, so that links and bind mounts do not hide it.
+    """
+    folder = os.path.realpath(source)
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    source_ids, mount_ids = _ids_upwards(folder), _ids_upwards(mountpoint)
+    if not source_ids or not mount_ids:
+        return  # the source is not there: opening it says so
+    if source_ids[0] == mount_ids[0]:
+        raise MountError(
+            f"mountpoint {mountpoint} is the source itself: choose another", usage=True
+        )
+    if source_ids[0] in mount_ids:
+        raise MountError(
+            f"mountpoint {mountpoint} is inside the source {source}: choose one outside", usage=True
+        )
+    if mount_ids[0] in source_ids:
+        raise MountError(
+            f"mountpoint {mountpoint} is above the source {source} and would hide it: choose another",
+            usage=True,
+        )
+
+
+def _ids_upwards(path: str) -> list[tuple[int, int]]:
+    """(device, inode) of a folder and of each folder above it."""
+    found: list[tuple[int, int]] = []
+    while True:
+        try:
+            status = os.stat(path)
+        except OSError:
+            return found
+        found.append((status.st_dev, status.st_ino))
+        parent = os.path.dirname(path)
+        if parent == path:
+            return found
+        path = parent
+
+
+# -- the mount itself ----------------------------------------------------------------------------------
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@")
+
+
+def shown_source(paths: Sequence[str]) -> str:
+    """The source as the table of mounts shows it; pyfuse3 takes ASCII only, and commas end an option."""
+    text = os.fsencode("+".join(paths))
+    return "kafkafs:" + "".join(
+        chr(code) if chr(code) in _PLAIN else f"%{code:02X}" for code in text
+    )
+
+
+def fuse_options(paths: Sequence[str], options: MountOptions) -> set[str]:
+    """Options for libfuse. Never max_read: libfuse 3.14 then ends without serving a request."""
+    chosen = {"ro", "nosuid", "nodev", "noexec", "noatime", "default_permissions"}
+    chosen |= {f"fsname={shown_source(paths)}", "subtype=kafkafs"}
+    for name in ("allow_other", "allow_root", "auto_unmount"):
+        if getattr(options, name):
+            chosen.add(name)
+    return chosen

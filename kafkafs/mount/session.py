@@ -1,0 +1,259 @@
+"""One mount and the process that serves it, from libfuse's mount to the end.
+
+Ends: an unmount, or SIGTERM or SIGINT, which unmounts, exit status 0; a second signal does not wait. After a
+crash the mount stays, dead, so that nobody takes the empty folder below for the data.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+import pyfuse3
+import trio
+
+from engine.errors import KafkaStorageError
+from kafkafs.fuse.daemon_log import log
+from kafkafs.fuse.forgetting import Forgetting
+from kafkafs.fuse.inode_table import InodeRecord
+from kafkafs.fuse.operations import Operations
+from kafkafs.fuse.pyfuse3_patches import fast_loop
+from kafkafs.fuse.slow_work import SlowWork
+from kafkafs.mount import mounting
+from kafkafs.mount.background import Report
+from kafkafs.mount.mount_table import mount_at
+from kafkafs.mount.mounting import MountError, MountOptions
+from kafkafs.mount.served import Served
+from kafkafs.mount.service_manager import notify
+from kafkafs.mount.status import DaemonStatus
+
+EXIT_CRASHED = 1
+EXIT_CANNOT_READ = 3
+SNAPSHOT_SECONDS = 3600.0
+STOP_SECONDS = 2.0
+"""How long requests that are being served may take after a stop."""
+TRIM_SECONDS = 0.5
+TRIM_AT_ONCE = 20_000
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Session:
+    """A tree on a mountpoint; `run` once. libfuse's session is global, so there is one in a process."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        mountpoint: str,
+        options: MountOptions,
+        served: Served,
+        status: DaemonStatus,
+        report: Report,
+    ) -> None:
+        self._paths = paths
+        self._mountpoint = mountpoint
+        self._options = options
+        self._served = served
+        self._status = status
+        self._report = report
+        self._operations = Operations(
+            served.root(),
+            usage=served.usage,
+            ttl=options.attr_timeout,
+            negative_ttl=SNAPSHOT_SECONDS if options.snapshot else 0.0,
+            plus_entries=options.plus_entries,
+            read_timeout=options.read_timeout,
+        )
+        self._loop: fast_loop.RequestLoop = fast_loop.StockLoop()
+        self._stopping = False
+        self._ready = False
+        self._trimming = False
+
+    def run(self) -> int:
+        """Mount and serve until the end; the exit status."""
+        # A signal between the mount and the receiver would end us with the mount left behind.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            self._mount()
+        except MountError as error:
+            self._report.failed(str(error), EXIT_CANNOT_READ)
+            return EXIT_CANNOT_READ
+        self._loop = choose_loop(self._options.loop)
+        reason = getattr(self._loop, "reason", "")
+        self._status.attach(self._operations, self._served.facts, self._loop.name, reason)
+        gc.collect()
+        gc.freeze()
+        try:
+            trio.run(self._main)
+        except BaseException as error:  # noqa: BLE001  whatever it is, the mount is to be left in order
+            return self._crashed(error)
+        return self._end()
+
+    def _mount(self) -> None:
+        """pyfuse3.init, with what libfuse and fusermount3 print made into the error's text."""
+        options = mounting.fuse_options(self._paths, self._options)
+        error: Exception | None = None
+        with tempfile.TemporaryFile() as printed:
+            sys.stderr.flush()
+            terminal = os.dup(2)
+            os.dup2(printed.fileno(), 2)
+            try:
+                pyfuse3.init(self._operations, self._mountpoint, options)
+            except (RuntimeError, OSError, ValueError) as failed:
+                error = failed
+            finally:
+                os.dup2(terminal, 2)
+                os.close(terminal)
+            printed.seek(0)
+            lines = printed.read(4096).decode("utf-8", "replace").splitlines()
+        text = "; ".join(line.strip() for line in lines if line.strip())
+        if error is not None:
+            raise MountError(f"cannot mount on {self._mountpoint}: {text or error}")
+        if text:
+            log.info("libfuse: %s", text)
+
+    # -- while it runs ---------------------------------------------------------------------------------
+
+    async def _main(self) -> None:
+        async with trio.open_nursery() as nursery:
+            slow = SlowWork(nursery, self._loop, workers=self._options.workers)
+            self._operations.attach(slow)
+            with trio.open_signal_receiver(*_SIGNALS) as signals:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+                nursery.start_soon(self._watch_signals, signals, nursery, slow)
+                nursery.start_soon(self._announce)
+                nursery.start_soon(self._trim)
+                await pyfuse3.main(1, self._options.max_tasks)
+                slow.cancel_all()
+                nursery.cancel_scope.cancel()
+
+    async def _announce(self) -> None:
+        await self._operations.initialised.wait()
+        device = mount_at(self._mountpoint)
+        if device is not None:
+            tune_kernel(device.device, self._options.read_ahead_kb)
+        sentence = f"{', '.join(self._paths)} mounted on {self._mountpoint}"
+        log.info("%s (process %d, %s loop)", sentence, os.getpid(), self._loop.name)
+        self._ready = True
+        self._report.ready(sentence)
+        notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
+
+    async def _watch_signals(
+        self, signals: AsyncIterator[int], nursery: trio.Nursery, slow: SlowWork
+    ) -> None:
+        async for number in signals:
+            if number == signal.SIGHUP:
+                log.info("SIGHUP: looking at the source again")
+                nursery.start_soon(self._rescan)
+                continue
+            name = signal.Signals(number).name
+            if self._stopping:
+                log.warning("%s again: ending at once", name)
+                self._end_at_once()
+            log.info("%s: unmounting", name)
+            notify(STOPPING=1)
+            self._stopping = True
+            slow.cancel_all()
+            self._loop.stop()
+            pyfuse3.terminate()
+            nursery.start_soon(self._cancel_later, nursery)
+
+    async def _rescan(self) -> None:
+        try:
+            await trio.to_thread.run_sync(self._served.rescan, abandon_on_cancel=True)
+        except (KafkaStorageError, OSError) as error:
+            log.warning("looking at the source again: %s", error)
+
+    async def _cancel_later(self, nursery: trio.Nursery) -> None:
+        """Requests in worker threads may take their time; past this they get no answer."""
+        await trio.sleep(STOP_SECONDS)
+        nursery.cancel_scope.cancel()
+
+    async def _trim(self) -> None:
+        """Keep the kernel's and with it our table of inodes bounded."""
+        operations = self._operations
+        limit = self._options.max_inodes
+        descriptors = fast_loop.device_descriptors()
+        fd = descriptors[0] if len(descriptors) == 1 else None
+        forgetting = Forgetting(fd, pyfuse3.invalidate_entry)
+        while True:
+            await trio.sleep(TRIM_SECONDS)
+            excess = operations.known_inodes - limit
+            if excess > 0:
+                count = min(TRIM_AT_ONCE, excess + limit // 10)
+                oldest = operations.table.oldest(count, folders=forgetting.by_number)
+                operations.gives_way = operations.known_inodes > 2 * limit
+                await trio.to_thread.run_sync(
+                    self._forget, forgetting, oldest, abandon_on_cancel=True
+                )
+                operations.gives_way = False
+
+    def _forget(self, forgetting: Forgetting, records: list[InodeRecord]) -> None:
+        """In a thread."""
+        self._trimming = True
+        try:
+            forgetting.ask(records, lambda: self._stopping)
+        finally:
+            self._trimming = False
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    def _end(self) -> int:
+        """After an unmount or a stop."""
+        log.info("ended")
+        if self._trimming:
+            # A notification waits in the kernel for an answer that nobody will give, in the session
+            # that close() would free.
+            self._end_at_once(0)
+        pyfuse3.close(unmount=True)
+        if self._operations.busy_threads:
+            # Threads at work would be met by an interpreter that is gone.
+            logging.shutdown()
+            os._exit(0)
+        return 0
+
+    def _end_at_once(self, status: int = EXIT_CRASHED) -> None:
+        """Leave without waiting for anything, the mount detached."""
+        with suppress(MountError, OSError):
+            mounting.detach(self._mountpoint)
+        logging.shutdown()
+        os._exit(status)
+
+    def _crashed(self, error: BaseException) -> int:
+        """After an error that should not be: say so, and leave the mount dead unless it never lived."""
+        log.critical("the daemon ends: %s", error, exc_info=error)
+        notify(STATUS=f"crashed: {error}")
+        pyfuse3.close(unmount=not self._ready)
+        if not self._ready:
+            self._report.failed(f"the daemon failed while starting: {error}", EXIT_CRASHED)
+        return EXIT_CRASHED
+
+
+def choose_loop(wanted: str) -> fast_loop.RequestLoop:
+    """The request loop that was asked for, as far as it can be had here."""
+    if wanted == "stock":
+        return fast_loop.StockLoop("asked for")
+    loop = fast_loop.install(pyfuse3)
+    if isinstance(loop, fast_loop.StockLoop):
+        log.warning("pyfuse3's own request loop serves, which is slower: %s", loop.reason)
+    return loop
+
+
+def tune_kernel(device: str, read_ahead_kb: int) -> None:
+    """Larger read-ahead: reads come in pieces of 1 MiB instead of 128 KiB. Root only, and no matter."""
+    minor = device.partition(":")[2]
+    for file, value in (
+        (f"/sys/class/bdi/{device}/read_ahead_kb", read_ahead_kb),
+        (f"/sys/fs/fuse/connections/{minor}/max_background", 64),
+        (f"/sys/fs/fuse/connections/{minor}/congestion_threshold", 48),
+    ):
+        try:
+            with open(file, "w", encoding="ascii") as setting:
+                setting.write(str(value))
+        except OSError as error:
+            log.debug("%s: %s", file, error.strerror)

@@ -1,0 +1,128 @@
+"""What the mount tells of its daemon, in `.kafkafs/`: pid, status, statistics and log.
+
+The tree shows these beside its own files there (version, problems). Everything is small and made when asked.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from kafkafs.fuse.statistics import Statistics
+from kafkafs.mount.mounting import MountOptions
+from kafkafs.tree.json_text import pretty_json
+
+
+class Facts(Protocol):
+    """Where the numbers come from while the daemon runs: the request handlers."""
+
+    statistics: Statistics
+    lists_names_only: bool
+
+    @property
+    def open_handles(self) -> int:
+        """Open files and folders."""
+
+    @property
+    def known_inodes(self) -> int:
+        """Inodes that the kernel holds."""
+
+    @property
+    def busy_threads(self) -> int:
+        """Worker threads at work."""
+
+
+class DaemonStatus:
+    """A StatusProvider for the tree. `attach` comes when there are handlers to ask."""
+
+    def __init__(
+        self,
+        sources: Sequence[str],
+        mountpoint: str,
+        options: MountOptions,
+        *,
+        log_text: Callable[[], str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._sources = list(sources)
+        self._mountpoint = mountpoint
+        self._options = options
+        self._log_text = log_text
+        self._clock = clock
+        self._started = clock()
+        self._facts: Facts | None = None
+        self._more: Callable[[], dict[str, object]] = dict
+        self._loop = "none"
+        self._loop_reason = ""
+        self._makers: dict[str, Callable[[], bytes]] = {
+            "pid": self._pid,
+            "status": self._status,
+            "statistics": self._statistics,
+            "log": self._log,
+        }
+
+    def attach(
+        self, facts: Facts, more: Callable[[], dict[str, object]], loop: str, loop_reason: str
+    ) -> None:
+        """Tell where the numbers come from, and which request loop serves and why."""
+        self._facts = facts
+        self._more = more
+        self._loop = loop
+        self._loop_reason = loop_reason
+
+    def names(self) -> Sequence[str]:
+        """The files, in order."""
+        return tuple(self._makers)
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes now. Raises KeyError for a name that is not there."""
+        return self._makers[name]()
+
+    def _pid(self) -> bytes:
+        return b"%d\n" % os.getpid()
+
+    def _log(self) -> bytes:
+        return self._log_text().encode("utf-8", "backslashreplace")
+
+    def _statistics(self) -> bytes:
+        return pretty_json(self._facts.statistics.facts() if self._facts else {})
+
+    def _status(self) -> bytes:
+        options = self._options
+        facts: dict[str, Any] = {
+            "pid": os.getpid(),
+            "sources": self._sources,
+            "mountpoint": self._mountpoint,
+            "snapshot": options.snapshot,
+            "uptimeSeconds": round(self._clock() - self._started, 1),
+            "loop": self._loop,
+            "memoryBytes": resident_bytes(),
+            "largestMemoryBytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "openDescriptors": len(os.listdir("/proc/self/fd")),
+            "threads": threading.active_count(),
+            "options": {
+                name: getattr(options, name)
+                for name in ("allow_other", "auto_unmount", "values", "workers", "max_tasks")
+            },
+        }
+        if self._loop_reason:
+            facts["loopReason"] = self._loop_reason
+        if self._facts is not None:
+            facts["knownInodes"] = self._facts.known_inodes
+            facts["openHandles"] = self._facts.open_handles
+            facts["busyThreads"] = self._facts.busy_threads
+            facts["listsNamesOnly"] = self._facts.lists_names_only
+        facts |= self._more()
+        return pretty_json(facts)
+
+
+def resident_bytes() -> int:
+    """This process's resident memory."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError, ValueError):
+        return 0

@@ -1,0 +1,1 @@
+"""Reading log dirs in Spark: options, offsets, splits, rows."""

@@ -1,0 +1,78 @@
+"""What a batch query reads: the splits of the chosen partitions, and which of them a task takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.budgets import MiB
+from kafkafs.spark.source.offset_ranges import resolve_batch
+from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.partition_choice import choose
+from kafkafs.spark.source.source_paths import open_paths
+from kafkafs.spark.source.splits import Split, plan, plan_segments, split_ranges
+from kafkafs.spark.source.task_packing import packed
+from kafkafs.spark.source.volume import owners_by_root
+
+SMALL_TASK = 8 * MiB
+"""A task that reads less costs Spark more than its reading."""
+COUNTED_BYTES = 256 * MiB
+"""Of a log file in one task where records are only counted, which takes a tenth of the time."""
+FEW_TASKS = 200
+"""With more, tasks are larger."""
+_OPENING = 1 * MiB
+"""What a split costs besides its bytes, in bytes."""
+
+
+def for_counting(options: ReadOptions) -> ReadOptions:
+    """The options of a query without columns: larger splits, unless theirs was said."""
+    return options if options.says_split_bytes else replace(options, split_bytes=COUNTED_BYTES)
+
+
+def plan_batch(options: ReadOptions) -> list[Split]:
+    """The splits of a batch query: partitions in their order, offsets ascending.
+
+    Raises:
+        OptionError, DataLossError, SourceError: see `resolve_batch`, `choose` and `open_paths`.
+    """
+    source = open_paths(options.paths)
+    try:
+        logs = choose(source.partitions(), options.choice, internal=options.internal)
+        views = {partition: log.view() for partition, log in logs.items()}
+        ranges = resolve_batch(views, options)
+        owners = owners_by_root(source)
+        owner_of = {partition: owners[log.root] for partition, log in logs.items()}
+        if options.view == "segments":
+            return [
+                split
+                for wanted in ranges
+                for split in plan_segments(
+                    views[wanted.partition], wanted, owner_of[wanted.partition]
+                )
+            ]
+        return [
+            split
+            for wanted in split_ranges(ranges, options)
+            for split in plan(
+                views[wanted.partition], wanted, options.split_bytes, owner_of[wanted.partition]
+            )
+        ]
+    finally:
+        source.close()
+
+
+def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...]]:
+    """The splits of each task, in their order; a task takes several that are small.
+
+    Rows are in the order of the tasks: `show`, `head` and `limit` take the first ones of the first partition, `tail` the
+    last ones of the last.
+
+    Args:
+        splits: partitions in their order, offsets ascending.
+        options: `minPartitions` and `maxRecordsPerPartition` leave each alone.
+    """
+    is_said = options.min_partitions is not None or options.max_records_per_partition is not None
+    if is_said:
+        return [(split,) for split in splits]
+    total = sum(split.size + _OPENING for split in splits)
+    share = min(max(total // FEW_TASKS, SMALL_TASK), options.split_bytes)
+    return packed(splits, share, _OPENING)

@@ -1,0 +1,216 @@
+"""view=batches: a row for each batch, of its header alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.coding.compression import CompressionType
+from engine.log.segment.scan import Damage
+from engine.log.transactions import Fate
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+)
+from engine.units import NO_TIMESTAMP, Offset, TopicPartition
+from kafkafs.decode.error_line import damage_facts
+from kafkafs.spark.errors import malformed_timestamp
+from kafkafs.spark.source.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
+from kafkafs.spark.source.header_facts import (
+    HeaderFacts,
+    Numbers,
+    Table,
+    base_timestamps,
+    delete_horizons,
+    has_flag,
+    header_facts,
+    own_batches,
+)
+from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.split_scan import Scanned, corruption, in_full, is_hole, scan_split
+from kafkafs.spark.source.splits import Split
+
+_TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
+_CODECS = pa.array(
+    [codec.name.lower() for codec in CompressionType]
+    + [f"unknown {number}" for number in range(len(CompressionType), COMPRESSION_MASK + 1)],
+    pa.string(),
+)
+_NO_TIMESTAMP_TYPE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Some batches of one segment.
+
+    Attributes:
+        partition: whose they are.
+        segment: base offset of the segment.
+        table: their rows, of BATCH_DTYPE.
+        facts: of each.
+        fates: of each, or None when none is transactional or nobody asked.
+        is_lenient: whether a timestamp that Spark cannot hold is null.
+    """
+
+    partition: TopicPartition
+    segment: Offset
+    table: Table
+    facts: HeaderFacts
+    fates: npt.NDArray[np.uint8] | None
+    is_lenient: bool
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+class BatchReader:
+    """Reads splits of a query with view=batches.
+
+    Args:
+        schema: of the record batches.
+        options: of the query.
+    """
+
+    def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._asks_fates = options.committed or "transaction" in schema.names
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The wanted batches of a split, and its holes where `onCorrupt` says row.
+
+        Raises:
+            DataLossError, CorruptRecordError: the segment is gone, or damaged, and that is to fail.
+        """
+        for scanned in scan_split(split, fail_on_data_loss=self._options.fail_on_data_loss):
+            if not isinstance(scanned.item, Damage):
+                yield from self._run(scanned)
+            elif is_hole(scanned.split, scanned.item, on_corrupt=self._options.on_corrupt):
+                yield from self._hole(scanned.split, scanned.item)
+
+    def _run(self, scanned: Scanned) -> Iterator[pa.RecordBatch]:
+        view, segment, split, run = scanned
+        assert not isinstance(run, Damage)
+        facts = header_facts(run, self._options.budgets)
+        wanted = own_batches(split, run.table, facts)
+        fates = view.fates(segment, run) if self._asks_fates else None
+        if fates is not None and self._options.committed:
+            wanted &= fates != Fate.ABORTED
+        if not wanted.any():
+            return
+        batches = Batches(
+            split.partition,
+            segment.base_offset,
+            run.table[wanted],
+            facts.of(wanted),
+            None if fates is None else fates[wanted],
+            self._options.on_corrupt != "fail",
+        )
+        arrays = [_BUILDERS[name](batches) for name in self._schema.names]
+        if arrays:
+            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        else:
+            yield rows_without_columns(len(batches))
+
+    def _hole(self, split: Split, damage: Damage) -> Iterator[pa.RecordBatch]:
+        facts = in_full(split, damage_facts(damage))
+        if self._options.on_corrupt == "fail":
+            raise corruption(facts)
+        if self._options.on_corrupt == "row":
+            known = {
+                "topic": split.partition.topic,
+                "partition": split.partition.partition,
+                "segment": split.segment,
+                "position": damage.position,
+                "size": damage.length,
+                "baseOffset": damage.first_offset,
+                "lastOffset": damage.last_offset,
+                "_corrupt": json.dumps(facts),
+            }
+            yield one_row(self._schema, known)
+
+
+def instants(milliseconds: Numbers, partition: TopicPartition, offsets: Numbers | None) -> pa.Array:
+    """Spark's timestamps; NO_TIMESTAMP is null, and without offsets to name so is what Spark cannot hold.
+
+    Raises:
+        ValueError: KAFKA_MALFORMED_RECORD_TIMESTAMP.
+    """
+    absurd = np.abs(milliseconds) > MOST_MILLISECONDS
+    if absurd.any() and offsets is not None:
+        place = int(np.argmax(absurd))
+        raise malformed_timestamp(partition, int(offsets[place]), int(milliseconds[place]))
+    nulls = absurd | (milliseconds == NO_TIMESTAMP)
+    microseconds = np.where(nulls, 0, milliseconds) * 1000
+    return pa.array(microseconds, pa.int64(), mask=nulls).cast(pa.timestamp("us", "UTC"))
+
+
+# -- columns
+
+
+def _times(of: Callable[[Table], Numbers]) -> Callable[[Batches], pa.Array]:
+    def build(batches: Batches) -> pa.Array:
+        offsets = None if batches.is_lenient else batches.facts.base_offset
+        return instants(of(batches.table), batches.partition, offsets)
+
+    return build
+
+
+def _timestamp_type(batches: Batches) -> pa.Array:
+    table = batches.table
+    is_append_time = (table["attributes"] & TIMESTAMP_TYPE_MASK) != 0
+    kinds = np.where(table["magic"] == 0, _NO_TIMESTAMP_TYPE, is_append_time)
+    return pa.array(kinds.astype(np.int32))
+
+
+def _codec(batches: Batches) -> pa.Array:
+    return _CODECS.take(pa.array((batches.table["attributes"] & COMPRESSION_MASK).astype(np.int32)))
+
+
+def _transaction(batches: Batches) -> pa.Array:
+    if batches.fates is None:
+        return pa.nulls(len(batches), pa.string())
+    return _TRANSACTIONS.take(pa.array(batches.fates.astype(np.int32)))
+
+
+def _stated(field: str, kind: pa.DataType) -> Callable[[Batches], pa.Array]:
+    dtype = kind.to_pandas_dtype()
+    return lambda batches: pa.array(batches.table[field].astype(dtype), kind)
+
+
+def _same(value: Callable[[Batches], object], kind: pa.DataType) -> Callable[[Batches], pa.Array]:
+    return lambda batches: pa.repeat(pa.scalar(value(batches), kind), len(batches))
+
+
+_BUILDERS: dict[str, Callable[[Batches], pa.Array]] = {
+    "topic": _same(lambda batches: batches.partition.topic, pa.string()),
+    "partition": _same(lambda batches: batches.partition.partition, pa.int32()),
+    "segment": _same(lambda batches: batches.segment, pa.int64()),
+    "position": _stated("position", pa.int64()),
+    "size": _stated("size", pa.int32()),
+    "baseOffset": lambda batches: pa.array(batches.facts.base_offset),
+    "lastOffset": _stated("last_offset", pa.int64()),
+    "records": lambda batches: pa.array(batches.facts.records.astype(np.int32)),
+    "baseTimestamp": _times(base_timestamps),
+    "maxTimestamp": _times(lambda table: table["max_timestamp"].astype(np.int64)),
+    "timestampType": _timestamp_type,
+    "magic": _stated("magic", pa.int32()),
+    "codec": _codec,
+    "leaderEpoch": _stated("leader_epoch", pa.int32()),
+    "producerId": _stated("producer_id", pa.int64()),
+    "producerEpoch": _stated("producer_epoch", pa.int32()),
+    "baseSequence": _stated("base_sequence", pa.int32()),
+    "isTransactional": lambda batches: pa.array(has_flag(batches.table, TRANSACTIONAL_MASK)),
+    "isControl": lambda batches: pa.array(has_flag(batches.table, CONTROL_MASK)),
+    "deleteHorizon": _times(delete_horizons),
+    "transaction": _transaction,
+    "crc": _stated("crc", pa.int64()),
+    "_corrupt": lambda batches: pa.nulls(len(batches), pa.string()),
+}

@@ -1,0 +1,180 @@
+"""The offsets that a query reads of each partition: its limits, resolved against the logs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from engine.log.log_view import LogView
+from engine.units import Offset, Timestamp, TopicPartition
+from kafkafs.spark.errors import (
+    OptionError,
+    could_not_read,
+    resolved_start_is_greater,
+    start_offsets_do_not_match,
+    timestamps_do_not_match,
+)
+from kafkafs.spark.source.offset_limits import (
+    EARLIEST,
+    LATEST,
+    Extreme,
+    GlobalTimestamp,
+    OffsetLimit,
+    SpecificOffsets,
+    SpecificTimestamps,
+)
+from kafkafs.spark.source.options import ReadOptions
+
+log = logging.getLogger(__name__)
+
+Views = Mapping[TopicPartition, LogView]
+
+
+class OffsetRange(NamedTuple):
+    """Offsets [start, stop) of a partition; of a larger range's parts, whether it is the first and the last."""
+
+    partition: TopicPartition
+    start: Offset
+    stop: Offset
+    is_first: bool = True
+    is_last: bool = True
+
+    @property
+    def size(self) -> int:
+        """The number of offsets; there may be fewer records."""
+        return self.stop - self.start
+
+
+def log_end(view: LogView, options: ReadOptions) -> Offset:
+    """Where the log ends for a query.
+
+    Raises:
+        OptionError: it is to be the high watermark, and no checkpoint has any.
+    """
+    end = view.last_stable_offset if options.committed else view.log_end_offset
+    if not options.replicated:
+        return end
+    if not view.log.checkpoints.all_high_watermarks():
+        raise OptionError(
+            f"endAt=highWatermark needs the replication-offset-checkpoint of a log dir, and {view.name} has none"
+        )
+    return min(end, view.high_watermark)
+
+
+def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
+    """The ranges of a batch query that hold something, if only damage, in the partitions' order.
+
+    Raises:
+        OptionError, DataLossError: see `resolve_partitions`.
+    """
+    return [
+        found
+        for found in resolve_partitions(views, options)
+        if found.size > 0 or _reaches_lost_segment(views[found.partition], found)
+    ]
+
+
+def _reaches_lost_segment(view: LogView, wanted: OffsetRange) -> bool:
+    """Whether a range without known offsets is the end of a log whose last segment is damaged whole."""
+    return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
+
+
+def resolve_partitions(views: Views, options: ReadOptions) -> list[OffsetRange]:
+    """The range of a batch query in each partition, also where that holds nothing.
+
+    Raises:
+        OptionError: the limits do not fit the partitions.
+        DataLossError: they reach below the log start or above the log end, and that is to fail.
+    """
+    starts = resolve_limit(views, options.start, options, is_start=True)
+    stops = resolve_limit(views, options.end, options, is_start=False)
+    ranges = []
+    for partition, view in views.items():
+        start, stop = starts[partition], stops[partition]
+        said = start if _was_said(options.start, partition) else EARLIEST
+        if start > stop and said != EARLIEST:
+            raise resolved_start_is_greater(partition, start, stop)
+        ranges.append(within_log(view, OffsetRange(partition, start, stop), options))
+    return ranges
+
+
+def _was_said(limit: OffsetLimit, partition: TopicPartition) -> bool:
+    """Whether a limit names a place of its own, not «where the log begins»."""
+    if isinstance(limit, SpecificOffsets):
+        return limit.offsets[partition] != EARLIEST
+    return not isinstance(limit, Extreme)
+
+
+def within_log(view: LogView, wanted: OffsetRange, options: ReadOptions) -> OffsetRange:
+    """The part of a range that is in the log.
+
+    Raises:
+        DataLossError: that is not all of it, and failOnDataLoss is true.
+    """
+    partition, start, stop = wanted[:3]
+    first, end = view.log_start_offset, log_end(view, options)
+    if first <= start and stop <= max(end, start):
+        return wanted
+    if start >= stop:
+        return wanted
+    if options.fail_on_data_loss:
+        raise could_not_read(partition, start, stop, f"the log holds offsets [{first}, {end})")
+    log.warning(
+        "%s: of offsets [%d, %d) the log holds [%d, %d)", partition, start, stop, first, end
+    )
+    return OffsetRange(partition, max(start, first), min(stop, end))
+
+
+def resolve_limit(
+    views: Views, limit: OffsetLimit, options: ReadOptions, *, is_start: bool
+) -> dict[TopicPartition, Offset]:
+    """An offset for each partition.
+
+    Raises:
+        OptionError: the limit names other partitions, or a start is after the last record.
+    """
+    match limit:
+        case Extreme(offset):
+            offsets = dict.fromkeys(views, offset)
+        case SpecificOffsets(named):
+            if set(named) != set(views):
+                raise start_offsets_do_not_match(named, views)
+            offsets = dict(named)
+        case GlobalTimestamp(timestamp):
+            offsets = _by_time(views, lambda _: timestamp, options, is_start=is_start)
+        case SpecificTimestamps(timestamps):
+            if set(timestamps) != set(views):
+                raise timestamps_do_not_match("start" if is_start else "end", timestamps, views)
+            offsets = _by_time(views, timestamps.__getitem__, options, is_start=is_start)
+    return {
+        partition: _resolved(view, offsets[partition], options) for partition, view in views.items()
+    }
+
+
+def _by_time(
+    views: Views,
+    timestamp_of: Callable[[TopicPartition], Timestamp],
+    options: ReadOptions,
+    *,
+    is_start: bool,
+) -> dict[TopicPartition, Offset]:
+    offsets = {}
+    for partition, view in views.items():
+        timestamp = timestamp_of(partition)
+        found = view.offset_for_time(timestamp)
+        if found is not None and found.offset < log_end(view, options):
+            offsets[partition] = found.offset
+        elif is_start and not options.start_or_latest:
+            raise OptionError(
+                f"No offset matched from request of topic-partition {partition} and timestamp {timestamp}."
+            )
+        else:
+            offsets[partition] = LATEST
+    return offsets
+
+
+def _resolved(view: LogView, offset: Offset, options: ReadOptions) -> Offset:
+    if offset == EARLIEST:
+        return view.log_start_offset
+    return log_end(view, options) if offset == LATEST else offset

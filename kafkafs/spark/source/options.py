@@ -1,0 +1,230 @@
+"""The options of `spark.read.format("kafkalog")`: their names, values and what contradicts what.
+
+Names are those of the Kafka connector, in any case of letters, and some of our own. What only makes
+sense with a broker is taken and ignored, or refused with the connector's words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.source.offset_limits import (
+    EARLIEST,
+    LATEST,
+    Extreme,
+    OffsetLimit,
+    check_batch,
+    parse_limit,
+)
+from kafkafs.spark.source.option_values import count, delay, flag, one_of, pattern, size
+from kafkafs.spark.source.partition_choice import ALL, Choice, parse_choice
+
+SPLIT_BYTES = 64 * MiB
+MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
+VIEWS = ("records", "batches", "segments")
+ON_CORRUPT = ("fail", "skip", "row")
+FROM_EARLIEST = Extreme(EARLIEST)
+UP_TO_LATEST = Extreme(LATEST)
+
+_KNOWN = {
+    name.lower(): name
+    for name in (
+        "path", "paths", "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets",
+        "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingTimestamp", "endingTimestamp",
+        "startingOffsetsByTimestampStrategy", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition",
+        "includeHeaders", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
+        "isolationLevel", "splitBytes", "onCorrupt", "decode", "view", "includeInternalTopics",
+        "keyEquals", "keyPattern", "endAt",
+    )
+}  # fmt: skip
+_IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
+_OF_RECORDS = ("keyEquals", "keyPattern", "decode", "includeHeaders")
+_OF_TRIGGERS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay")
+_REFUSED = {
+    "kafka.auto.offset.reset": "Kafka option 'auto.offset.reset' is not supported. Instead set the source"
+    " option 'startingoffsets' to 'earliest' or 'latest' to specify where to start.",
+    "kafka.key.deserializer": "Kafka option 'key.deserializer' is not supported as keys are deserialized as"
+    " byte arrays with ByteArrayDeserializer. Use DataFrame operations to explicitly deserialize the keys.",
+    "kafka.value.deserializer": "Kafka option 'value.deserializer' is not supported as values are"
+    " deserialized as byte arrays with ByteArrayDeserializer. Use DataFrame operations to explicitly"
+    " deserialize the values.",
+    "kafka.enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
+    "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
+}
+NO_TABLES = (
+    "Spark hands over no options of a table in its catalog when that is read; make a temporary view:"
+    " CREATE TEMPORARY VIEW … USING kafkalog OPTIONS (path '…')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What is read, checked; see `parse_options`.
+
+    Attributes:
+        paths: log dirs, partition folders or .log files; globs are resolved when they are opened.
+        choice: of partitions.
+        start, end: of each.
+        start_or_latest: a starting timestamp after the last record means the log end, not an error.
+        fail_on_data_loss: offsets that were asked for and are not there stop the query.
+        min_partitions, max_records_per_partition: of Spark's, not Kafka's.
+        include_headers: give the column.
+        committed: read_committed.
+        replicated: the log ends at the high watermark, as the broker last noted it.
+        split_bytes: of a log file in one task, about.
+        says_split_bytes: whether that was said.
+        on_corrupt: what a damaged place is: "fail", "skip" or "row".
+        decode: keys and values of Kafka's internal topics as JSON.
+        view: "records", "batches" or "segments".
+        internal: whether a pattern may match Kafka's own topics.
+        key: the only key wanted.
+        key_pattern: only keys in which this is found.
+        max_offsets, min_offsets, max_delay_ms: of a micro-batch.
+        budgets: for what is read.
+        ignored: options that only a broker or a stream would need, in small letters.
+    """
+
+    paths: tuple[str, ...]
+    choice: Choice = ALL
+    start: OffsetLimit = FROM_EARLIEST
+    end: OffsetLimit = UP_TO_LATEST
+    start_or_latest: bool = False
+    fail_on_data_loss: bool = True
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    include_headers: bool = False
+    committed: bool = False
+    replicated: bool = False
+    split_bytes: int = SPLIT_BYTES
+    says_split_bytes: bool = False
+    on_corrupt: str = "fail"
+    decode: bool = False
+    view: str = "records"
+    internal: bool = False
+    key: bytes | None = None
+    key_pattern: str | None = None
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_delay_ms: int = MAX_TRIGGER_DELAY_MS
+    budgets: Budgets = DEFAULT_BUDGETS
+    ignored: tuple[str, ...] = field(default=(), compare=False)
+
+
+def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
+    """The options, checked.
+
+    Args:
+        options: as Spark hands them over; names in any case.
+        streaming: of readStream: it starts at the end unless something else is said, and has no end.
+
+    Raises:
+        OptionError: unknown, malformed or contradictory.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    ignored = _check_names(given)
+    if not streaming:
+        ignored += tuple(name for name in given if name in _OF_TRIGGERS)
+    start = parse_limit(given, "starting", LATEST if streaming else EARLIEST)
+    if streaming:
+        _refuse_an_end(given)
+        end: OffsetLimit = Extreme(LATEST)
+    else:
+        end = parse_limit(given, "ending", LATEST)
+        check_batch(start, end)
+    minimum, maximum = count(given, "minOffsetsPerTrigger"), count(given, "maxOffsetsPerTrigger")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise OptionError(
+            f"The value of minOffsetPerTrigger({minimum}) is higher than the"
+            f" maxOffsetsPerTrigger({maximum})."
+        )
+    view = one_of(given, "view", VIEWS)
+    _check_view(given, view)
+    return ReadOptions(
+        paths=_paths(given),
+        choice=parse_choice(given),
+        start=start,
+        end=end,
+        start_or_latest=one_of(
+            given, "startingOffsetsByTimestampStrategy", ("error", "latest")
+        ) == "latest",
+        fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
+        min_partitions=count(given, "minPartitions"),
+        max_records_per_partition=count(given, "maxRecordsPerPartition"),
+        include_headers=flag(given, "includeHeaders"),
+        committed=_is_committed(given),
+        replicated=one_of(given, "endAt", ("logend", "highwatermark")) == "highwatermark",
+        split_bytes=size(given, "splitBytes", SPLIT_BYTES),
+        says_split_bytes="splitbytes" in given,
+        on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
+        decode=flag(given, "decode"),
+        view=view,
+        internal=flag(given, "includeInternalTopics"),
+        key=given["keyequals"].encode() if "keyequals" in given else None,
+        key_pattern=pattern(given, "keyPattern"),
+        max_offsets=maximum,
+        min_offsets=minimum,
+        max_delay_ms=delay(given, "maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
+        ignored=ignored,
+    )  # fmt: skip
+
+
+def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
+    for name, sentence in _REFUSED.items():
+        if name in given:
+            raise OptionError(sentence)
+    ignored = []
+    if "provider" in given and "owner" in given:
+        raise OptionError(NO_TABLES)
+    for name in given:
+        if name in _KNOWN or name == "kafka.isolation.level":
+            continue
+        if not _IGNORED.fullmatch(name):
+            near = [known for low, known in _KNOWN.items() if low[:6] == name[:6]]
+            hint = f"; is it {' or '.join(near)}?" if near else ""
+            raise OptionError(f"unknown option {name!r}{hint}")
+        ignored.append(name)
+    return tuple(ignored)
+
+
+def _check_view(given: Mapping[str, str], view: str) -> None:
+    for name in () if view == "records" else _OF_RECORDS:
+        if given.get(name.lower(), "false").strip().lower() != "false":
+            raise OptionError(f"'{name}' is about records: view={view!r} has none")
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if "paths" in given:
+        try:
+            paths = json.loads(given["paths"])
+        except ValueError:
+            paths = None
+        if not isinstance(paths, list) or not all(isinstance(each, str) for each in paths):
+            raise OptionError(f"'paths' is a JSON list of paths, and not {given['paths']!r}")
+    else:
+        paths = given.get("path", "").split(",")
+    paths = [path.strip() for path in paths if path.strip()]
+    if not given:
+        raise OptionError(f"Option 'path' must be specified: {NO_TABLES}")
+    if not paths:
+        raise OptionError(
+            "Option 'path' must be specified: a broker's log dir, several of them separated by commas,"
+            " a partition's folder, or a .log file"
+        )
+    return tuple(paths)
+
+
+def _refuse_an_end(given: Mapping[str, str]) -> None:
+    if "endingoffsets" in given:
+        raise OptionError("ending offset not valid in streaming queries")
+    if "endingoffsetsbytimestamp" in given or "endingtimestamp" in given:
+        raise OptionError("ending timestamp not valid in streaming queries")
+
+
+def _is_committed(given: Mapping[str, str]) -> bool:
+    name = "kafka.isolation.level" if "kafka.isolation.level" in given else "isolationLevel"
+    return one_of(given, name, ("read_uncommitted", "read_committed")) == "read_committed"

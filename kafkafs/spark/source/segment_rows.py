@@ -1,0 +1,130 @@
+"""view=segments: a row for each segment, of the headers of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from engine.budgets import Budgets
+from engine.log.segment.scan import BatchRun, Damage
+from engine.units import NO_TIMESTAMP, Offset, Timestamp
+from kafkafs.decode.error_line import QUIET_KINDS, damage_facts
+from kafkafs.spark.errors import malformed_timestamp
+from kafkafs.spark.source.arrow_rows import MOST_MILLISECONDS, one_row
+from kafkafs.spark.source.header_facts import Numbers, base_timestamps, header_facts, is_control
+from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.spark.source.splits import Split
+
+
+class SegmentReader:
+    """Reads splits of whole segments, of a query with view=segments.
+
+    Args:
+        schema: of the record batches.
+        options: of the query.
+    """
+
+    def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
+        self._schema = schema
+        self._options = options
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The segment's row. Its damage is counted, unless that is to fail.
+
+        Raises:
+            DataLossError, CorruptRecordError: the segment is gone, or damaged, and that is to fail.
+            ValueError: a timestamp that Spark cannot hold, where damage is to fail.
+        """
+        on_corrupt = self._options.on_corrupt
+        found = _Totals()
+        for _, _, part, item in scan_split(
+            split, fail_on_data_loss=self._options.fail_on_data_loss
+        ):
+            if isinstance(item, BatchRun):
+                found.add(item, self._options.budgets)
+                continue
+            if on_corrupt == "fail" and is_hole(part, item, on_corrupt=on_corrupt):
+                raise corruption(in_full(split, damage_facts(item)))
+            found.add_damage(item)
+        if not found.size:
+            return  # gone, and that is to be nothing
+        known = {
+            "topic": split.partition.topic,
+            "partition": split.partition.partition,
+            "segment": split.segment,
+            "file": split.path,
+            "size": found.size,
+            "batches": found.batches,
+            "records": found.records,
+            "controlBatches": found.control_batches,
+            "firstOffset": found.first_offset,
+            "lastOffset": found.last_offset,
+            "minTimestamp": self._instant(split, found, found.min_timestamp),
+            "maxTimestamp": self._instant(split, found, found.max_timestamp),
+            "damagedBytes": found.damaged_bytes,
+            "damagedPlaces": found.damaged_places,
+        }
+        yield one_row(self._schema, known)
+
+    def _instant(self, split: Split, found: _Totals, timestamp: Timestamp | None) -> int | None:
+        """Microseconds since 1970; None: none, or none that Spark can hold."""
+        if timestamp is None:
+            return None
+        if abs(timestamp) > MOST_MILLISECONDS:
+            if self._options.on_corrupt == "fail":
+                raise malformed_timestamp(split.partition, found.first_offset or 0, timestamp)
+            return None
+        return timestamp * 1000
+
+
+@dataclass(slots=True)
+class _Totals:
+    """What was counted so far; `size` is in bytes, damage included."""
+
+    size: int = 0
+    batches: int = 0
+    records: int = 0
+    control_batches: int = 0
+    first_offset: Offset | None = None
+    last_offset: Offset | None = None
+    min_timestamp: Timestamp | None = None
+    max_timestamp: Timestamp | None = None
+    damaged_bytes: int = 0
+    damaged_places: int = 0
+
+    def add(self, run: BatchRun, budgets: Budgets) -> None:
+        table, facts = run.table, header_facts(run, budgets)
+        control = is_control(table)
+        self.size += int(table["size"].sum(dtype=np.int64))
+        self.batches += len(table)
+        self.control_batches += int(control.sum())
+        self.records += int(facts.records[~control].sum())
+        self._add_offsets(int(facts.base_offset.min()), int(table["last_offset"].max()))
+        data = table[~control]
+        self._add_times(base_timestamps(data), data["max_timestamp"])
+
+    def add_damage(self, damage: Damage) -> None:
+        is_damage = damage.kind not in QUIET_KINDS
+        self.damaged_places += is_damage
+        if damage.skipped:
+            self.size += damage.length
+            self.damaged_bytes += damage.length * is_damage
+
+    def _add_offsets(self, first: Offset, last: Offset) -> None:
+        self.first_offset = first if self.first_offset is None else min(first, self.first_offset)
+        self.last_offset = last if self.last_offset is None else max(last, self.last_offset)
+
+    def _add_times(self, first: Numbers, largest: Numbers) -> None:
+        first, largest = first[first != NO_TIMESTAMP], largest[largest != NO_TIMESTAMP]
+        if len(first):
+            low = int(first.min())
+            self.min_timestamp = low if self.min_timestamp is None else min(low, self.min_timestamp)
+        if len(largest):
+            high = int(largest.max())
+            self.max_timestamp = (
+                high if self.max_timestamp is None else max(high, self.max_timestamp)
+            )

@@ -1,0 +1,197 @@
+"""What a task goes over: the batches and the damage in one split, wherever its offsets lie by now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from engine.budgets import MiB
+from engine.errors import CorruptRecordError, SourceError
+from engine.log.log_directory import LogSource, open_source
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, Damage
+from engine.units import MAX_INT64, Offset, Position
+from kafkafs.decode.error_line import QUIET_KINDS
+from kafkafs.spark.errors import could_not_read, topics_made_anew
+from kafkafs.spark.source.splits import Split
+from kafkafs.spark.source.volume import check_same, check_visible
+
+_CHUNK = 4 * MiB
+"""Read at a time: what each run costs besides is then little, also of large records."""
+
+
+class Scanned(NamedTuple):
+    """A run of batches, or damage.
+
+    Attributes:
+        view: the log that it is in.
+        segment: where.
+        split: what is wanted of it.
+        item: the batches may hold offsets outside of what is wanted.
+    """
+
+    view: LogView
+    segment: LogSegment
+    split: Split
+    item: BatchRun | Damage
+
+
+def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
+    """Everything in a split, in log order.
+
+    Raises:
+        DataLossError: some of its offsets are gone, and that is to fail.
+        NotVisibleError: this host does not see the log dir, or sees another there.
+    """
+    try:
+        source = open_source(split.source)
+        try:
+            view = next(iter(source.partitions().values())).view(0)
+            yield from _scan(source, view, split, fail_on_data_loss=fail_on_data_loss)
+        finally:
+            source.close()
+    except (FileNotFoundError, SourceError) as error:
+        check_visible(split.source)
+        if fail_on_data_loss:
+            raise could_not_read(
+                split.partition, *split.wanted, f"segment {split.segment} is gone: {error}"
+            ) from error
+
+
+def _scan(
+    source: LogSource, view: LogView, split: Split, *, fail_on_data_loss: bool
+) -> Iterator[Scanned]:
+    if None not in (split.topic_id, view.topic_id) and split.topic_id != view.topic_id:
+        if fail_on_data_loss:
+            anew = {split.partition: (str(split.topic_id), str(view.topic_id))}
+            raise topics_made_anew(anew)
+        return
+    segment = view.segments.get(split.segment)
+    if segment is not None and _is_as_planned(view, segment, split):
+        for item in _items(segment, split):
+            yield Scanned(view, segment, split, item)
+        return
+    if split.owner is not None:
+        check_same(split.source, split.owner, source)
+    # Other bytes by now, perhaps in another file: they lie elsewhere, their offsets do not.
+    start, stop = split.wanted
+    if fail_on_data_loss and not _still_holds(view, start, stop):
+        bounds = f"[{view.log_start_offset}, {view.log_end_offset})"
+        raise could_not_read(split.partition, start, stop, f"the log holds offsets {bounds}")
+    moved = replace(
+        split,
+        start=start,
+        stop=stop,
+        is_first=split.is_first and start == split.start,
+        is_last=split.is_last and stop == split.stop,
+    )
+    for segment, item in view.runs(start, stop):
+        yield Scanned(view, segment, moved, item)
+
+
+def _still_holds(view: LogView, start: Offset, stop: Offset) -> bool:
+    """Whether neither retention nor a truncation has taken offsets since they were planned."""
+    return bool(view.base_offsets) and view.base_offsets[0] <= start and stop <= view.log_end_offset
+
+
+def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
+    """The batches and damage of a split's bytes, and whether the last batch states offsets of what follows it."""
+    item: BatchRun | Damage | None = None
+    for item in _scanned(segment, split):
+        yield item
+    if isinstance(item, BatchRun) and item.next_offset > split.part_stop:
+        row = item.table[-1]
+        yield Damage(
+            segment.path,
+            int(row["position"]),
+            int(row["size"]),
+            "offset_order",
+            "the batch states offsets of what follows it",
+            expected=split.part_stop,
+            found=item.next_offset,
+            first_offset=int(row["base_offset"]),
+            last_offset=int(row["last_offset"]),
+            skipped=False,
+        )
+
+
+def _scanned(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
+    """The batches and damage of a split's bytes; which offsets damage can have taken, what follows it tells."""
+    end, expected = split.end_position, split.next_offset
+    for item in segment.scan(split.position, end, next_offset=expected, chunk=_CHUNK):
+        if isinstance(item, Damage) and end < segment.tail_end:
+            yield from _before(segment, item.position, expected, end)
+            return
+        if isinstance(item, BatchRun):
+            expected = item.next_offset
+        yield item
+
+
+def _before(
+    segment: LogSegment, position: Position, expected: Offset, end: Position
+) -> Iterator[BatchRun | Damage]:
+    """What starts between two positions, seen with what lies behind."""
+    for item in segment.scan(position, segment.tail_end, next_offset=expected):
+        if item.position >= end:
+            return
+        if isinstance(item, BatchRun) and item.end_position > end:
+            item = item._replace(table=item.table[item.table["position"] < end])
+        yield item
+
+
+def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
+    """Whether the split's positions are still what they were: a file system uses numbers of files again."""
+    if segment.identity != split.identity:
+        return False
+    has_grown = segment is view.active_segment and segment.tail_end >= split.end_position
+    return has_grown or segment.tail_end == split.file_size
+
+
+def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
+    """Whether damage is this split's to report: it can have cost wanted offsets, and not only another's.
+
+    A batch that is cut off where the log ends was never in it for Kafka: that only counts where each place is
+    to be a row.
+    """
+    if damage.kind in QUIET_KINDS:
+        return False
+    if not damage.skipped:
+        return _is_own_disorder(split, damage.first_offset or 0)
+    is_tail = damage.kind == "torn_tail" and split.part_stop == MAX_INT64
+    if is_tail and on_corrupt != "row":
+        return False
+    start, stop = split.wanted
+    first, last = damage.first_offset, damage.last_offset
+    if first is not None and first < split.part_stop:  # else the damaged header lies
+        if first < split.start and not split.is_first:
+            return False
+        if first >= stop and not split.at_log_end:
+            return False
+    return last is None or last >= start
+
+
+def _is_own_disorder(split: Split, offset: Offset) -> bool:
+    """Where offsets go back, those of the batches before may be wrong: any wanted ones can be missing."""
+    if offset < split.start:
+        return split.is_first
+    return offset < split.stop or split.is_last
+
+
+def in_full(split: Split, facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts of damage with the file's whole path, where they have it from the partition's folder."""
+    name = os.path.basename(facts["file"])
+    return facts | {"file": os.path.join(os.path.dirname(split.path), name)}
+
+
+def corruption(facts: dict[str, Any]) -> CorruptRecordError:
+    """What a task fails with at a damaged place, when it is to fail there."""
+    return CorruptRecordError(
+        f"{facts['reason']} (option onCorrupt=skip or row reads what is good)",
+        path=facts["file"],
+        position=facts["position"],
+        expected=facts.get("expected"),
+        found=facts.get("found"),
+    )

@@ -1,0 +1,188 @@
+"""Which bytes of which segment each task reads: cut at batches that an offset index leads to, or a walk.
+
+Nothing is decoded here. A split names its segment by the file it was planned on: a task that finds another
+one there (the broker compacts) reads the same offsets by a look-up instead.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.places import Extent
+from engine.log.segment.segment_cuts import Cut, cut
+from engine.units import MAX_INT64, Offset, Position, TopicPartition
+from kafkafs.spark.source.offset_ranges import OffsetRange
+from kafkafs.spark.source.options import ReadOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A part of a segment for one task; small, and pickled.
+
+    Attributes:
+        source: the partition's folder or its only .log file, absolute.
+        path: the records file.
+        partition: topic and number.
+        segment: the segment's base offset.
+        identity: device and inode of its .log when it was planned.
+        position, end_position: the bytes.
+        next_offset: the smallest offset that belongs at `position`.
+        start, stop: the offsets that are wanted.
+        part_start, part_stop: the offsets that lie in these bytes.
+        file_size: where batches and damage ended in the file.
+        is_first, is_last: of the splits of a range; what lies across a border inside it belongs to one side.
+        at_log_end: whether the log's end is what ends the offsets that are wanted.
+        owner: whose the log dir was by its meta.properties, None where nothing says so.
+        topic_id: of partition.metadata, None where there is none.
+    """
+
+    source: str
+    path: str
+    partition: TopicPartition
+    segment: Offset
+    identity: tuple[int, int]
+    position: Position
+    end_position: Position
+    next_offset: Offset
+    start: Offset
+    stop: Offset
+    part_start: Offset
+    part_stop: Offset
+    file_size: int
+    is_first: bool = True
+    is_last: bool = True
+    at_log_end: bool = False
+    owner: str | None = None
+    topic_id: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.end_position - self.position
+
+    @property
+    def wanted(self) -> tuple[Offset, Offset]:
+        """The wanted offsets that lie in these bytes."""
+        return max(self.start, self.part_start), min(self.stop, self.part_stop)
+
+
+def plan(
+    view: LogView, wanted: OffsetRange, split_bytes: int, owner: str | None = None
+) -> Iterator[Split]:
+    """The splits of a range of a partition's offsets, in log order, none of them empty."""
+    for segment, whole in _parts(view, wanted, owner):
+        yield from _pieces(segment, whole, split_bytes)
+
+
+def plan_segments(view: LogView, wanted: OffsetRange, owner: str | None = None) -> Iterator[Split]:
+    """A split for each segment that holds something of a range: all of the segment."""
+    for segment, part in _parts(view, wanted, owner):
+        yield replace(
+            part,
+            position=0,
+            end_position=segment.tail_end,
+            next_offset=segment.base_offset,
+            start=part.part_start,
+            stop=min(part.part_stop, view.log_end_offset),
+            at_log_end=True,
+        )
+
+
+def _parts(
+    view: LogView, wanted: OffsetRange, owner: str | None
+) -> Iterator[tuple[LogSegment, Split]]:
+    """The part of each segment that holds a range, as one split."""
+    log = view.log
+    source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
+    for segment, extent in view.extents(wanted.start, wanted.stop):
+        if extent.stop <= extent.start:
+            continue
+        place = bisect_right(view.base_offsets, segment.base_offset)
+        following = view.base_offsets[place : place + 1]
+        yield (
+            segment,
+            Split(
+                source=source,
+                path=log.root.display(segment.path),
+                partition=wanted.partition,
+                segment=segment.base_offset,
+                identity=segment.identity,
+                position=extent.start,
+                end_position=extent.stop,
+                next_offset=extent.next_offset,
+                start=wanted.start,
+                stop=wanted.stop,
+                part_start=segment.base_offset,
+                part_stop=following[0] if following else MAX_INT64,
+                file_size=segment.tail_end,
+                is_first=wanted.is_first,
+                is_last=wanted.is_last,
+                at_log_end=wanted.stop >= view.log_end_offset,
+                owner=owner,
+                topic_id=view.topic_id,
+            ),
+        )
+
+
+def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Split]:
+    pieces = math.ceil(whole.size / split_bytes)
+    extent = Extent(whole.position, whole.end_position, whole.next_offset)
+    cuts: list[Cut] = cut(segment, extent, pieces) if pieces > 1 else []
+    rest = whole
+    for place in cuts:
+        yield replace(rest, end_position=place.position, part_stop=place.first_offset)
+        rest = replace(
+            rest,
+            position=place.position,
+            next_offset=place.base_offset,
+            part_start=place.first_offset,
+        )
+    yield rest
+
+
+def split_ranges(ranges: list[OffsetRange], options: ReadOptions) -> list[OffsetRange]:
+    """The ranges, divided for minPartitions and maxRecordsPerPartition by the connector's arithmetic."""
+    minimum, most = options.min_partitions, options.max_records_per_partition
+    if most is not None:
+        ranges = [piece for each in ranges for piece in _divided(each, math.ceil(each.size / most))]
+    if minimum is None or minimum <= len(ranges):
+        return ranges
+    total = sum(each.size for each in ranges)
+    small = [each for each in ranges if _pieces_of(each.size, total, minimum) == 1]
+    rest = total - sum(each.size for each in small)
+    share = max(minimum - len(small), 1)
+    return [
+        piece
+        for each in ranges
+        for piece in _divided(each, 1 if each in small else _pieces_of(each.size, rest, share))
+    ]
+
+
+def _pieces_of(size: int, total: int, minimum: int) -> int:
+    return max(math.floor(size / max(total, 1) * minimum + 0.5), 1)
+
+
+def _divided(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
+    if not whole.size:  # the end of a log that is damaged there
+        return [whole]
+    found = []
+    start, left = whole.start, whole.size
+    for number in range(pieces):
+        size = left // (pieces - number)
+        left -= size
+        stop = min(start + size, whole.stop)
+        if stop > start:
+            found.append(
+                OffsetRange(
+                    *(whole.partition, start, stop),
+                    is_first=whole.is_first and start == whole.start,
+                    is_last=whole.is_last and stop == whole.stop,
+                )
+            )
+        start = stop
+    return found

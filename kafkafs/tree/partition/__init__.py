@@ -1,0 +1,1 @@
+"""The folders and files of one partition."""

@@ -1,0 +1,401 @@
+"""`offset/`: records, their keys, values and batches, and ranges of records, by offset."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from engine.coding.compression import CompressionType
+from engine.columns.columns import Columns
+from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.log.log_view import LogView
+from engine.memory_gate import LARGE
+from engine.record.attributes import COMPRESSION_MASK, TimestampType
+from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
+from kafkafs.decode.error_line import exception_facts
+from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
+from kafkafs.decode.shown_text import plain_json
+from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
+from kafkafs.tree.partition.landmarks import (
+    first_offset,
+    has_records,
+    last_offset,
+    segment_landmarks,
+)
+from kafkafs.tree.partition.line_files import LineFile
+from kafkafs.tree.partition.partition import Partition, PartitionNode, tried_again
+from kafkafs.tree.path_names import OffsetRange, parse_range
+from kafkafs.tree.plain_files import FailingFile, PlainLink
+from kafkafs.tree.ranges import offsets_of_range
+from kafkafs.tree.streams import LineSource
+
+_RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
+_AFTER_LINKS = FIRST_COOKIE + 2
+_LOOKS = 4
+
+
+class OffsetFolder(PartitionNode):
+    """`offset/`. Listed are a few landmarks; every record resolves."""
+
+    __slots__ = ()
+
+    @tried_again
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        match = _RECORD.fullmatch(name)
+        if match is None:
+            return self._other(name)
+        offset = int(match[1])
+        partition = self.partition
+        view = partition.view()
+        try:
+            batch = partition.records.find(view, offset)
+            if batch is None and view.live:
+                view, batch = self._find_again(view, offset)
+        except (DamagedFileError, UnsupportedCodecError) as error:
+            try:
+                view, batch = self._find_again(view, offset, error)
+            except (DamagedFileError, UnsupportedCodecError) as error:
+                return self._damaged(name, view, offset, match[2], error)
+        if batch is None:
+            raise NotFound(self.child(name), "no record with this offset")
+        if match[2] is None and batch.large == offset:
+            return LargeRecordFile(self.child(name), partition, batch, offset)
+        if match[2] is None:
+            return RecordFile(self.path + "/" + name, partition, view, batch, offset)
+        return self._field(name, view, batch, offset, match[2])
+
+    def _find_again(
+        self, view: LogView, offset: Offset, error: Exception | None = None
+    ) -> tuple[LogView, RenderedBatch | None]:
+        """Look once more while the cleaner exchanges segments under a view that knows the old ones.
+
+        Its file of one segment may by then hold the records of the next too, and for a moment it has no
+        `.log` at all, only a `.swap`. What stays so when nothing changes is no such moment.
+        """
+        partition = self.partition
+        for look in range(_LOOKS):
+            if not partition.look_again(is_first=error is not None and look == 0):
+                break
+            view = partition.view()
+            try:
+                batch, error = partition.records.find(view, offset), None
+            except (DamagedFileError, UnsupportedCodecError) as found:
+                error = found
+                continue
+            if batch is not None:
+                return view, batch
+        if error is not None:
+            raise error
+        return view, None
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        partition = self.partition
+        view = partition.view()
+        if after < _AFTER_LINKS - 1 and has_records(partition, view):
+            for index, name in enumerate(("earliest", "latest")):
+                if FIRST_COOKIE + index > after:
+                    yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
+        for offset in segment_landmarks(partition, view, after - _AFTER_LINKS):
+            cookie = min(offset + _AFTER_LINKS, MAX_INT64)
+            if cookie > after:
+                yield entry(self, str(offset), Kind.FILE, cookie)
+
+    def _other(self, name: str) -> Node:
+        partition = self.partition
+        view = partition.view()
+        if name in ("earliest", "latest"):
+            find = first_offset if name == "earliest" else last_offset
+            return offset_link(self.child(name), partition, view, find(partition, view), "")
+        offsets = parse_range(name)
+        if offsets is None:
+            raise NotFound(self.child(name))
+        return LineFile(
+            self.child(name), partition, lambda view: range_source(partition, view, offsets)
+        )
+
+    def _field(
+        self, name: str, view: LogView, batch: RenderedBatch, offset: Offset, field: str
+    ) -> Node:
+        path, partition = self.child(name), self.partition
+        if field == ".batch":
+            size = batch.header("size")
+            if size > LARGE:
+                start = batch.header("position")
+                place = FieldPlace(field, start, size, is_stored=True)
+                return LargeFieldFile(path, partition, view, batch, offset, place)
+            return FieldFile(path, partition, view, batch, offset, batch.raw())
+        columns = batch.columns()
+        number = batch.number_of(columns, offset)
+        if number is None:
+            raise NotFound(path)
+        size = int((columns.key_size if field == ".key" else columns.value_size)[number])
+        if size < 0:
+            raise NotFound(path, f"the record's {field[1:]} is null")
+        if size > LARGE:
+            place = place_of(batch, columns, number, field)
+            return LargeFieldFile(path, partition, view, batch, offset, place)
+        data = columns.key(number) if field == ".key" else columns.value(number)
+        return FieldFile(path, partition, view, batch, offset, data or b"")
+
+    def _damaged(
+        self, name: str, view: LogView, offset: Offset, field: str | None, error: Exception
+    ) -> Node:
+        """A record that cannot be read is there all the same; its raw batch can be had if it is whole."""
+        partition = self.partition
+        if field == ".batch":
+            batch = partition.records.locate(view, offset)
+            if batch is None:
+                raise error
+            rendered = RenderedBatch(
+                *batch, partition.options, 0, budgets=partition.context.budgets
+            )
+            return FieldFile(self.child(name), partition, view, rendered, offset, rendered.raw())
+        facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
+        return FailingFile(
+            self.child(name), error, partition.owner(view),
+            ttl=partition.ttl(view), xattrs={"user.kafka.error": plain_json(facts)},
+        )  # fmt: skip
+
+
+def range_source(partition: Partition, view: LogView, offsets: OffsetRange) -> LineSource:
+    """What a range shows: an open end follows the log, a count of last records is as of now."""
+    start, end = offsets_of_range(view, offsets)
+    if offsets.last is None:
+        start = max(offsets.start or 0, view.log_start_offset)
+        end = MAX_INT64 if offsets.end is None else max(start, offsets.end)
+    return LineSource(partition.name, None, start, end)
+
+
+def offset_link(
+    path: str, partition: Partition, view: LogView, offset: Offset | None, folder: str
+) -> Node:
+    """A link to a record's file in `offset/`, seen from `folder`. Raises NotFound for no offset."""
+    if offset is None:
+        raise NotFound(path, "no such record")
+    owner = partition.owner(view)
+    return PlainLink(
+        path, f"{folder}{offset}", owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view)
+    )
+
+
+class FileOfRecord(File):
+    """A file in `offset/` that shows one record, or a part of it."""
+
+    __slots__ = ("_batch", "_line", "_offset", "_view", "partition")
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+    ) -> None:
+        self.path = path
+        self.partition = partition
+        self._view = view
+        self._batch = batch
+        self._offset = offset
+        self._line = batch.line(offset) or b""
+
+    @property
+    @abstractmethod
+    def _size(self) -> int:
+        """Of the content, in bytes."""
+
+    def attrs(self) -> Attrs:
+        """See Node."""
+        partition, view = self.partition, self._view
+        owner = partition.owner(view)
+        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
+        return owner.file(self.path, self._size, mtime, partition.ttl(view))
+
+    def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
+        return record_xattrs(self._batch, self._offset, self._line)
+
+
+class RecordFile(FileOfRecord):
+    """`offset/N`: a record's line. Raises NotFound for an offset without a record."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+    ) -> None:
+        super().__init__(path, partition, view, batch, offset)
+        if not self._line:
+            raise NotFound(path)
+
+    @property
+    def _size(self) -> int:
+        return len(self._line)
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
+        return BytesContent(self._line)
+
+
+class FieldFile(FileOfRecord):
+    """`offset/N.key`, `.value`, `.batch`: bytes of a record."""
+
+    __slots__ = ("_data",)
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+        data: bytes,
+    ) -> None:
+        super().__init__(path, partition, view, batch, offset)
+        self._data = data
+
+    @property
+    def _size(self) -> int:
+        return len(self._data)
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
+        return BytesContent(self._data)
+
+
+class LargeRecordFile(LineFile):
+    """`offset/N` of a record whose line is too long to be kept: it is made when it is read, as of a range."""
+
+    __slots__ = ("_batch", "_offset")
+
+    def __init__(
+        self, path: str, partition: Partition, batch: RenderedBatch, offset: Offset
+    ) -> None:
+        super().__init__(
+            path, partition, lambda _view: LineSource(partition.name, None, offset, offset + 1)
+        )
+        self._batch = batch
+        self._offset = offset
+
+    def xattrs(self) -> dict[str, bytes]:
+        """See Node."""
+        return record_xattrs(self._batch, self._offset, b"") | super().xattrs()
+
+
+class FieldPlace(NamedTuple):
+    """Where the bytes of a large field are.
+
+    Attributes:
+        field: ".key", ".value" or ".batch".
+        start, size: of the bytes in the segment's file, or in what the batch inflates to.
+        is_stored: whether it is the file.
+    """
+
+    field: str
+    start: int
+    size: int
+    is_stored: bool
+
+
+def place_of(batch: RenderedBatch, columns: Columns, number: int, field: str) -> FieldPlace:
+    """Where a record's key or value is."""
+    is_key = field == ".key"
+    start = int((columns.key_start if is_key else columns.value_start)[number])
+    size = int((columns.key_size if is_key else columns.value_size)[number])
+    is_stored = not batch.header("attributes") & COMPRESSION_MASK
+    if is_stored:
+        start += batch.buffer_start
+    return FieldPlace(field, start, size, is_stored)
+
+
+class LargeFieldFile(FileOfRecord):
+    """`offset/N.key`, `.value`, `.batch` of many bytes, which are read piece by piece."""
+
+    __slots__ = ("_place",)
+
+    slow = True
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        batch: RenderedBatch,
+        offset: Offset,
+        place: FieldPlace,
+    ) -> None:
+        super().__init__(path, partition, view, batch, offset)
+        self._place = place
+
+    @property
+    def _size(self) -> int:
+        return self._place.size
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
+        place, batch = self._place, self._batch
+        if place.is_stored:
+            return FileContent(batch.segment.file, place.start, place.start + place.size)
+        return InflatedContent(batch, place.start, place.size, self.partition.context.chunks)
+
+
+def record_mtime(batch: RenderedBatch, line: bytes, otherwise: int) -> int:
+    """The record's timestamp as a file time; `otherwise` for a record without one."""
+    timestamp = batch.timestamp(line) if line else batch.header("max_timestamp")
+    return otherwise if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
+
+
+def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str, bytes]:
+    """What the batch's header says about a record, as extended attributes."""
+    attributes = batch.header("attributes")
+    magic = batch.header("magic")
+    facts: dict[str, Any] = {
+        "offset": offset,
+        "segment": batch.segment.base_offset,
+        "magic": magic,
+        "batch_position": batch.header("position"),
+        "batch_size": batch.header("size"),
+        "batch_base_offset": batch.header("base_offset"),
+        "batch_last_offset": batch.header("last_offset"),
+        "crc": batch.header("crc"),
+        "compression": _name(CompressionType, attributes & 0x07),
+        "timestamp_type": _timestamp_type(magic, attributes),
+    }
+    if line:
+        facts["timestamp"] = batch.timestamp(line)
+    if magic >= 2:
+        facts |= {
+            "leader_epoch": batch.header("leader_epoch"),
+            "producer_id": batch.header("producer_id"),
+            "producer_epoch": batch.header("producer_epoch"),
+            "is_transactional": "true" if attributes & 0x10 else "false",
+            "is_control": "true" if attributes & 0x20 else "false",
+        }
+        columns = batch.columns()
+        number = batch.number_of(columns, offset)
+        if number is not None:
+            facts["timestamp"] = int(columns.timestamp[number])
+            facts["sequence"] = int(columns.sequence[number])
+    return {f"user.kafka.{name}": str(value).encode() for name, value in facts.items()}
+
+
+def _name(names: type[CompressionType], number: int) -> str:
+    return names(number).name.lower() if number in list(names) else f"unknown({number})"
+
+
+def _timestamp_type(magic: int, attributes: int) -> str:
+    if magic == 0:
+        return TimestampType.NO_TIMESTAMP_TYPE.label
+    kind = TimestampType.LOG_APPEND_TIME if attributes & 0x08 else TimestampType.CREATE_TIME
+    return kind.label

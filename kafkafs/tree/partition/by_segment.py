@@ -1,0 +1,51 @@
+"""`records/` and `committed/`: every segment decoded, a line for a record."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from engine.units import MAX_INT64
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.node import Entry, Kind, Node
+from kafkafs.tree.partition.line_files import LineFile
+from kafkafs.tree.partition.partition import Partition, PartitionNode
+from kafkafs.tree.segments import segment_with_base
+from kafkafs.tree.streams import LineSource
+
+_NAME = re.compile(r"([0-9]{1,20})\.jsonl")
+
+
+class DecodedFolder(PartitionNode):
+    """`records/`, or with `committed` what a read_committed consumer sees."""
+
+    __slots__ = ("_committed",)
+
+    def __init__(self, path: str, partition: Partition, *, committed: bool) -> None:
+        super().__init__(path, partition)
+        self._committed = committed
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        match = _NAME.fullmatch(name)
+        base = int(match[1]) if match else -1
+        if base < 0 or segment_with_base(self.partition.view(), base) is None:
+            raise NotFound(self.child(name))
+        source = LineSource(self.partition.name, base, committed=self._committed)
+        return LineFile(self.child(name), self.partition, lambda _view: source)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        bases = self.partition.view().base_offsets
+        for place in range(bisect_left(bases, after - FIRST_COOKIE + 1), len(bases)):
+            base = bases[place]
+            cookie = min(base + FIRST_COOKIE, MAX_INT64)
+            if cookie > after:
+                yield entry(self, f"{base:020}.jsonl", Kind.FILE, cookie)

@@ -1,0 +1,139 @@
+"""`time/` of a partition: instants are links to records, periods are folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.errors import KafkaStorageError
+from engine.log.log_view import LogView
+from engine.units import MAX_INT64
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
+from kafkafs.tree.node import Entry, Kind, Node
+from kafkafs.tree.partition.by_offset import offset_link
+from kafkafs.tree.partition.exact_lines import ExactFile
+from kafkafs.tree.partition.landmarks import first_offset, has_records, last_offset
+from kafkafs.tree.partition.line_files import LineFile
+from kafkafs.tree.partition.log_slices import SliceFolder
+from kafkafs.tree.partition.partition import Partition, PartitionNode, tried_again
+from kafkafs.tree.path_names import Period, day_name, parse_instant, parse_period
+from kafkafs.tree.ranges import offsets_of_period
+from kafkafs.tree.streams import LineSource
+
+DAY_MS = 24 * 60 * 60 * 1000
+_AFTER_LINKS = FIRST_COOKIE + 2
+MOST_LOOKS = 10
+
+
+class TimeFolder(PartitionNode):
+    """`time/`. Listed are the first and the last record and the days that hold records."""
+
+    __slots__ = ()
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
+    @tried_again
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        partition = self.partition
+        view = partition.view()
+        path = self.child(name)
+        if name in ("earliest", "latest"):
+            find = first_offset if name == "earliest" else last_offset
+            return offset_link(path, partition, view, find(partition, view), "../offset/")
+        instant = parse_instant(name)
+        if instant is not None:
+            found = view.offset_for_time(instant)
+            if found is None:
+                raise NotFound(path, "no record at or after this time")
+            return offset_link(path, partition, view, found.offset, "../offset/")
+        period = parse_period(name)
+        if period is None:
+            raise NotFound(path)
+        return PeriodFolder(path, partition, period)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        partition = self.partition
+        view = partition.view()
+        if after < _AFTER_LINKS - 1 and has_records(partition, view):
+            for index, name in enumerate(("earliest", "latest")):
+                if FIRST_COOKIE + index > after:
+                    yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
+        for day in days_with_records(partition, max(after - _AFTER_LINKS + 1, 0)):
+            day_of = day_name(day * DAY_MS)
+            if day_of is None:
+                return
+            yield entry(self, day_of, Kind.DIRECTORY, day + _AFTER_LINKS)
+
+
+def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:
+    """Days since 1970, from one on, whose period is not empty.
+
+    The first record at or after a day's start is also that of every day up to its own, so the days between
+    are empty and one look-up leads from day to day. Days before 1970 are not looked for.
+    """
+    day = first_day
+    view, looks = partition.view(), 0
+    while True:
+        try:
+            found = view.offset_for_time(day * DAY_MS, records_only=True)
+        except FileNotFoundError:  # the oldest segment was deleted meanwhile
+            looks += 1
+            if looks > MOST_LOOKS:
+                return
+            view = partition.view_again()
+            continue
+        except KafkaStorageError:
+            return
+        if found is None:
+            return
+        day = found.timestamp // DAY_MS
+        yield day
+        day += 1
+
+
+class PeriodFolder(PartitionNode):
+    """`time/<period>/`: its records decoded, and the same as a broker has them on disk.
+
+    exact.jsonl resolves and is not listed: a walk reads each record once.
+    """
+
+    __slots__ = ("_period",)
+
+    def __init__(self, path: str, partition: Partition, period: Period) -> None:
+        super().__init__(path, partition)
+        self._period = period
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return True
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        path = self.child(name)
+        if name == "log":
+            return SliceFolder(path, self.partition, self._period)
+        if name == "exact.jsonl":
+            return ExactFile(path, self.partition, self._period)
+        if name != "records.jsonl":
+            raise NotFound(path)
+        return LineFile(path, self.partition, self._lines)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        names = [("records.jsonl", Kind.FILE), ("log", Kind.DIRECTORY)]
+        return fixed_entries(self, names, after)
+
+    def _lines(self, view: LogView) -> LineSource:
+        start, end = offsets_of_period(view, self._period)
+        # Where no record lies behind the period yet, new ones still come in.
+        ends = self._period.end_ms
+        is_open = ends is None or (
+            end == view.log_end_offset and view.offset_for_time(ends, records_only=True) is None
+        )
+        return LineSource(self.partition.name, None, start, MAX_INT64 if is_open else end)

@@ -1,0 +1,96 @@
+"""Records that exist, near offsets that may not: the first, the last, one in each segment."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import islice
+
+from engine.errors import KafkaStorageError
+from engine.log.log_view import LogView
+from engine.units import Offset
+from kafkafs.decode.record_batches import FoundBatch
+from kafkafs.tree.partition.partition import Partition
+from kafkafs.tree.segments import end_offset
+
+_MOST_EMPTY_TAILS = 64
+
+
+def first_offset(partition: Partition, view: LogView) -> Offset | None:
+    """The offset of the log's first record; what it is where the beginning is damaged: the log start."""
+    if view.log_start_offset >= view.log_end_offset:
+        return None
+    try:
+        return partition.records.first_at(view, view.log_start_offset)
+    except KafkaStorageError:
+        return view.log_start_offset
+
+
+def has_records(partition: Partition, view: LogView) -> bool:
+    """Whether the log has a first record, which may be on its way out."""
+    try:
+        return first_offset(partition, view) is not None
+    except FileNotFoundError:
+        return True
+
+
+def last_offset(partition: Partition, view: LogView) -> Offset | None:
+    """The offset of the log's last record; one below the log end where its batch is damaged."""
+    end = view.log_end_offset
+    if view.log_start_offset >= end:
+        return None
+    try:
+        return _last_below(partition, view, end)
+    except KafkaStorageError:
+        return end - 1
+
+
+def _last_below(partition: Partition, view: LogView, end: Offset) -> Offset | None:
+    """The last record below an offset; compaction may have left a batch without records there."""
+    for _ in range(_MOST_EMPTY_TAILS):
+        batch = _last_batch_below(partition, view, end)
+        if batch is None:
+            return None
+        offset = partition.records.last_in(batch, end)
+        if offset is not None:
+            return offset if offset >= view.log_start_offset else None
+        end = batch.base_offset
+    return None
+
+
+def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> FoundBatch | None:
+    """The last batch that starts below an offset; whether there is one behind an offset turns once from
+    yes to no, so it is found by halving."""
+    locate = partition.records.locate
+    batch = locate(view, end - 1) if end > view.log_start_offset else None
+    if batch is None or batch.base_offset < end:
+        return batch
+    low, high = view.log_start_offset, end - 1
+    found = None
+    while low < high:
+        middle = (low + high) // 2
+        batch = locate(view, middle)
+        if batch is not None and batch.base_offset < end:
+            found, low = batch, middle + 1
+        else:
+            high = middle
+    return found
+
+
+def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:
+    """The first record of each segment above an offset: its base offset, unless compaction took that."""
+    bases = view.base_offsets
+    place = max(bisect_right(bases, max(after + 1, view.log_start_offset)) - 1, 0)
+    for base in islice(bases, place, None):
+        limit = end_offset(view, base)
+        start = max(base, view.log_start_offset)
+        if start >= limit:
+            continue
+        try:
+            offset = partition.records.first_at(view, start, limit)
+        except FileNotFoundError:
+            continue
+        except KafkaStorageError:
+            offset = start
+        if offset is not None and offset > after:
+            yield offset

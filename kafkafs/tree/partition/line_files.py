@@ -1,0 +1,141 @@
+"""Files of record lines: segments (records/, committed/), offset ranges and periods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from engine.errors import KafkaStorageError
+from engine.log.log_view import LogView
+from engine.units import NO_TIMESTAMP
+from kafkafs.decode.line_stream import LineReader, LineStream
+from kafkafs.decode.shown_text import plain_json
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
+from kafkafs.tree.partition.newest import newest_timestamp
+from kafkafs.tree.partition.partition import Partition, tried_again
+from kafkafs.tree.segments import segment_with_base
+from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, text_of
+
+MEASURED_INLINE = 256 * 1024
+"""Bytes on disk that stat may measure of a stream that has grown."""
+GUESSED_RATIO = 4
+"""Bytes of text for a byte on disk, before anything is known."""
+
+
+class LineContent(Content):
+    """An open stream of lines; its files stay open with it."""
+
+    __slots__ = ("_is_open", "_reader", "_stream")
+
+    def __init__(self, stream: LineStream) -> None:
+        self._stream = stream
+        self._reader = LineReader(stream)
+        self._is_open = True
+        self.identity = hash((stream.serial, stream.size))
+
+    @property
+    def lineage(self) -> int:
+        """See Content. A stream only grows."""
+        return hash(self._stream.serial)
+
+    @property
+    def size(self) -> int:
+        """See Content."""
+        return self._stream.size
+
+    def read_now(self, offset: int, size: int) -> bytes | None:
+        """See Content."""
+        return self._reader.read_now(offset, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """See Content."""
+        return self._reader.read(offset, size)
+
+    def close(self) -> None:
+        """See Content."""
+        if self._is_open:
+            self._is_open = False
+            self._stream.unpin()
+
+
+class LineFile(File):
+    """A file of record lines, decoded when it is opened.
+
+    `source` says what it shows of a view of the log; what a name stands for can move with the log.
+    """
+
+    __slots__ = ("_source", "partition")
+
+    slow = True
+    has_error_lines = True
+
+    def __init__(
+        self, path: str, partition: Partition, source: Callable[[LogView], LineSource]
+    ) -> None:
+        super().__init__(path)
+        self.partition = partition
+        self._source = source
+
+    @tried_again
+    def attrs(self) -> Attrs:
+        """See Node."""
+        partition = self.partition
+        view = partition.view()
+        source = self._source_in(view)
+        size, exact = self._size(view, source)
+        owner = partition.owner(view)
+        try:
+            timestamp = newest_timestamp(view, *offsets_of(source, view))
+        except KafkaStorageError:
+            timestamp = NO_TIMESTAMP
+        mtime = owner.mtime_ns if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
+        return owner.file(self.path, size, mtime, partition.ttl(view), exact=exact)
+
+    def xattrs(self) -> dict[str, bytes]:
+        """Once it was opened: what is damaged in it, if anything is."""
+        view = self.partition.view()
+        stream = self.partition.context.streams.peek(self._source_in(view), view)
+        if stream is None or not stream.findings.damage_count:
+            return {}
+        found = stream.findings
+        facts = {"damagedPlaces": found.damage_count, "first": found.damage}
+        return {"user.kafka.error": plain_json(facts)}
+
+    @tried_again
+    def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
+        partition = self.partition
+        view = partition.view()
+        source = self._source_in(view)
+        stream = partition.context.streams.obtain(source, view, partition.options)
+        try:
+            stream.measure(cancel)
+        except BaseException:
+            stream.unpin()
+            raise
+        return LineContent(stream)
+
+    def chunks(self) -> Iterator[bytes]:
+        """See File. Decoded once, without the pass that finds out the size."""
+        partition = self.partition
+        view = partition.view()
+        yield from text_of(
+            self._source_in(view), view, partition.options, partition.context.budgets
+        )
+
+    def _source_in(self, view: LogView) -> LineSource:
+        source = self._source(view)
+        if source.base_offset is not None and segment_with_base(view, source.base_offset) is None:
+            raise NotFound(self.path)
+        return source
+
+    def _size(self, view: LogView, source: LineSource) -> tuple[int, bool]:
+        stream = self.partition.context.streams.peek(source, view)
+        if stream is None:
+            disk = bytes_on_disk(source, view)
+            return disk * GUESSED_RATIO, disk == 0
+        if stream.measure_now(MEASURED_INLINE):
+            return stream.size, True
+        if stream.is_pinned and stream.size:
+            return stream.size, False  # more than can be read would be shown as zeros
+        return stream.size + stream.unmeasured_bytes * GUESSED_RATIO, False

@@ -1,0 +1,92 @@
+"""The largest record timestamp in a part of a log, found without reading all of it: what st_mtime shows.
+
+For a whole segment it is exact. For a part of one it comes from batch headers where the part is small, and
+else from the time index, whose entries are the places where the largest timestamp so far grew, and from the
+last megabyte of headers. The same log gives the same answer; a record far ahead of its time in the middle
+of a large part can be missed where there is no time index.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
+
+from engine.errors import KafkaStorageError
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import Damage, headers
+from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
+from kafkafs.tree.segments import first_on_disk
+
+WALKED = 1024 * 1024
+"""Bytes of batches whose headers are read."""
+MOST_SEGMENTS = 16
+"""Of a longer range only the last segments count: timestamps mostly grow with offsets."""
+
+
+def newest_timestamp(view: LogView, start: Offset, end: Offset) -> Timestamp:
+    """The largest timestamp of the batches with offsets in [start, end); NO_TIMESTAMP without any."""
+    start, end = max(start, first_on_disk(view)), min(end, view.log_end_offset)
+    if start >= end:
+        return NO_TIMESTAMP
+    found = NO_TIMESTAMP
+    for segment, following in islice(_newest_first(view, start, end), MOST_SEGMENTS):
+        is_whole = start <= segment.base_offset and following <= end
+        newest = segment.max_timestamp.timestamp if is_whole else _of_part(segment, start, end)
+        found = max(found, newest)
+    return found
+
+
+def _newest_first(view: LogView, start: Offset, end: Offset) -> Iterator[tuple[LogSegment, Offset]]:
+    """Segments with offsets of [start, end), the newest first, and where the next one begins."""
+    following = view.log_end_offset
+    bases = view.base_offsets
+    place = bisect_left(bases, end) - 1
+    if place + 1 < len(bases):
+        following = bases[place + 1]
+    while place >= 0 and following > start:
+        yield view.segment_at(place), following
+        following = bases[place]
+        place -= 1
+
+
+def _of_part(segment: LogSegment, start: Offset, end: Offset) -> Timestamp:
+    low, high = segment.positions(start, end)
+    if high - low <= WALKED:
+        return newest_between(segment, low, high)
+    found = NO_TIMESTAMP
+    entry = _last_time_entry_below(segment, end)
+    if entry is not None and entry[1] >= start:
+        found = entry[0]
+    # Where batches start near the end is known by offset only: the last few offsets' batches.
+    for span in (256, 16, 1):
+        near = segment.positions(max(end - span, start), end)[0]
+        if high - near <= WALKED:
+            return max(found, newest_between(segment, near, high))
+    return found
+
+
+def newest_between(segment: LogSegment, low: Position, high: Position) -> Timestamp:
+    """The largest timestamp in the headers of the batches between two positions."""
+    found = NO_TIMESTAMP
+    for item in headers(segment.scan(low, high)):
+        if not isinstance(item, Damage):
+            found = max(found, int(item["max_timestamp"].max()))
+    return found
+
+
+def _last_time_entry_below(segment: LogSegment, end: Offset) -> tuple[Timestamp, Offset] | None:
+    """The time index's last entry for an offset below `end`."""
+    index = segment.time_index()
+    try:
+        low, high = 0, len(index)
+        while low < high:
+            middle = (low + high) // 2
+            if index.entry_at(middle).offset < end:
+                low = middle + 1
+            else:
+                high = middle
+        return index.entry_at(low - 1) if low else None
+    except (OSError, IndexError, KafkaStorageError):
+        return None

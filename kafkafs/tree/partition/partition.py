@@ -1,0 +1,194 @@
+"""What the nodes of one partition share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
+
+from engine.errors import DamagedFileError, SourceGoneError, SourceRefusedError
+from engine.kernel import LineOptions
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from kafkafs.decode.record_batches import RecordBatches
+from kafkafs.tree.context import Context
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import NameSlots, NameStream
+from kafkafs.tree.node import Attrs, Directory
+from kafkafs.tree.owner import Owner
+
+if TYPE_CHECKING:
+    from engine.files.source_files import SourceRoot
+
+
+_LOOKS = 4
+_SWAP_SECONDS = 0.002
+_SWAPPED = ".log.swap"
+_LARGE_FOLDER = 1 << 20
+"""Bytes of the folder itself, which is some 20,000 names."""
+
+
+class Partition:
+    """A partition as the tree has it; one per name, kept as long as its log. Safe from several threads."""
+
+    def __init__(self, context: Context, log: PartitionLog, name: str) -> None:
+        self.context = context
+        self.log = log
+        self.name = name
+        topic, partition = log.topic_partition
+        self.options = LineOptions(topic, partition, values=context.options.values)
+        self.records = RecordBatches(context.batches, self.options, context.budgets)
+        self.slots = NameSlots()
+        self.frozen_attrs: dict[str, Attrs] = {}
+        self._owner: tuple[LogView, Owner] | None = None
+
+    def view(self) -> LogView:
+        """The log as it is now. Raises NotFound when its folder is gone."""
+        try:
+            return self.log.view()
+        except FileNotFoundError:
+            raise NotFound(self.name, "the partition's folder is gone") from None
+
+    def view_again(self) -> LogView:
+        """The log as it is now, looked at anew. Raises NotFound when its folder is gone."""
+        try:
+            return self.log.view(0.0)
+        except FileNotFoundError:
+            raise NotFound(self.name, "the partition's folder is gone") from None
+
+    def look_again(self, *, is_first: bool) -> bool:
+        """Look at the log anew; whether that can make a difference: always the first time."""
+        before = self.view()
+        again = self.view_again()
+        if any(left.name.endswith(_SWAPPED) for left in again.leftovers):
+            time.sleep(_SWAP_SECONDS)  # for a moment the cleaner's result has no name of its own
+            return True
+        return is_first or again is not before
+
+    @property
+    def root(self) -> SourceRoot:
+        """The log dir that the partition's folder is in."""
+        return self.log.root
+
+    def source_path(self, name: str = "") -> str:
+        """A file of the partition's folder, relative to its log dir."""
+        folder = self.log.folder
+        return f"{folder}/{name}" if folder and name else folder or name
+
+    def stream_names(self) -> NameStream | None:
+        """The names of a very large folder as they come, without a look at the log; None when there is need
+        or reason to have them all first. Raises NotFound when it is gone."""
+        log = self.log
+        if log.frozen or log.only is not None:
+            return None
+        try:
+            status = self.root.stat(log.folder)
+        except FileNotFoundError:
+            raise NotFound(self.name, "the partition's folder is gone") from None
+        stamp = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+        is_worth_it = status.st_size >= _LARGE_FOLDER and not log.is_loaded
+        begin = (lambda: self.root.iterate_files(log.folder)) if is_worth_it else None
+        return self.slots.stream(stamp, begin)
+
+    def owner(self, view: LogView) -> Owner:
+        """Whose the folder is."""
+        known = self._owner
+        if known is not None and known[0] is view:
+            return known[1]
+        owner = self.folder_owner()
+        active = view.active_segment
+        if active is not None:
+            readable = active.file.stat().st_mode & 0o444
+            owner = owner._replace(file_mode=owner.file_mode & readable)
+        self._owner = view, owner
+        return owner
+
+    def folder_owner(self) -> Owner:
+        """Whose the folder is, without a look at the log. Raises NotFound when it is gone."""
+        try:
+            return Owner.of(self.root.stat(self.log.folder))
+        except (
+            FileNotFoundError,
+            NotADirectoryError,
+            SourceGoneError,
+            SourceRefusedError,
+        ) as error:
+            if self.context.is_snapshot:
+                return self._owner[1] if self._owner is not None else self.context.root_owner()
+            if isinstance(error, SourceGoneError):
+                raise
+            raise NotFound(self.name, "the partition's folder is gone") from None
+
+    def ttl(self, view: LogView) -> float:
+        """For how long an answer about this view may be kept, in seconds."""
+        return self.context.ttl(view.live)
+
+
+class InPartition(Protocol):
+    """A node of a partition."""
+
+    path: str
+
+    @property
+    def partition(self) -> Partition:
+        """The partition."""
+
+
+N = TypeVar("N", bound=InPartition)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def tried_again(
+    method: Callable[Concatenate[N, P], R],
+) -> Callable[Concatenate[N, P], R]:
+    """A method that is called again with a new view of the log when a file was gone or, live, damaged.
+
+    A segment that retention or compaction takes or exchanges between a look at the folder and its use is
+    no reason to miss a record that is still there. What is gone each time is NotFound, what is damaged
+    each time is damaged.
+    """
+
+    @wraps(method)
+    def call(node: N, *args: P.args, **kwargs: P.kwargs) -> R:
+        failure: Exception | None = None
+        for look in range(_LOOKS):
+            if look and not node.partition.look_again(is_first=look == 1):
+                break
+            try:
+                return method(node, *args, **kwargs)
+            except FileNotFoundError:
+                failure = NotFound(node.path, "deleted a moment ago")
+            except DamagedFileError as error:
+                if not node.partition.log.is_live():
+                    raise
+                failure = error
+        assert failure is not None
+        raise failure from None
+
+    return cast("Callable[Concatenate[N, P], R]", call)
+
+
+class PartitionNode(Directory):
+    """A folder inside a partition's, whose attributes are those of the source's folder.
+
+    Its attributes need no look at the log. The first look may take a while.
+    """
+
+    __slots__ = ("partition",)
+
+    def __init__(self, path: str, partition: Partition) -> None:
+        super().__init__(path)
+        self.partition = partition
+
+    def attrs(self) -> Attrs:
+        """See Node."""
+        partition = self.partition
+        ttl = partition.context.ttl(partition.log.is_live())
+        return partition.folder_owner().directory(self.path, ttl)
+
+    @property
+    def slow(self) -> bool:
+        """See Directory."""
+        return not self.partition.log.is_loaded

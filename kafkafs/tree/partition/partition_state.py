@@ -1,0 +1,263 @@
+"""`state/` of a partition: what is known beside its records, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from engine.errors import KafkaStorageError
+from engine.files.file_names import producer_snapshot_name
+from engine.index.abstract_index import AbstractIndex
+from engine.index.offset_index import OffsetIndex
+from engine.log.log_view import LogView
+from engine.state.producer_snapshot import ProducerSnapshot
+from engine.state.producer_state_entry import ProducerStateEntry
+from kafkafs.decode.error_line import exception_facts
+from kafkafs.tree.errors import Cancelled, NotFound
+from kafkafs.tree.json_text import pretty_json
+from kafkafs.tree.listing import fixed_entries
+from kafkafs.tree.node import Cancel, Entry, Kind, Node
+from kafkafs.tree.partition.landmarks import first_offset, last_offset
+from kafkafs.tree.partition.partition import Partition, PartitionNode
+from kafkafs.tree.plain_files import MadeFile
+
+MOST_TRANSACTIONS = 100_000
+MOST_PRODUCERS = 100_000
+"""Of all snapshots of a partition together."""
+
+
+class StateFolder(PartitionNode):
+    """`state/` of a partition."""
+
+    __slots__ = ()
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        make = _FILES.get(name)
+        if make is None:
+            raise NotFound(self.child(name))
+        partition = self.partition
+        view = partition.view()
+        return MadeFile(
+            self.child(name),
+            lambda cancel: pretty_json(make(partition, view, cancel)),
+            partition.owner(view),
+            ttl=partition.ttl(view),
+            memo=partition.context.memo,
+            version=view.generation,
+        )
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
+
+
+def view_xattrs(partition: Partition) -> dict[str, bytes]:
+    """The offsets of a partition as extended attributes of its folder."""
+    view = partition.view()
+    facts = {name: value for name, value in offsets(partition, view).items() if value is not None}
+    return {f"user.kafka.{_snake(name)}": _xattr(value) for name, value in facts.items()}
+
+
+def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -> dict[str, Any]:
+    """The offsets that a broker would answer with, and where each comes from."""
+    topic, number = partition.log.topic_partition
+    newest = view.max_timestamp
+    return {
+        "topic": topic,
+        "partition": number,
+        "topicId": view.topic_id,
+        "logStartOffset": view.log_start_offset,
+        "firstRecordOffset": first_offset(partition, view),
+        "lastRecordOffset": last_offset(partition, view),
+        "lastStableOffset": view.last_stable_offset,
+        "highWatermark": view.high_watermark,
+        "logEndOffset": view.log_end_offset,
+        "maxTimestamp": None if newest is None else newest.timestamp,
+        "maxTimestampOffset": None if newest is None else newest.offset,
+        "segments": len(view),
+        "size": sum(segment.size for segment in view.segments_from(0)),
+        "live": view.live,
+    }
+
+
+def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """Leader epochs, the oldest first."""
+    entries = view.leader_epochs.entries
+    found: list[dict[str, Any]] = []
+    end = view.log_end_offset
+    for entry in reversed(entries):
+        found.append({"epoch": entry.epoch, "startOffset": entry.start_offset, "endOffset": end})
+        end = entry.start_offset
+    return found[::-1]
+
+
+def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """Every producer snapshot with what it says; one that cannot be used says why.
+
+    Producers beyond MOST_PRODUCERS are only counted.
+    """
+    found = []
+    room = MOST_PRODUCERS
+    for offset in view.listing.producer_snapshots:
+        _stop_if(cancel)
+        name = producer_snapshot_name(offset)
+        facts: dict[str, Any] = {"file": name, "offset": offset}
+        try:
+            entries = ProducerSnapshot.iterate(view.read_side_file(name), name)
+            listed = [_producer(entry) for entry in islice(entries, room)]
+            room -= len(listed)
+            facts["producers"] = listed
+            if not_listed := sum(1 for _ in entries):
+                facts["notListed"] = not_listed
+        except (KafkaStorageError, OSError) as error:
+            facts["error"] = exception_facts(error)
+        found.append(facts)
+    return found
+
+
+def _producer(entry: ProducerStateEntry) -> dict[str, Any]:
+    last = entry.last_batch
+    return {
+        "producerId": entry.producer_id,
+        "producerEpoch": entry.producer_epoch,
+        "coordinatorEpoch": entry.coordinator_epoch,
+        "lastTimestamp": entry.last_timestamp,
+        "currentTxnFirstOffset": entry.current_txn_first_offset,
+        "lastSequence": None if last is None else last.last_sequence,
+        "lastOffset": None if last is None else last.last_offset,
+        "offsetDelta": None if last is None else last.offset_delta,
+    }
+
+
+def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> dict[str, Any]:
+    """Open transactions as the log shows them, aborted ones as the transaction indexes have them."""
+    aborted: list[dict[str, Any]] = []
+    not_listed = 0
+    errors = []
+    for segment in view.segments_from(0):
+        _stop_if(cancel)
+        try:
+            for txn in segment.transaction_index():
+                if len(aborted) < MOST_TRANSACTIONS:
+                    aborted.append(
+                        {
+                            "producerId": txn.producer_id,
+                            "firstOffset": txn.first_offset,
+                            "lastOffset": txn.last_offset,
+                            "lastStableOffset": txn.last_stable_offset,
+                        }
+                    )
+                else:
+                    not_listed += 1
+        except FileNotFoundError:
+            continue
+        except (KafkaStorageError, OSError) as error:
+            errors.append(exception_facts(error))
+    return {
+        "lastStableOffset": view.last_stable_offset,
+        "open": [
+            {
+                "producerId": txn.producer_id,
+                "producerEpoch": txn.producer_epoch,
+                "firstOffset": txn.first_offset,
+            }
+            for txn in view.open_transactions
+        ],
+        "aborted": aborted,
+        **({"abortedNotListed": not_listed} if not_listed else {}),
+        **({"errors": errors} if errors else {}),
+    }
+
+
+def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """The indexes of each segment: how many entries, the last one, what a quick look finds wrong."""
+    names = set(view.listing.files)
+    found = []
+    for segment in view.segments_from(0):
+        _stop_if(cancel)
+        stem = f"{segment.base_offset:020}"
+        offset_path = partition.source_path(f"{stem}.index")
+        offset_index = OffsetIndex(
+            lambda path=offset_path: partition.root.open(path),  # type: ignore[misc]
+            segment.base_offset,
+            path=offset_path,
+        )
+        by_suffix: dict[str, AbstractIndex[Any]] = {
+            ".index": offset_index,
+            ".timeindex": segment.time_index(),
+            ".txnindex": segment.transaction_index(),
+        }
+        found.append(
+            {
+                "segment": segment.base_offset,
+                "size": segment.size,
+                "indexes": {
+                    f"{stem}{suffix}": _index(index)
+                    for suffix, index in by_suffix.items()
+                    if f"{stem}{suffix}" in names
+                },
+            }
+        )
+    return found
+
+
+def _index(index: AbstractIndex[Any]) -> dict[str, Any]:
+    try:
+        count = len(index)
+        facts: dict[str, Any] = {"bytes": index.byte_size, "entries": count}
+        if count:
+            facts["lastEntry"] = _camel(index.entry_at(count - 1)._asdict())
+        index.check()
+    except (KafkaStorageError, OSError, IndexError) as error:
+        return {"error": exception_facts(error)}
+    return facts
+
+
+def leftovers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
+    """What lies in the folder and is no part of the log: files on their way in or out, strangers, links."""
+    found = []
+    for name, reason in view.leftovers:
+        _stop_if(cancel)
+        facts: dict[str, Any] = {"file": name, "reason": reason}
+        try:
+            status = partition.root.stat(partition.source_path(name))
+            facts |= {"bytes": status.st_size, "modified": status.st_mtime_ns // 1_000_000}
+        except (KafkaStorageError, OSError):
+            pass
+        found.append(facts)
+    return found
+
+
+_Make = Callable[[Partition, LogView, Cancel | None], Any]
+_FILES: dict[str, _Make] = {
+    "offsets.json": offsets,
+    "epochs.json": epochs,
+    "producers.json": producers,
+    "transactions.json": transactions,
+    "indexes.json": indexes,
+    "leftovers.json": leftovers,
+}
+
+
+def _stop_if(cancel: Cancel | None) -> None:
+    if cancel is not None and cancel():
+        raise Cancelled
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+
+
+def _camel(facts: dict[str, Any]) -> dict[str, Any]:
+    def camel(name: str) -> str:
+        first, *rest = name.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+    return {camel(name): value for name, value in facts.items()}
+
+
+def _xattr(value: object) -> bytes:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,127 @@
+"""`segments/`: the partition's own files, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import stat as st
+from collections.abc import Iterator
+
+from engine.errors import SourceRefusedError
+from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from kafkafs.tree.content import FileContent
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import entry
+from kafkafs.tree.node import (
+    MAX_MTIME_NS,
+    Attrs,
+    Cancel,
+    Content,
+    Entry,
+    File,
+    Kind,
+    Node,
+    inode_number,
+)
+from kafkafs.tree.partition.partition import Partition, PartitionNode
+from kafkafs.tree.segments import segment_with_base
+
+
+class SourceFolder(PartitionNode):
+    """`segments/`: regular files only; what else the folder holds is told in state/leftovers.json."""
+
+    __slots__ = ()
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        if not name or "/" in name or "\0" in name or name in (".", ".."):
+            raise NotFound(self.child(name))
+        file = SourceFileNode(self.child(name), self.partition, name)
+        file.attrs()
+        return file
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        # A generator, so that the look at the source happens with the first entry, wherever that is made.
+        stream = self.partition.stream_names()
+        if stream is None:
+            yield from self.partition.slots.files(self, self.partition.view().listing.files, after)
+            return
+        for cookie, name in stream.behind(after):
+            yield entry(self, name, Kind.FILE, cookie)
+
+
+class SourceFileNode(File):
+    """A file of the source. The active .log of a live log ends with its last whole batch.
+
+    In a snapshot it keeps the attributes that were seen first, and .log files their bytes: they are held
+    open.
+    """
+
+    __slots__ = ("_name", "partition")
+
+    def __init__(self, path: str, partition: Partition, name: str) -> None:
+        super().__init__(path)
+        self.partition = partition
+        self._name = name
+
+    def attrs(self) -> Attrs:
+        """See Node."""
+        partition = self.partition
+        known = partition.frozen_attrs.get(self._name)
+        if known is not None:
+            return known._replace(inode=inode_number(self.path))
+        view = partition.view()
+        status = self._status(view)
+        size = self._shown_size(view, status.st_size)
+        mtime = min(max(status.st_mtime_ns, 0), MAX_MTIME_NS)
+        attrs = Attrs(
+            Kind.FILE, status.st_mode & 0o444, size, mtime, inode_number(self.path), 1,
+            status.st_uid, status.st_gid, True, partition.ttl(view),
+        )  # fmt: skip
+        if partition.context.source.is_snapshot:
+            partition.frozen_attrs[self._name] = attrs
+        return attrs
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        """See File."""
+        partition = self.partition
+        view = partition.view()
+        segment = self._held(view)
+        name = partition.source_path(self._name)
+        if segment is not None:
+            return FileContent(segment.file, 0, self.attrs().size, view.log.problems, name)
+        try:
+            file = partition.root.open(name, fresh=True)
+        except (FileNotFoundError, SourceRefusedError, ValueError):
+            raise NotFound(self.path) from None
+        size = self._shown_size(view, file.size())
+        return FileContent(file, 0, size, view.log.problems, name)
+
+    def _status(self, view: LogView) -> os.stat_result:
+        segment = self._held(view)
+        if segment is not None:
+            return segment.file.stat()
+        try:
+            status = self.partition.root.stat(self.partition.source_path(self._name))
+        except (FileNotFoundError, SourceRefusedError, ValueError):
+            raise NotFound(self.path) from None
+        if not st.S_ISREG(status.st_mode):
+            raise NotFound(self.path, "not a regular file")
+        return status
+
+    def _held(self, view: LogView) -> LogSegment | None:
+        """In a snapshot, the segment whose records file this is: it stays readable whatever happens."""
+        if not self.partition.context.source.is_snapshot:
+            return None
+        parsed = parse_file_name(self._name)
+        if parsed is None or parsed.kind is not FileKind.LOG or parsed.state is not FileState.LIVE:
+            return None
+        return segment_with_base(view, parsed.base_offset or 0)
+
+    def _shown_size(self, view: LogView, size: int) -> int:
+        active = view.active_segment
+        if active is not None and active.name == self._name and view.live:
+            return min(view.end_position, size)
+        return size

@@ -1,0 +1,1 @@
+"""The root of the tree, and the folders about the whole source."""

@@ -1,0 +1,52 @@
+"""`/groups/`, `/transactions/` and `/cluster/`, there when the source holds the topics that they come from.
+
+`/time/<period>/` has the same three as of the period's end, by look-up: what is listed there is a log dir.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.topics.internal_topics import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
+from engine.units import Timestamp
+from kafkafs.tree.root.cluster_folder import cluster_folder, transactions_folder
+from kafkafs.tree.root.groups_folder import groups_folder
+
+if TYPE_CHECKING:
+    from kafkafs.tree.context import Context
+    from kafkafs.tree.node import Directory
+    from kafkafs.tree.path_names import Period
+
+_FOLDERS: dict[
+    str, tuple[tuple[str, ...], Callable[[str, Context, Timestamp | None], Directory]]
+] = {
+    "groups": ((CONSUMER_OFFSETS, SHARE_GROUP_STATE), groups_folder),
+    "transactions": ((TRANSACTION_STATE,), transactions_folder),
+    "cluster": ((CLUSTER_METADATA,), cluster_folder),
+}
+NAMES = tuple(_FOLDERS)
+
+
+def has_state(context: Context, name: str) -> bool:
+    """Whether the source holds a partition of a topic behind one of the folders."""
+    return any(context.state.logs.of(topic) for topic in _FOLDERS[name][0])
+
+
+def state_folder(
+    path: str, context: Context, name: str, until: Timestamp | None = None
+) -> Directory | None:
+    """One of the folders, now or as of a time; None when it is none or not there. Raises NotFound."""
+    if name not in _FOLDERS or not has_state(context, name):
+        return None
+    return _FOLDERS[name][1](path, context, until)
+
+
+def as_of(period: Period) -> Timestamp | None:
+    """The last instant of a period; None: now."""
+    return None if period.end_ms is None else period.end_ms - 1

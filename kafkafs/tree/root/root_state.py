@@ -1,0 +1,166 @@
+"""`/state/`: what the log dirs say about themselves, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
+from engine.checkpoint.properties_file import parse_properties
+from engine.errors import InvalidNameError, KafkaStorageError
+from engine.files.file_names import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    parse_folder_name,
+)
+from engine.files.source_files import SourceRoot
+from kafkafs.decode.error_line import exception_facts
+from kafkafs.tree.context import Context
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.json_text import pretty_json
+from kafkafs.tree.listing import fixed_entries
+from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
+from kafkafs.tree.plain_files import MadeFile
+
+CHECKPOINTS = (
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+
+
+class RootStateFolder(Directory):
+    """`/state/`."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, path: str, context: Context) -> None:
+        super().__init__(path)
+        self._context = context
+
+    def attrs(self) -> Attrs:
+        """See Node."""
+        context = self._context
+        return context.root_owner().directory(self.path, context.ttl(context.is_live))
+
+    def lookup(self, name: str) -> Node:
+        """See Directory."""
+        make = _FILES.get(name)
+        if make is None:
+            raise NotFound(self.child(name))
+        context = self._context
+        owner = context.root_owner()
+        return MadeFile(
+            self.child(name),
+            lambda _cancel: pretty_json(make(context)),
+            owner,
+            ttl=context.ttl(context.is_live),
+            memo=context.memo,
+            version=tuple(root.stat().st_mtime_ns for root in context.source.roots),
+        )
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """See Directory."""
+        return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
+
+
+def meta_properties(context: Context) -> list[dict[str, Any]]:
+    """meta.properties of each log dir, and who has it open."""
+    found = []
+    for root in context.source.roots:
+        facts: dict[str, Any] = {"logDir": root.path}
+        pid = root.broker_pid()
+        facts |= {"live": pid is not None, "brokerPid": pid or None}
+        try:
+            facts["properties"] = parse_properties(_read(context, root, META_PROPERTIES))
+        except FileNotFoundError:
+            facts["properties"] = None
+        except (KafkaStorageError, OSError) as error:
+            facts["error"] = exception_facts(error)
+        facts["cleanShutdown"] = _exists(root, CLEAN_SHUTDOWN)
+        found.append(facts)
+    return found
+
+
+def checkpoints(context: Context) -> list[dict[str, Any]]:
+    """The offset checkpoints of each log dir."""
+    found = []
+    for root in context.source.roots:
+        facts: dict[str, Any] = {"logDir": root.path}
+        for name in CHECKPOINTS:
+            try:
+                entries = parse_offset_checkpoint(_read(context, root, name), path=name)
+            except FileNotFoundError:
+                continue
+            except (KafkaStorageError, OSError) as error:
+                facts[name] = {"error": exception_facts(error)}
+                continue
+            facts[name] = [
+                {"topic": key.topic, "partition": key.partition, "offset": offset}
+                for key, offset in sorted(entries.items())
+            ]
+        found.append(facts)
+    return found
+
+
+def partitions(context: Context) -> list[dict[str, Any]]:
+    """The partition folders and whether each is the log or stands apart, without opening any."""
+    found = []
+    for name, log in sorted(context.source.partitions().items()):
+        topic, number = log.topic_partition
+        found.append(
+            {
+                "name": name,
+                "topic": topic,
+                "partition": number,
+                "logDir": log.root.path,
+                "folder": log.folder,
+                "state": _folder_state(log.folder),
+            }
+        )
+    return found
+
+
+def leftovers(context: Context) -> list[dict[str, Any]]:
+    """What lies in the log dirs and is neither a partition nor a file of a log dir."""
+    return [
+        {
+            "logDir": other.root.path,
+            "name": other.name,
+            "kind": other.kind.value,
+            "reason": other.reason,
+        }
+        for other in context.source.others
+    ]
+
+
+def _folder_state(folder: str) -> str | None:
+    try:
+        return parse_folder_name(folder).state.name.lower()
+    except InvalidNameError:
+        return None
+
+
+_FILES: dict[str, Callable[[Context], Any]] = {
+    "meta.properties.json": meta_properties,
+    "checkpoints.json": checkpoints,
+    "partitions.json": partitions,
+    "leftovers.json": leftovers,
+}
+
+
+def _read(context: Context, root: SourceRoot, name: str) -> bytes:
+    return root.read(name, limit=context.budgets.checkpoint_bytes)
+
+
+def _exists(root: SourceRoot, name: str) -> bool:
+    try:
+        root.stat(name)
+    except (OSError, KafkaStorageError):
+        return False
+    return True

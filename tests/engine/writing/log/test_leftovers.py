@@ -1,0 +1,142 @@
+"""What interrupted operations leave in a log's folder is brought to one end, whatever crashes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from engine.files.file_names import FileKind
+from engine.writing.disk import DISK
+from engine.writing.log.leftovers import clear_leftovers, log_files, remove_orphaned_indexes
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
+from tests.clocks import MockClock
+from tests.crash.recording import RecordingDisk
+
+CONFIG = LogConfig(max_index_size=120)
+
+
+def name(base: int, rest: str) -> str:
+    return f"{base:020d}{rest}"
+
+
+def fill(folder: Path, names: Iterable[str]) -> None:
+    """Records of offsets base to base + 9 in .log files, anything in others."""
+    for each in names:
+        data = each.encode()
+        if ".log" in each:
+            record = SimpleRecord(b"k", each.encode())
+            data = bytes(records_of(*[record] * 10, base_offset=int(each[:20])).buffer)
+        if "index" in each:
+            data = b""
+        (folder / each).write_bytes(data)
+
+
+def segment(base: int, suffix: str = "") -> list[str]:
+    return [name(base, f"{kind}{suffix}") for kind in (".log", ".index", ".timeindex")]
+
+
+def clear(folder: Path) -> list[str]:
+    clear_leftovers(str(folder), CONFIG, MockClock(), DISK)
+    return sorted(path.name for path in folder.iterdir())
+
+
+def origin(folder: Path, base: int) -> str:
+    """The name under which a segment's records were written."""
+    return (
+        next(path for path in folder.iterdir() if path.name == name(base, ".log"))
+        .read_bytes()[-30:]
+        .decode("latin-1")
+    )
+
+
+def test_deleted_files_go_but_kraft_snapshots_and_folders_stay(tmp_path: Path) -> None:
+    kraft = "00000000000000000010-0000000001.checkpoint.deleted"
+    fill(tmp_path, [*segment(0), *segment(5, ".deleted"), name(7, ".snapshot.deleted"), kraft])
+    (tmp_path / "other.deleted").write_text("")
+    (tmp_path / "folder.deleted").mkdir()
+    assert clear(tmp_path) == sorted([*segment(0), kraft, "folder.deleted"])
+
+
+def test_segments_that_were_not_finished_go(tmp_path: Path) -> None:
+    fill(tmp_path, [*segment(0), *segment(0, ".cleaned"), *segment(20)])
+    assert clear(tmp_path) == sorted([*segment(0), *segment(20)])
+
+
+def test_swap_files_at_and_above_an_unfinished_segment_go_with_it(tmp_path: Path) -> None:
+    files = [*segment(0), *segment(20), *segment(0, ".cleaned"), *segment(20, ".swap")]
+    fill(tmp_path, [*files, name(30, ".log.swap")])
+    assert clear(tmp_path) == sorted([*segment(0), *segment(20)])
+
+
+def test_swap_files_below_an_unfinished_segment_are_complete(tmp_path: Path) -> None:
+    fill(tmp_path, [*segment(0), *segment(0, ".swap"), *segment(20), *segment(20, ".cleaned")])
+    assert clear(tmp_path) == sorted([*segment(0), *segment(20)])
+    assert "swap" in origin(tmp_path, 0)
+
+
+def test_complete_segments_take_the_place_of_all_that_lie_within_their_offsets(
+    tmp_path: Path,
+) -> None:
+    old = [*segment(0), *segment(3), *segment(6), name(3, ".snapshot"), name(6, ".txnindex")]
+    fill(tmp_path, [*old, *segment(0, ".swap"), *segment(10), name(10, ".snapshot")])
+    assert clear(tmp_path) == sorted([*segment(0), *segment(10), name(10, ".snapshot")])
+    assert "swap" in origin(tmp_path, 0)
+
+
+def test_an_index_without_a_successor_makes_the_segment_rebuild_its_indexes(tmp_path: Path) -> None:
+    fill(tmp_path, [*segment(0, ".swap"), name(0, ".txnindex")])
+    assert clear(tmp_path) == [name(0, ".log"), name(0, ".timeindex")]
+
+
+def test_index_files_alone_replace_nothing(tmp_path: Path) -> None:
+    fill(tmp_path, [name(0, ".log"), name(0, ".index.swap"), *segment(3)])
+    assert clear(tmp_path) == sorted([name(0, ".log"), name(0, ".index"), *segment(3)])
+
+
+def test_looking_into_a_new_segment_makes_no_index_of_it(tmp_path: Path) -> None:
+    fill(tmp_path, [name(0, ".log.swap")])
+    assert clear(tmp_path) == [name(0, ".log")]
+
+
+def test_new_segments_get_their_names_in_order_each_on_the_device_before_the_next(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path, [*segment(20, ".swap"), *segment(0, ".swap"), *segment(10, ".swap")])
+    disk = RecordingDisk(tmp_path)
+    clear_leftovers(str(tmp_path), CONFIG, MockClock(), disk)
+    calls = [call.split(" to ")[0] for call in disk.recording.calls if "truncate" not in call]
+    assert calls[-12:] == [
+        step
+        for base in (0, 10, 20)
+        for step in (*(f"rename {each}" for each in segment(base, ".swap")), "sync folder " + tmp_path.name)
+    ]  # fmt: skip
+
+
+def test_names_that_kafka_does_not_write_are_left_alone(tmp_path: Path) -> None:
+    odd = ["0.log.swap", "x.cleaned", "notes.txt", "+5.index.swap"]
+    for each in odd:
+        (tmp_path / each).write_text("")
+    assert clear(tmp_path) == sorted(odd)
+    assert log_files(str(tmp_path), DISK) == []
+
+
+def test_files_come_by_offset_with_the_records_first(tmp_path: Path) -> None:
+    fill(tmp_path, [*segment(10), *segment(2), name(2, ".snapshot"), name(2, ".txnindex")])
+    kinds = [(file.base_offset, file.kind) for file in log_files(str(tmp_path), DISK)]
+    of_2 = [
+        FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX, FileKind.PRODUCER_SNAPSHOT,
+    ]  # fmt: skip
+    assert kinds == [(2, kind) for kind in of_2] + [(10, kind) for kind in of_2[:3]]
+
+
+@pytest.mark.parametrize("kind", [".index", ".timeindex", ".txnindex"])
+def test_an_index_without_records_goes(tmp_path: Path, kind: str) -> None:
+    fill(tmp_path, [*segment(0), name(5, kind), name(5, ".snapshot")])
+    remove_orphaned_indexes(str(tmp_path), DISK)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*segment(0), name(5, ".snapshot")]
+    )
