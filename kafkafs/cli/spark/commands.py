@@ -6,15 +6,8 @@ from importlib import import_module
 
 import click
 
-JOBS: dict[str, str] = {
-    "audit": "audit",
-    "export": "export",
-    "pack": "pack",
-    "restore": "restore",
-    "search": "search",
-    "stats": "stats",
-}
-"""The modules of the jobs' commands, each of which has a command `<name>`; imported when one is called."""
+JOBS = ("audit", "export", "pack", "restore", "search", "stats")
+"""The jobs: each has a module and a command of its name; the module is imported when the job is called."""
 
 
 class Jobs(click.Group):
@@ -22,14 +15,13 @@ class Jobs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names."""
-        return sorted(JOBS)
+        return list(JOBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One of them; None when there is no such job."""
-        module = JOBS.get(cmd_name)
-        if module is None:
+        if cmd_name not in JOBS:
             return None
-        command: click.Command = getattr(import_module(f"kafkafs.cli.spark.{module}"), cmd_name)
+        command: click.Command = getattr(import_module(f"kafkafs.cli.spark.{cmd_name}"), cmd_name)
         return command
 
 
