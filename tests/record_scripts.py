@@ -27,8 +27,9 @@ from pathlib import Path
 from engine.coding.compression import CompressionType, decompress
 from engine.errors import KafkaStorageError
 from engine.record.attributes import TimestampType
+from engine.record.batch_frame import HEADER
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.record.default_records import HEADER, DefaultRecordBatch
+from engine.record.default_records import DefaultRecordBatch
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Header, Record

@@ -63,6 +63,33 @@ def test_one_module_opens_source_files_and_another_writes_our_own(path: Path) ->
         )
 
 
+DECLARING = {
+    "engine/coding/layout.py",  # Layout, from which formats derive structs and dtypes
+    "engine/coding/fixed_width.py",  # single numbers
+    "engine/coding/checksums.py",
+    "engine/topics/message/decoding.py",  # readers compiled from schemas
+    "engine/record/control_records.py",
+    "engine/writing/records/quorum_records.py",
+    # Tables in memory and structures of the system, not of Kafka.
+    "engine/columns/batch_table.py",
+    "engine/columns/columns.py",
+    "engine/columns/batch_summary.py",
+    "engine/kernel/python.py",
+    "engine/files/source_files.py",
+    "engine/writing/checkpoint/file_lock.py",
+    "kafkafs/fuse/forgetting.py",
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_format_is_declared_once_and_structs_are_derived(path: Path) -> None:
+    by_hand = re.findall(
+        r"struct\.Struct\(|struct\.(?:un)?pack(?:_from|_into)?\(\s*f?[\"']>|np\.dtype\(\s*\[",
+        path.read_text(),
+    )
+    assert not by_hand or name_of(path) in DECLARING
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_only_the_clock_asks_what_time_it_is(path: Path) -> None:
     if name_of(path) == "engine/clock.py":

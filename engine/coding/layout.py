@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
+import numpy as np
+
 Int8: TypeAlias = Annotated[int, "b"]
 Int16: TypeAlias = Annotated[int, "h"]
 Int32: TypeAlias = Annotated[int, "i"]
@@ -34,7 +36,7 @@ class Layout(Generic[T]):
     Entry(relative_offset=33, position=4158)
     """
 
-    __slots__ = ("_letters", "_make", "_positions", "plain", "size")
+    __slots__ = ("_letters", "_make", "_positions", "dtype", "plain", "size")
 
     def __init__(self, shape: type[T]) -> None:
         hints = get_type_hints(shape, include_extras=True)
@@ -52,6 +54,10 @@ class Layout(Generic[T]):
             place += struct.calcsize(">" + letter)
         self.size = self.plain.size
         """Bytes that the structure takes."""
+        self.dtype = np.dtype(
+            [(name, np.dtype(">" + letter)) for name, letter in self._letters.items()]
+        )
+        """The structure as rows of a numpy table, big-endian and unpadded."""
 
     def position_of(self, field: str) -> int:
         """Where a field starts, in bytes from the start of the structure."""
@@ -60,6 +66,33 @@ class Layout(Generic[T]):
     def field_struct(self, field: str) -> struct.Struct:
         """A struct that reads or writes one field alone."""
         return struct.Struct(">" + self._letters[field])
+
+    def end_of(self, field: str) -> int:
+        """Where a field ends, in bytes from the start of the structure."""
+        return self._positions[field] + struct.calcsize(">" + self._letters[field])
+
+    def up_to(self, field: str) -> struct.Struct:
+        """A struct of the first fields, up to and with this one."""
+        names = list(self._letters)
+        return self.subset(*names[: names.index(field) + 1])
+
+    def subset(self, *fields: str) -> struct.Struct:
+        """A struct of some fields, in their order; the bytes between are passed over.
+
+        >>> class Entry(NamedTuple):
+        ...     timestamp: Int64
+        ...     producer_epoch: Int16
+        ...     sequence: Int32
+        >>> Layout(Entry).subset("timestamp", "sequence").format
+        '>q2xi'
+        """
+        text, place = ">", 0
+        for name, letter in self._letters.items():
+            if name in fields:
+                skipped = self._positions[name] - place
+                text += (f"{skipped}x" if skipped else "") + letter
+                place = self.end_of(name)
+        return struct.Struct(text)
 
     def unpack(self, buffer: Buffer, position: int = 0) -> T:
         """The structure at a position; struct.error when the buffer ends before it does."""

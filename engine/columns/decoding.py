@@ -6,20 +6,28 @@ Accepts what Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch accept
 
 from __future__ import annotations
 
-import struct
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.budgets import Budgets
+from engine.coding.fixed_width import read_int32, read_int64
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Reason, describe
-from engine.columns.framing import LOG_OVERHEAD, SMALLEST_BATCH, UP_TO_MAGIC
 from engine.columns.payload import inflate
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.batch_frame import (
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MESSAGE_HEADERS,
+    SMALLEST_BATCH,
+    SMALLEST_LENGTH,
+    UP_TO_MAGIC,
+)
 from engine.units import MAX_INT32, Position
 
 Row: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
@@ -28,12 +36,13 @@ Row: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
 Table: TypeAlias = npt.NDArray[Any]
 Trouble: TypeAlias = tuple[Problem, str] | None
 
-_SMALLEST_INNER = 14
 _ZSTD = 4
-_V2 = SMALLEST_BATCH[2]
-_INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
-_FRAME = struct.Struct(">qi")
+_FRAME = HEADER.up_to("length")
+# In a message: positions count from behind its offset and size.
+_MAGIC = MAGIC_POSITION - LOG_OVERHEAD
+_ATTRIBUTES = MESSAGE_HEADERS[1].position_of("attributes") - LOG_OVERHEAD
+_TIMESTAMP = MESSAGE_HEADERS[1].position_of("timestamp") - LOG_OVERHEAD
+_KEY = tuple(header.size - LOG_OVERHEAD for header in MESSAGE_HEADERS)
 
 
 class Refusal(Exception):
@@ -151,10 +160,10 @@ def _skip_headers(body: memoryview, at: int, count: int, budgets: Budgets) -> in
 
 def read_message(message: memoryview, base: int, offset: int, row: int) -> Row:
     """A message of magic 0 or 1 without its 12 bytes of offset and size; it lies at `base` of the arena."""
-    fixed = 6 if message[4] == 0 else 14
+    fixed = _KEY[message[_MAGIC] != 0]
     if len(message) < fixed + 8:
         raise Refusal(Reason.RECORD_SIZE, fixed + 8, len(message))
-    timestamp = -1 if message[4] == 0 else _INT64.unpack_from(message, 6)[0]
+    timestamp = -1 if message[_MAGIC] == 0 else read_int64(message, _TIMESTAMP)
     key_at, key_size, at = _sized(message, fixed, Reason.KEY_SIZE)
     value_at, value_size, at = _sized(message, at, Reason.VALUE_SIZE)
     return (
@@ -175,7 +184,7 @@ def read_message(message: memoryview, base: int, offset: int, row: int) -> Row:
 def _sized(message: memoryview, at: int, reason: Reason) -> tuple[int, int, int]:
     if len(message) - at < 4:
         raise Refusal(reason, 4, len(message) - at)
-    size: int = _INT32.unpack_from(message, at)[0]
+    size = read_int32(message, at)
     at += 4
     if size > len(message) - at:
         raise Refusal(reason, size, len(message) - at)
@@ -233,8 +242,8 @@ def _read_inner(
     position = 0
     while len(payload) - position >= LOG_OVERHEAD:
         offset, length = _FRAME.unpack_from(payload, position)
-        if length < _SMALLEST_INNER:
-            raise Refusal(Reason.INNER_SIZE, length, _SMALLEST_INNER)
+        if length < SMALLEST_LENGTH:
+            raise Refusal(Reason.INNER_SIZE, length, SMALLEST_LENGTH)
         position += LOG_OVERHEAD
         if length > len(payload) - position:
             return  # Kafka drops a message that is cut off at the end of a set
@@ -242,12 +251,12 @@ def _read_inner(
             raise Refusal(Reason.RECORD_LIMIT, len(inner) + 1, budgets.records_per_batch)
         message = payload[position : position + length]
         # Kafka reads wrappers of the other legacy magic: an old cleaner wrote them (KAFKA-4298).
-        if message[4] > 1:
-            raise Refusal(Reason.INNER_MAGIC, message[4], magic)
-        if message[5] & COMPRESSION_MASK:
-            raise Refusal(Reason.INNER_COMPRESSED, message[5] & COMPRESSION_MASK)
+        if message[_MAGIC] > 1:
+            raise Refusal(Reason.INNER_MAGIC, message[_MAGIC], magic)
+        if message[_ATTRIBUTES] & COMPRESSION_MASK:
+            raise Refusal(Reason.INNER_COMPRESSED, message[_ATTRIBUTES] & COMPRESSION_MASK)
         record = read_message(message, base + position, offset, row)
-        if append_time and message[4] == 1:
+        if append_time and message[_MAGIC] == 1:
             record = (offset, int(batch["max_timestamp"]), *record[2:])
         inner.append(record)
         position += length
@@ -312,7 +321,7 @@ class Decoder:
         if magic == 2:
             if not self._check_header(batch, len(data)):
                 return None
-            payload = data[_V2:]
+            payload = data[HEADER.size :]
         if codec:
             compressed = payload if magic == 2 else self._wrapped(data, row, codec)
             return self._read_compressed(row, compressed, codec, magic)
@@ -320,7 +329,7 @@ class Decoder:
             at = len(self.arena)
             self.arena += data
         if magic == 2:
-            read_payload(batch, row, payload, at + _V2, self.budgets, self.records)
+            read_payload(batch, row, payload, at + HEADER.size, self.budgets, self.records)
         else:
             message = data[LOG_OVERHEAD:]
             offset = int(batch["base_offset"])
@@ -339,8 +348,8 @@ class Decoder:
             raise Refusal(Reason.LAST_OFFSET, last, base)
         if count < 0:
             raise Refusal(Reason.COUNT_NEGATIVE, count)
-        if count == 0 and size > _V2:
-            raise Refusal(Reason.LEFTOVER, size - _V2)
+        if count == 0 and size > HEADER.size:
+            raise Refusal(Reason.LEFTOVER, size - HEADER.size)
         return count > 0
 
     @staticmethod
@@ -361,7 +370,7 @@ class Decoder:
         data, _ = self.batch_bytes(row)
         batch = self.table[row]
         magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
-        payload = data[_V2:] if magic == 2 else data[UP_TO_MAGIC:]
+        payload = data[HEADER.size :] if magic == 2 else data[UP_TO_MAGIC:]
         if not codec:
             return needle in bytes(payload)
         if codec > _ZSTD:

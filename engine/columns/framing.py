@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from engine.columns.batch_table import Stop
 from engine.errors import CorruptRecordError, LimitExceededError
-
-SMALLEST_LENGTH = 14
-LOG_OVERHEAD = 12
-UP_TO_MAGIC = 17
-"""Bytes of a header that must be there to tell its batch's size and magic."""
-SMALLEST_BATCH = {0: 26, 1: 34, 2: 61}
-"""Bytes on disk of a batch without records, or a message with null key and value, by magic."""
+from engine.record.batch_frame import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LENGTH
 
 
 def frame_error(stop: int, position: int, length: int, magic: int) -> Exception:
@@ -23,7 +17,9 @@ def frame_error(stop: int, position: int, length: int, magic: int) -> Exception:
         return LimitExceededError(
             f"a batch states a length of {length} bytes", limit="batch_bytes", position=position
         )
-    smallest = SMALLEST_BATCH.get(magic, 26) - LOG_OVERHEAD if length >= SMALLEST_LENGTH else 14
+    smallest = SMALLEST_LENGTH
+    if length >= SMALLEST_LENGTH and magic in SMALLEST_BATCH:
+        smallest = SMALLEST_BATCH[magic] - LOG_OVERHEAD
     return CorruptRecordError(
         "batch length too small", position=position, expected=f"{smallest} or more", found=length
     )

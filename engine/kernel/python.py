@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32, crc32c
+from engine.coding.fixed_width import read_int32, read_int64, read_uint32
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
 from engine.columns.batch_summary import SUMMARY_DTYPE, SummaryResult, summary_of
@@ -25,13 +26,7 @@ from engine.columns.decoding import (
     Decoder,
     Table,
 )
-from engine.columns.framing import (
-    LOG_OVERHEAD,
-    SMALLEST_BATCH,
-    SMALLEST_LENGTH,
-    UP_TO_MAGIC,
-    frame_error,
-)
+from engine.columns.framing import frame_error
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.kernel.python_compaction import (
     encode_records as encode_records,
@@ -46,6 +41,20 @@ from engine.lines.record_line import LineOptions
 from engine.record.attributes import (
     COMPRESSION_MASK,
 )
+from engine.record.batch_frame import (
+    CRC_COVERS_FROM,
+    CRC_POSITION,
+    HEAD,
+    HEADER,
+    LAST_OFFSET_DELTA_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MESSAGE_HEADERS,
+    RECORD_COUNT_POSITION,
+    SMALLEST_BATCH,
+    SMALLEST_LENGTH,
+    UP_TO_MAGIC,
+)
 from engine.units import Offset, Position, Slot
 
 Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
@@ -54,12 +63,8 @@ Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
 ENOUGH = 64 << 20
 """Decoding stops after the batch that brings arena and rows to this many bytes."""
 
-_HEADER_V2 = struct.Struct(">qiibIhiqqqhii")
-_HEADER_LEGACY = struct.Struct(">qiIbB")
-_FRAME = struct.Struct(">qiib")
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
-_CRC_START = {0: 16, 1: 16, 2: 21}
 _LARGEST = DEFAULT_BUDGETS.batch_bytes
 _RECORD_SIZE = RECORD_DTYPE.itemsize
 
@@ -108,7 +113,7 @@ def _frame(view: memoryview, position: int, largest: int) -> tuple[int, Stop | N
     left = len(view) - position
     if left < UP_TO_MAGIC:
         return 0, Stop.NEED_MORE
-    _, length, _, magic = _FRAME.unpack_from(view, position)
+    _, length, _, magic = HEAD.unpack_from(view, position)
     if length < SMALLEST_LENGTH:
         return 0, Stop.LENGTH_TOO_SMALL
     if magic not in SMALLEST_BATCH:
@@ -122,30 +127,31 @@ def _frame(view: memoryview, position: int, largest: int) -> tuple[int, Stop | N
 
 
 def _crc(view: memoryview, position: int, size: int, magic: int) -> int:
-    covered = view[position + _CRC_START[magic] : position + size]
+    covered = view[position + CRC_COVERS_FROM[magic] : position + size]
     return crc32c(covered) if magic == 2 else crc32(covered)
 
 
 def _last_offset(view: memoryview, position: int) -> Offset:
-    base: Offset = _INT64.unpack_from(view, position)[0]
-    if view[position + 16] != 2:
+    base: Offset = read_int64(view, position)
+    if view[position + MAGIC_POSITION] != 2:
         return base
-    return to_int64(base + _INT32.unpack_from(view, position + 23)[0])
+    return to_int64(base + read_int32(view, position + LAST_OFFSET_DELTA_POSITION))
 
 
 def _row_of(
     view: memoryview, position: int, size: int, file_position: Position, check_crc: bool
 ) -> tuple[int, ...]:
     """The fields of BATCH_DTYPE in their order."""
-    magic = view[position + 16]
+    magic = view[position + MAGIC_POSITION]
     producer_id = producer_epoch = base_sequence = count = epoch = -1
     if magic == 2:
-        fields = _HEADER_V2.unpack_from(view, position)
+        fields = HEADER.plain.unpack_from(view, position)
         base, _, epoch, _, crc, attributes, _, first, last = fields[:9]
         producer_id, producer_epoch, base_sequence, count = fields[9:]
     else:
-        base, _, crc, _, attributes = _HEADER_LEGACY.unpack_from(view, position)
-        first = last = _INT64.unpack_from(view, position + 18)[0] if magic else -1
+        base, _, crc, _, attributes = MESSAGE_HEADERS[0].plain.unpack_from(view, position)
+        attributes &= 0xFF
+        first = last = read_int64(view, position + MESSAGE_HEADERS[0].size) if magic else -1
     good = int(check_crc and _crc(view, position, size, magic) == crc)
     last_offset = _last_offset(view, position)
     return (
@@ -172,15 +178,21 @@ def find_batch(
     if start < 0:
         raise ValueError(f"byte {start} is not in the buffer")
     for position in range(start, len(view) - min(SMALLEST_BATCH.values()) + 1):
-        if view[position + 16] > 2 or view[position] > 127:
+        if view[position + MAGIC_POSITION] > 2 or view[position] > 127:
             continue
         size, stop = _frame(view, position, largest)
-        if stop is not None or _INT64.unpack_from(view, position)[0] < min_offset:
+        if stop is not None or read_int64(view, position) < min_offset:
             continue
-        magic = view[position + 16]
-        if magic == 2 and (view[position + 23] | view[position + 57]) > 127:
-            continue  # last offset delta or record count below zero
-        stored = int.from_bytes(view[position + (17 if magic == 2 else 12) :][:4], "big")
+        magic = view[position + MAGIC_POSITION]
+        if (
+            magic == 2
+            and (
+                view[position + LAST_OFFSET_DELTA_POSITION] | view[position + RECORD_COUNT_POSITION]
+            )
+            > 127
+        ):
+            continue  # one of the two is below zero
+        stored = read_uint32(view, position + CRC_POSITION[magic])
         if _crc(view, position, size, magic) == stored:
             return position
     return -1
@@ -215,12 +227,12 @@ def locate(
     if len(room) < 256:
         raise ValueError("the scratch buffer needs 256 bytes or more")
     while position < end:
-        header = os.pread(fd, min(_HEADER_V2.size, end - position), position)
+        header = os.pread(fd, min(HEADER.size, end - position), position)
         view = memoryview(header)
         size, stop = _frame(view, 0, largest)
-        if stop == Stop.NEED_MORE and len(header) < _HEADER_V2.size:
+        if stop == Stop.NEED_MORE and len(header) < HEADER.size:
             return None
-        _, length, _, magic = _FRAME.unpack_from(header)
+        _, length, _, magic = HEAD.unpack_from(header)
         if stop == Stop.TOO_LARGE and position + length + LOG_OVERHEAD > end:
             return None
         if stop is not None and stop != Stop.NEED_MORE:
@@ -230,7 +242,7 @@ def locate(
         last = _last_offset(view, 0)
         if last >= target:
             got = os.preadv(fd, [room[:size]], position) if size <= len(room) else 0
-            base = _INT64.unpack_from(header)[0]
+            base = read_int64(header)
             return position, size, base, last, magic, 0 if got == size else -1
         position += size
     return None

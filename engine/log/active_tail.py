@@ -20,11 +20,11 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.log.transactions import TransactionState
+from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT64, Offset, Position
 
 PATIENCE = 5.0
 """Seconds that a bad tail of a live log may stay before it counts as damage."""
-_HEADER = 61
 
 
 class ActiveTail:
@@ -117,7 +117,7 @@ class ActiveTail:
         if self._last_position < 0:
             return True
         try:
-            found = self._files.ensure_open().file.read_at(self._last_position, _HEADER)
+            found = self._files.ensure_open().file.read_at(self._last_position, HEADER.size)
         except UnreadableError:
             return False
         return found == self._last_header
@@ -125,7 +125,7 @@ class ActiveTail:
     def _has_data(self, position: Position) -> bool:
         """Whether something stands behind the last batch; bytes that cannot be read are something."""
         try:
-            return any(self._files.ensure_open().file.read_at(position, _HEADER))
+            return any(self._files.ensure_open().file.read_at(position, HEADER.size))
         except UnreadableError:
             return True
 
@@ -203,7 +203,7 @@ class ActiveTail:
                 walked.append(int(bases[row]), int(positions[row]))
         self._last_position = int(positions[-1])
         at = self._last_position - run.start_position
-        self._last_header = bytes(run.buffer[at : at + _HEADER])
+        self._last_header = bytes(run.buffer[at : at + HEADER.size])
 
 
 def _stamp_of(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -20,12 +20,11 @@ from engine.files.file_names import (
 )
 from engine.log.segment.scan import BatchRun, Damage, headers
 from engine.log.transactions import (
-    CONTROL,
-    TRANSACTIONAL,
     OngoingTxn,
     TransactionState,
     may_have_taken_a_marker,
 )
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.units import EpochEntry, Offset
@@ -113,8 +112,8 @@ def _begins_transaction(view: LogView, offset: Offset, producer_id: int) -> bool
         row["base_offset"] == offset
         and row["producer_id"] == producer_id
         and row["magic"] == 2
-        and flags & TRANSACTIONAL
-        and not flags & CONTROL
+        and flags & TRANSACTIONAL_MASK
+        and not flags & CONTROL_MASK
     )
 
 

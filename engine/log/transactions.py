@@ -8,7 +8,6 @@ marker is the index asked what that was.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -22,12 +21,11 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.errors import InvalidRecordError
 from engine.log.segment.scan import BatchRun, Damage
-from engine.record.control_records import ControlRecordType, parse_control_key
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.batch_frame import HEADER
+from engine.record.control_records import CONTROL_KEY, ControlRecordType, parse_control_key
 from engine.units import MAX_INT64, Offset, Position
 
-CODEC_MASK, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
-_HEADER = 61
-_TYPE = struct.Struct(">hh")
 _CHUNK = 1 * MiB
 _MOST_MARKERS = 1_000_000
 
@@ -63,7 +61,7 @@ def events(run: BatchRun) -> list[Event]:
     """The transactional batches that hold records, and the end markers, in file order."""
     table = run.table
     attributes = table["attributes"]
-    marked = (attributes & (TRANSACTIONAL | CONTROL)) != 0
+    marked = (attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)) != 0
     if not marked.any():
         return []
     # An empty batch is what compaction left: nothing in it is undecided, and an empty marker's
@@ -73,7 +71,7 @@ def events(run: BatchRun) -> list[Event]:
     for row in np.flatnonzero(marked).tolist():
         _, base, _, _, _, producer_id, _, _, _, _, _, flags, epoch, *_ = table[row].item()
         ended = None
-        if flags & CONTROL:
+        if flags & CONTROL_MASK:
             ended = _end_marker(run, row, flags)
             if ended is None:
                 continue
@@ -88,12 +86,12 @@ _ENDS_BY_ID = {int(kind): fate for kind, fate in _ENDS.items()}
 def _end_marker(run: BatchRun, row: int, flags: int) -> Fate | None:
     """How a control batch ended its producer's transaction, None when it is another control record."""
     buffer = run.buffer
-    at = int(run.table["position"][row]) - run.start_position + _HEADER
-    if not flags & CODEC_MASK:
+    at = int(run.table["position"][row]) - run.start_position + HEADER.size
+    if not flags & COMPRESSION_MASK:
         # Kafka's own markers: length, attributes, two deltas and the key's size take a byte each.
         head = buffer[at : at + 9]
         if len(head) == 9 and max(head[0], head[2], head[3]) < 0x80 and head[4] == 8:
-            version, type_id = _TYPE.unpack_from(head, 5)
+            version, type_id = CONTROL_KEY.plain.unpack_from(head, 5)
             return _ENDS_BY_ID.get(type_id) if version >= 0 else None
     columns = kernel.decode(
         buffer, run.table, row, row + 1, start_position=run.start_position, budgets=DEFAULT_BUDGETS

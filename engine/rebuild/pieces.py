@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
-from engine.columns.framing import LOG_OVERHEAD
 from engine.log.segment.resync import ReadableFile
 from engine.log.segment.scan import BatchRun, scan
 from engine.record.attributes import COMPRESSION_MASK
+from engine.record.batch_frame import CURRENT_MAGIC, HEADER
 from engine.units import MAX_INT32, Offset, Position
 
 LARGEST_PIECE = 1024**3
@@ -280,13 +280,11 @@ def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
 
 def stated_end(file: ReadableFile, position: Position, expected: Offset | None) -> Offset | None:
     """The offset behind a damaged batch, where two fields of its header agree on it; else None."""
-    head = file.read_at(position, 61)
-    if len(head) < 61 or head[16] != 2:
+    head = file.read_at(position, HEADER.size)
+    if len(head) < HEADER.size:
         return None
-    base = int.from_bytes(head[:8], "big", signed=True)
-    delta = int.from_bytes(head[23:27], "big", signed=True)
-    count = int.from_bytes(head[57:61], "big", signed=True)
-    length = int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True)
-    if base != expected or delta < 0 or count != delta + 1 or length <= 0:
+    header = HEADER.unpack(head)
+    delta = header.last_offset_delta
+    if header.magic != CURRENT_MAGIC or header.base_offset != expected or header.length <= 0:
         return None
-    return base + delta + 1
+    return header.base_offset + delta + 1 if 0 <= delta == header.record_count - 1 else None

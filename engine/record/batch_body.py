@@ -11,9 +11,7 @@ from engine.coding.fixed_width import read_int32
 from engine.coding.layout import Buffer
 from engine.errors import DamagedFileError, InvalidRecordError, LimitExceededError
 from engine.record.attributes import COMPRESSION_MASK
-
-LOG_OVERHEAD = 12
-"""The offset and the length field in front of every batch, which the length does not count."""
+from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD
 
 Load: TypeAlias = Callable[[], Buffer]
 
@@ -44,7 +42,7 @@ class BatchBody:
         self._load = load
         self.file_position = file_position
         self.path = path
-        self.size = LOG_OVERHEAD + read_int32(self._view, 8)
+        self.size = LOG_OVERHEAD + read_int32(self._view, LENGTH_POSITION)
         """Bytes in the file, offset and length fields included."""
 
     @property

@@ -15,13 +15,39 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from engine.coding.fixed_width import read_int16, read_int32, read_int64, read_uint16
+from engine.coding.layout import Int16, Int32, Layout
 from engine.coding.varint import read_unsigned_varint
 from engine.errors import InvalidRecordError
 from engine.record.record import Record
 
 CURRENT_KEY_VERSION = 0
-KEY_SIZE = 4
-END_MARKER_VALUE_SIZE = 6
+
+
+class KeyFields(NamedTuple):
+    """The key of a control record."""
+
+    version: Int16
+    type_id: Int16
+
+
+class EndMarkerFields(NamedTuple):
+    """The value of an end marker."""
+
+    version: Int16
+    coordinator_epoch: Int32
+
+
+CONTROL_KEY = Layout(KeyFields)
+END_MARKER = Layout(EndMarkerFields)
+KEY_SIZE = CONTROL_KEY.size
+END_MARKER_VALUE_SIZE = END_MARKER.size
+PLAIN_END_MARKER = struct.Struct(
+    f">5B {CONTROL_KEY.plain.format[1:]} B {END_MARKER.plain.format[1:]} B"
+)
+"""A broker's end marker as an encoded record, each varint of which takes one byte.
+
+Length, attributes, the two deltas and the key's size; the key; the value's size; the value; no headers.
+"""
 
 
 class ControlRecordType(IntEnum):
@@ -55,9 +81,7 @@ class ControlKey(NamedTuple):
 
     def pack(self) -> bytes:
         """The key's bytes."""
-        return self.version.to_bytes(2, "big", signed=True) + self.type_id.to_bytes(
-            2, "big", signed=True
-        )
+        return CONTROL_KEY.plain.pack(self.version, self.type_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +102,7 @@ class EndTransactionMarker:
 
     def value(self) -> bytes:
         """The value of its record."""
-        return self.version.to_bytes(2, "big", signed=True) + self.coordinator_epoch.to_bytes(
-            4, "big", signed=True
-        )
+        return END_MARKER.plain.pack(self.version, self.coordinator_epoch)
 
 
 def parse_control_key(key: bytes | None) -> ControlKey:
@@ -94,7 +116,7 @@ def parse_control_key(key: bytes | None) -> ControlKey:
         raise InvalidRecordError(
             "the key of a control record is too short", expected="at least 4 bytes", found=found
         )
-    version, type_id = read_int16(key), read_int16(key, 2)
+    version, type_id = CONTROL_KEY.unpack(key)
     if version < 0:
         raise InvalidRecordError(
             "the key of a control record has a negative version", found=version

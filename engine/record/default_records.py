@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32c
 from engine.coding.compression import CompressionType
-from engine.coding.layout import Buffer, Int8, Int16, Int32, Int64, Layout, UInt32
+from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
 from engine.errors import (
     CorruptRecordError,
@@ -32,36 +32,11 @@ from engine.record.attributes import (
     timestamp_type_of,
 )
 from engine.record.batch_body import BatchBody, Load
+from engine.record.batch_frame import CRC_COVERS_FROM, CURRENT_MAGIC, HEADER, BatchHeader
 from engine.record.record import Header, Record
 from engine.units import MAX_INT32, NO_SEQUENCE
 
-MAGIC = 2
-
-
-class BatchHeader(NamedTuple):
-    """The 61 bytes at the head of a batch.
-
-    >>> HEADER.size, HEADER.position_of("crc"), HEADER.position_of("attributes")
-    (61, 17, 21)
-    """
-
-    base_offset: Int64
-    length: Int32
-    partition_leader_epoch: Int32
-    magic: Int8
-    crc: UInt32
-    attributes: Int16
-    last_offset_delta: Int32
-    base_timestamp: Int64
-    max_timestamp: Int64
-    producer_id: Int64
-    producer_epoch: Int16
-    base_sequence: Int32
-    record_count: Int32
-
-
-HEADER = Layout(BatchHeader)
-CRC_COVERS_FROM = HEADER.position_of("attributes")
+MAGIC = CURRENT_MAGIC
 
 
 class PartialRecord(NamedTuple):
@@ -149,7 +124,7 @@ class DefaultRecordBatch(BatchBody):
     @property
     def computed_crc(self) -> int:
         """The CRC-32C of what it covers."""
-        return crc32c(self.raw[CRC_COVERS_FROM:])
+        return crc32c(self.raw[CRC_COVERS_FROM[MAGIC] :])
 
     @property
     def attributes(self) -> int:

@@ -13,13 +13,12 @@ about the offsets, the message's own about its layout.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32
 from engine.coding.compression import CompressionType
 from engine.coding.fixed_width import read_int32
-from engine.coding.layout import Buffer, Int8, Int32, Int64, Layout, UInt32
+from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
 from engine.errors import (
     CorruptRecordError,
@@ -28,7 +27,16 @@ from engine.errors import (
     LimitExceededError,
 )
 from engine.record.attributes import COMPRESSION_MASK, TimestampType, timestamp_type_of
-from engine.record.batch_body import LOG_OVERHEAD, BatchBody, Load
+from engine.record.batch_body import BatchBody, Load
+from engine.record.batch_frame import (
+    CRC_COVERS_FROM,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MESSAGE_HEADERS,
+    SMALLEST_BATCH,
+    SMALLEST_LENGTH,
+    MessageHeader0,
+)
 from engine.record.record import Record
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,
@@ -37,33 +45,6 @@ from engine.units import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
 )
-
-
-class MessageHeader0(NamedTuple):
-    """The head of a message of magic 0, up to its key's size."""
-
-    offset: Int64
-    size: Int32
-    crc: UInt32
-    magic: Int8
-    attributes: Int8
-
-
-class MessageHeader1(NamedTuple):
-    """The head of a message of magic 1, up to its key's size."""
-
-    offset: Int64
-    size: Int32
-    crc: UInt32
-    magic: Int8
-    attributes: Int8
-    timestamp: Int64
-
-
-HEADERS = (Layout(MessageHeader0), Layout(MessageHeader1))
-CRC_COVERS_FROM = HEADERS[0].position_of("magic")
-SMALLEST_BODY = HEADERS[0].size + 8 - LOG_OVERHEAD
-"""A message of magic 0 with a null key and a null value, without offset and size."""
 
 
 class LegacyRecordBatch(BatchBody):
@@ -83,7 +64,7 @@ class LegacyRecordBatch(BatchBody):
         load: Load | None = None,
     ) -> None:
         super().__init__(buffer, position, file_position, path, load)
-        self.header: MessageHeader0 = HEADERS[0].unpack(self._view)
+        self.header: MessageHeader0 = MESSAGE_HEADERS[0].unpack(self._view)
         if self.header.magic not in (0, 1):
             raise CorruptRecordError(
                 "the magic of a message is unknown",
@@ -95,7 +76,7 @@ class LegacyRecordBatch(BatchBody):
         self.timestamp = NO_TIMESTAMP
         """The message's own; -1 for magic 0."""
         if self.header.magic == 1:
-            self.timestamp = HEADERS[1].unpack(self._view).timestamp
+            self.timestamp = MESSAGE_HEADERS[1].unpack(self._view).timestamp
         self._base_offset: int | None = None
 
     def __repr__(self) -> str:
@@ -114,7 +95,7 @@ class LegacyRecordBatch(BatchBody):
     @property
     def computed_crc(self) -> int:
         """The CRC-32 of what it covers."""
-        return crc32(self.raw[CRC_COVERS_FROM:])
+        return crc32(self.raw[CRC_COVERS_FROM[self.magic] :])
 
     @property
     def attributes(self) -> int:
@@ -214,12 +195,12 @@ class LegacyRecordBatch(BatchBody):
 
     def ensure_valid(self) -> None:
         """Check the size and the checksum. CorruptRecordError."""
-        if self.size - LOG_OVERHEAD < SMALLEST_BODY:
+        if self.size - LOG_OVERHEAD < SMALLEST_LENGTH:
             raise CorruptRecordError(
                 "the message is too small for a checksum, sizes and flags",
                 path=self.path,
                 position=self.file_position,
-                expected=f"at least {SMALLEST_BODY} bytes",
+                expected=f"at least {SMALLEST_LENGTH} bytes",
                 found=self.size - LOG_OVERHEAD,
             )
         found = self.computed_crc
@@ -257,7 +238,7 @@ class LegacyRecordBatch(BatchBody):
 
     def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
         message = self.raw
-        key, position = _sized(message, HEADERS[self.magic].size)
+        key, position = _sized(message, MESSAGE_HEADERS[self.magic].size)
         value, _ = _sized(message, position)
         return key, value
 
@@ -368,11 +349,11 @@ def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
     if len(run) - position < LOG_OVERHEAD:
         return None
     size = read_int32(run, position + 8)
-    if size < SMALLEST_BODY:
+    if size < SMALLEST_LENGTH:
         raise CorruptRecordError("a message inside a wrapper is too small", found=size)
     if size > len(run) - position - LOG_OVERHEAD:
         return None
-    if run[position + 16] == 1 and size < HEADERS[1].size + 8 - LOG_OVERHEAD:
+    if run[position + MAGIC_POSITION] == 1 and size < SMALLEST_BATCH[1] - LOG_OVERHEAD:
         raise CorruptRecordError("a message inside a wrapper is too small", found=size)
     return LegacyRecordBatch(run[position : position + LOG_OVERHEAD + size])
 

@@ -13,9 +13,8 @@ from typing import Protocol
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.layout import Buffer
 from engine.errors import CorruptRecordError, LimitExceededError
-from engine.record import default_records
+from engine.record.batch_frame import HEADER, UP_TO_MAGIC
 from engine.record.record_batch import (
-    HEADER_UP_TO_MAGIC,
     RecordBatch,
     batch_at,
     batch_size,
@@ -120,9 +119,9 @@ class FileLogInputStream:
     def next_batch(self) -> RecordBatch | None:
         """The next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
         position, end, path = self._position, self._end, self._file.path
-        if position >= end - HEADER_UP_TO_MAGIC:
+        if position >= end - UP_TO_MAGIC:
             return None
-        wanted = min(default_records.HEADER.size, end - position)
+        wanted = min(HEADER.size, end - position)
         head = self._file.read_at(position, wanted)
         size = batch_size(head, 0, file_position=position, path=path)
         # The file was truncated since, or the batch does not end within it.
@@ -161,7 +160,7 @@ class StreamLogInputStream:
             CorruptRecordError: the batch's frame cannot be.
             LimitExceededError: the batch is larger than may be read.
         """
-        data = bytearray(self._read(HEADER_UP_TO_MAGIC))
+        data = bytearray(self._read(UP_TO_MAGIC))
         size = batch_size(data, 0, file_position=self._position, path=self._path)
         if size is None:
             return None

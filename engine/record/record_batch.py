@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
@@ -13,18 +12,18 @@ from engine.coding.layout import Buffer
 from engine.errors import CorruptRecordError
 from engine.record import default_records, legacy_records
 from engine.record.attributes import TimestampType
-from engine.record.batch_body import LOG_OVERHEAD, Load
+from engine.record.batch_body import Load
+from engine.record.batch_frame import (
+    HEADER,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    SMALLEST_BATCH,
+)
 from engine.record.record import Record
 
-HEADER_UP_TO_MAGIC = 17
-"""Bytes that say how long a batch is and how to read it; the place of the magic is the same in all."""
-MAGIC_POSITION = 16
-_LENGTH_AND_MAGIC = struct.Struct(">8xi4xB")
-MINIMUM_LENGTH = {
-    0: legacy_records.HEADERS[0].size + 8 - LOG_OVERHEAD,
-    1: legacy_records.HEADERS[1].size + 8 - LOG_OVERHEAD,
-    2: default_records.HEADER.size - LOG_OVERHEAD,
-}
+_LENGTH_AND_MAGIC = HEADER.subset("length", "magic")
+MINIMUM_LENGTH = {magic: size - LOG_OVERHEAD for magic, size in SMALLEST_BATCH.items()}
 """The smallest length field of each magic: a header, and in magic 0 and 1 two sizes of nothing."""
 
 
@@ -172,7 +171,7 @@ def batch_size(
             return LOG_OVERHEAD + int(length)
     if left < LOG_OVERHEAD:
         return None
-    length = read_int32(buffer, position + 8)
+    length = read_int32(buffer, position + LENGTH_POSITION)
     magic = buffer[position + MAGIC_POSITION] if left > MAGIC_POSITION else None
     minimum = MINIMUM_LENGTH[0] if magic is None else MINIMUM_LENGTH.get(magic, MINIMUM_LENGTH[0])
     if length < minimum:

@@ -13,10 +13,10 @@ from engine.columns.columns import Columns
 from engine.errors import InvalidRecordError
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage
+from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Timestamp
 
-CONTROL = 0x20
 NO_PRODUCER = -1
 QUIET = frozenset({"zero_tail", "offset_order"})
 """Kinds of damage that cost no record."""
@@ -118,7 +118,7 @@ def records_of_run(run: BatchRun, budgets: Budgets, name: str, path: str) -> Ite
 def _records(run: BatchRun, columns: Columns) -> Iterator[ReplayedRecord | ReplayedControl]:
     table, arena = columns.table, columns.arena
     batches = run.table
-    is_control = (batches["attributes"] & CONTROL) != 0
+    is_control = (batches["attributes"] & CONTROL_MASK) != 0
     # As lists, since single items of a numpy array are slow to take.
     producers = np.where(batches["magic"] == 2, batches["producer_id"], NO_PRODUCER).tolist()
     control = is_control.tolist() if is_control.any() else None

@@ -21,6 +21,7 @@ from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.segment.scan import BatchRun, Damage
 from engine.memory_gate import DECODED, LARGE, batches_decoded
+from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
 from kafkafs.decode.failures import ChangedFileError
@@ -36,8 +37,6 @@ WINDOW = 128
 MOST_TEXT = 2 * MiB
 """Text of a batch that is kept for look-ups besides the record that was asked for."""
 _MOST_EMPTY_BATCHES = 10_000
-_COMPRESSION = 0x07
-_TRANSACTIONAL = 0x10
 _OPEN = 3
 
 
@@ -382,14 +381,14 @@ class RecordBatches:
         if options.log_start_offset != view.log_start_offset:
             options = self._options = replace(options, log_start_offset=view.log_start_offset)
         attributes = int(table["attributes"][row])
-        most = WHOLE_COMPRESSED if attributes & _COMPRESSION else WHOLE_PLAIN
+        most = WHOLE_COMPRESSED if attributes & COMPRESSION_MASK else WHOLE_PLAIN
         if table["size"][row] > most or table["record_count"][row] > WHOLE_RECORDS:
             low = offset - offset % WINDOW
             options = replace(options, from_offset=low, to_offset=min(low + WINDOW, MAX_INT64))
         if alone:
             options = replace(options, from_offset=offset, to_offset=offset + 1)
         fate = 0
-        if attributes & _TRANSACTIONAL and table["magic"][row] == 2:
+        if attributes & TRANSACTIONAL_MASK and table["magic"][row] == 2:
             fates = view.fates(segment, run)
             fate = 0 if fates is None else int(fates[row])
         return RenderedBatch(

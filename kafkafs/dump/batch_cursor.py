@@ -6,10 +6,11 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets
+from engine.coding.fixed_width import read_int32
 from engine.columns.batch_table import BATCH_DTYPE, Stop
-from engine.columns.framing import UP_TO_MAGIC
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceFile
+from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, UP_TO_MAGIC
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Position
 
 _CHUNK = 64 * 1024
@@ -76,7 +77,7 @@ class BatchCursor:
             self._stopped = stop not in (Stop.TABLE_FULL, Stop.NEED_MORE) or left <= UP_TO_MAGIC
             if self._stopped or self._count:
                 return
-            stated = int.from_bytes(self._buffer[8:12], "big", signed=True) + 12
+            stated = read_int32(self._buffer, LENGTH_POSITION) + LOG_OVERHEAD
             if not size < stated <= min(left, self._budgets.batch_bytes):
                 self._stopped = True
                 return

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from engine.coding.fixed_width import read_int32
 from engine.errors import DamagedFileError
 from engine.files.file_names import FileKind
 from engine.files.read_failures import reason_of
@@ -18,6 +19,14 @@ from engine.files.source_files import SourceFile
 from engine.index import offset_index, time_index, transaction_index
 from engine.index.offset_index import OffsetIndex
 from engine.log.segment.zeros import first_data
+from engine.record.batch_frame import (
+    HEAD,
+    HEADER,
+    LAST_OFFSET_DELTA_POSITION,
+    LOG_OVERHEAD,
+    SMALLEST_LENGTH,
+    UP_TO_MAGIC,
+)
 from engine.units import MAX_INT32, NO_TIMESTAMP, Offset, Position
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.batch_cursor import BatchCursor
@@ -26,9 +35,7 @@ from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.findings import Contradiction, Entry, Fault, Found, Mismatch, Note
 
 _CHUNK_ENTRIES = 8192
-_HEAD = struct.Struct(">qiib")
-_DELTA = struct.Struct(">i")
-_DELTA_AT, _UP_TO_MAGIC, _LOG_OVERHEAD, _SMALLEST = 23, 17, 12, 14
+_UP_TO_DELTA = HEADER.end_of("last_offset_delta")
 
 
 class _Row(NamedTuple):
@@ -128,8 +135,6 @@ def _base_of(file: DumpFile) -> tuple[Offset, Fault | None]:
 
 # Offset index
 
-_OFFSETS = struct.Struct(">ii")
-
 
 def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> Iterator[Found]:
     """What an offset index holds. A batch above `options.max_message_size` counts as not there."""
@@ -152,7 +157,7 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
         yield log
     end = 0 if isinstance(log, Fault) else log.size()
     is_compared = not (isinstance(log, Fault) or _is_padding(opened))
-    for row in _rows(opened, _OFFSETS):
+    for row in _rows(opened, offset_index.ENTRY.plain):
         offset, position = base + row.fields[0], row.fields[1]
         if offset == base and row.slot:
             # What a crash, or a preallocated file, leaves behind the last entry.
@@ -186,25 +191,27 @@ def _last_offset_at(log: SourceFile, position: Position, end: int, most: int) ->
     if position > end:
         return f"Slice from position {position} exceeds end position {end} of {log.path}"
     limit = min(end, position + most)
-    head = log.read_at(position, min(_DELTA_AT + _DELTA.size, limit - position))
-    if len(head) <= _UP_TO_MAGIC:
+    head = log.read_at(position, min(_UP_TO_DELTA, limit - position))
+    if len(head) <= UP_TO_MAGIC:
         return f"no batch at position {position} of {log.path}"
-    offset, length, _, magic = _HEAD.unpack_from(head)
-    if length < _SMALLEST:
+    offset, length, _, magic = HEAD.unpack_from(head)
+    if length < SMALLEST_LENGTH:
         return (
-            f"Found record size {length} smaller than minimum record overhead ({_SMALLEST})"
+            f"Found record size {length} smaller than minimum record overhead ({SMALLEST_LENGTH})"
             f" in file {log.path} at position {position}"
         )
-    if position + _LOG_OVERHEAD + length > limit or (magic >= 2 and len(head) < 27):
+    if position + LOG_OVERHEAD + length > limit or (magic >= 2 and len(head) < _UP_TO_DELTA):
         return f"no whole batch at position {position} of {log.path}"
     if magic < 2:
         return int(offset)
-    return int(offset + _DELTA.unpack_from(head, _DELTA_AT)[0])
+    return int(offset + read_int32(head, LAST_OFFSET_DELTA_POSITION))
 
 
 def _sane_offsets(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Found]:
     size, width = opened.size(), offset_index.ENTRY.size
-    relative, _ = _OFFSETS.unpack(opened.read_at(size // width * width - width, width))
+    relative, _ = offset_index.ENTRY.plain.unpack(
+        opened.read_at(size // width * width - width, width)
+    )
     if relative < 0:
         yield Fault(
             "index_order",
@@ -227,8 +234,6 @@ def _length_fault(file: DumpFile, what: str, size: int, width: int) -> Fault:
 
 
 # Time index
-
-_TIMES = struct.Struct(">qi")
 
 
 def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> Iterator[Found]:
@@ -255,7 +260,7 @@ def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> It
     if not (isinstance(log, Fault) or _is_padding(opened)):
         cursor = BatchCursor(log, options.budgets)
     previous = NO_TIMESTAMP
-    for row in _rows(opened, _TIMES):
+    for row in _rows(opened, time_index.ENTRY.plain):
         timestamp, offset = row.fields[0], base + row.fields[1]
         if offset == base and row.slot:
             yield from _padding(file, opened, row.position)
@@ -316,8 +321,10 @@ def _sane_times(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Fo
     size, width = opened.size(), time_index.ENTRY.size
     start = f"Corrupt time index found, time index file ({file.absolute}) has non-zero size but"
     if size >= width:
-        first, _ = _TIMES.unpack(opened.read_at(0, width))
-        last, relative = _TIMES.unpack(opened.read_at(size // width * width - width, width))
+        first, _ = time_index.ENTRY.plain.unpack(opened.read_at(0, width))
+        last, relative = time_index.ENTRY.plain.unpack(
+            opened.read_at(size // width * width - width, width)
+        )
         if last < first:
             reason = (
                 f"{start} the last timestamp is {last} which is less than the first timestamp"
@@ -340,21 +347,19 @@ def _sane_times(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Fo
 
 # Transaction index
 
-_ABORTED = struct.Struct(">hqqqq")
-
 
 def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
     """What an index of aborted transactions holds."""
     base, fault = _base_of(file)
     if fault is not None:
         yield fault
-    for row in _rows_and_zeros(opened, _ABORTED):
+    for row in _rows_and_zeros(opened, transaction_index.ENTRY.plain):
         if isinstance(row, _Zeros):
             yield Fault(
                 "zeros",
                 f"{row.after - row.first} entries of zeros in transaction index {file.absolute} are"
                 f" passed over",
-                row.first * _ABORTED.size,
+                row.first * transaction_index.ENTRY.plain.size,
             )
             continue
         version, producer_id, first, last, stable = row.fields
@@ -390,6 +395,6 @@ def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
         }
         text = " ".join(f"{name}: {value}" for name, value in list(fields.items())[1:])
         yield Entry(text, fields)
-    size, width = opened.size(), _ABORTED.size
+    size, width = opened.size(), transaction_index.ENTRY.plain.size
     if size % width:
         yield _length_fault(file, "Transaction index file {} is corrupt", size, width)

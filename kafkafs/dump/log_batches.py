@@ -14,14 +14,11 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets
 from engine.columns.batch_table import BATCH_DTYPE
-from engine.columns.framing import LOG_OVERHEAD
 from engine.files.source_files import SourceFile
-from engine.log.segment.resync import HEAD, LARGEST_HEADER
 from engine.log.segment.scan import BatchRun, Damage, Table, scan
+from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD, MAGIC_POSITION, UP_TO_MAGIC
 from engine.units import MAX_INT64, Position
 
-_UP_TO_MAGIC = 17
-_MAGIC_AT = 16
 _SHOWN = ("crc_mismatch", "bad_offsets", "unknown_magic")
 
 
@@ -71,8 +68,8 @@ def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets
     """The damaged batch as its own frame has it, None when it is not whole."""
     if damage.kind not in _SHOWN:
         return None
-    head = file.read_at(damage.position, LARGEST_HEADER)
-    if len(head) < _UP_TO_MAGIC:
+    head = file.read_at(damage.position, HEADER.size)
+    if len(head) < UP_TO_MAGIC:
         return None
     _, length, _, magic = HEAD.unpack_from(head)
     size = length + LOG_OVERHEAD
@@ -81,7 +78,7 @@ def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets
         return None
     data = file.read_at(damage.position, size)
     readable = np.zeros(1, BATCH_DTYPE)
-    known = data if magic <= 2 else data[:_MAGIC_AT] + b"\2" + data[_MAGIC_AT + 1 :]
+    known = data if magic <= 2 else data[:MAGIC_POSITION] + b"\2" + data[MAGIC_POSITION + 1 :]
     rows, _, _ = kernel.walk(known, readable, 0, damage.position, True, largest=budgets.batch_bytes)
     if not rows:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from engine.columns.batch_table import BatchProblem, Problem
-from engine.columns.framing import SMALLEST_LENGTH
 from engine.errors import (
     DamagedFileError,
     DecompressionError,
@@ -12,6 +11,7 @@ from engine.errors import (
     LimitExceededError,
 )
 from engine.log.segment.scan import Damage
+from engine.record.batch_frame import SMALLEST_LENGTH, UP_TO_MAGIC
 
 _KAFKA = {
     Problem.DECOMPRESSION: "Failed to decompress record stream",
@@ -20,14 +20,13 @@ _KAFKA = {
     Problem.UNKNOWN_CODEC: "Unknown compression type id",
     Problem.INVALID_RECORD: "Found invalid record structure",
 }
-_UP_TO_MAGIC = 17
 
 
 def stop_sentence(damage: Damage, path: str, end: int) -> str:
     """Why there is no batch at a place."""
     left = end - damage.position
     found = 0 if damage.kind in ("zeros", "zero_tail") else damage.found
-    is_length = damage.kind in ("zeros", "zero_tail", "bad_length") and left > _UP_TO_MAGIC
+    is_length = damage.kind in ("zeros", "zero_tail", "bad_length") and left > UP_TO_MAGIC
     if is_length and found is not None and found < SMALLEST_LENGTH:
         return (
             f"Found record size {found} smaller than minimum record overhead"

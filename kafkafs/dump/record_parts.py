@@ -12,13 +12,14 @@ from engine.coding.fixed_width import read_int32
 from engine.columns.batch_table import BatchProblem
 from engine.errors import InvalidRecordError, KafkaStorageError
 from engine.lines.dump_text import java_text
+from engine.record.batch_frame import MESSAGE_HEADERS
 from engine.record.control_records import (
     ControlRecordType,
     parse_control_key,
     parse_end_marker,
     parse_quorum_record,
 )
-from engine.record.legacy_records import HEADERS, LegacyRecordBatch
+from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header
 from kafkafs.dump.java_json import java_json
 from kafkafs.dump.log_batches import Batches
@@ -104,7 +105,7 @@ def legacy_records(
 
 def _sizes(message: LegacyRecordBatch) -> tuple[int, int]:
     """The sizes of a message's key and value, which were found to lie within it."""
-    at = HEADERS[message.magic].size
+    at = MESSAGE_HEADERS[message.magic].size
     key_size = read_int32(message.raw, at)
     return key_size, read_int32(message.raw, at + 4 + max(key_size, 0))
 

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from engine.errors import CorruptRecordError
-from engine.record.default_records import HEADER
+from engine.record.batch_frame import HEADER
 from engine.record.log_input_stream import BufferLogInputStream
 from engine.record.memory_records import MemoryRecords
 from tests.builders import Rec, batch, patched

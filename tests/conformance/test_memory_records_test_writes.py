@@ -3,6 +3,7 @@
 import pytest
 
 from engine.coding.compression import CompressionType
+from engine.record.batch_frame import HEADER
 from engine.record.control_records import (
     ControlRecordType,
     EndTransactionMarker,
@@ -10,7 +11,6 @@ from engine.record.control_records import (
     parse_control_key,
     quorum_record_of,
 )
-from engine.record.default_records import HEADER
 from engine.record.record import Header
 from engine.writing.records.building import end_transaction_marker, leader_change, records_of
 from engine.writing.records.encoding import size_of_record

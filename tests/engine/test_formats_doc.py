@@ -7,7 +7,7 @@ import pytest
 
 from engine.coding.layout import Layout
 from engine.index import offset_index, time_index, transaction_index
-from engine.record import default_records
+from engine.record import batch_frame
 from engine.state import producer_snapshot
 
 TEXT = (Path(__file__).parents[2] / "engine" / "FORMATS.md").read_text()
@@ -20,14 +20,14 @@ def section(title: str) -> str:
 
 def test_the_table_of_a_batch_header_is_the_layout() -> None:
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\w+) \|", section("Magic 2"), re.MULTILINE)
-    header = default_records.HEADER
+    header = batch_frame.HEADER
     assert [(int(at), int(size), name) for at, size, name in rows] == [
         (
             header.position_of(name),
             header.field_struct(name).size,
             name,
         )
-        for name in default_records.BatchHeader._fields
+        for name in batch_frame.BatchHeader._fields
     ]
     assert f"| {header.size} | | records |" in TEXT
 

@@ -9,7 +9,7 @@ from engine.coding.compression import compress
 from engine.coding.varint import to_int32
 from engine.columns.columns import Column, Columns
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.default_records import MAGIC, BatchHeader
+from engine.record.batch_frame import CURRENT_MAGIC as MAGIC, BatchHeader
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from engine.writing.records.encoding import encode_batch

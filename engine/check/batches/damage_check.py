@@ -7,11 +7,12 @@ import errno
 from engine.check.rules.breach import Breach
 from engine.check.rules.rules import Severity
 from engine.coding.checksums import crc32c
-from engine.columns.framing import LOG_OVERHEAD
+from engine.coding.fixed_width import read_uint32
 from engine.files.read_failures import errno_name, way_out
 from engine.files.source_files import SourceFile
-from engine.log.segment.resync import HEAD, UNREADABLE
+from engine.log.segment.resync import UNREADABLE
 from engine.log.segment.scan import Damage
+from engine.record.batch_frame import CRC_POSITION, HEAD, LOG_OVERHEAD
 from engine.units import Offset, Position
 
 _RULES = {
@@ -115,7 +116,7 @@ def _only_field(damage: Damage, file: SourceFile, following: Position) -> str | 
     if len(data) < size:
         return None
     _, length, _, magic = HEAD.unpack_from(data)
-    stored = int.from_bytes(data[17:21], "big")
+    stored = read_uint32(data, CRC_POSITION[2])
     if crc32c(data[_NOT_BY_CHECKSUM:]) != stored:
         return None
     if magic != 2:

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from engine.check.rules.breach import Breach
 from engine.record.attributes import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
+from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT32, MAX_INT64, NO_TIMESTAMP, Offset
 
 Table: TypeAlias = npt.NDArray[Any]
 
 _UNUSED_BITS = np.int16(~0x7F)
 _UNUSED_BITS_LEGACY = 0xF0
-_HEADER_SIZE = 61
 
 
 def header_breaches(
@@ -48,12 +48,12 @@ def header_breaches(
                 f"the batch at byte {batch['position']} has the time of its append, and states none"
             )
             yield Breach.of("records-timestamps", batch, sentence)
-    empty = (table["record_count"] == 0) & (table["size"] > _HEADER_SIZE) & (table["magic"] == 2)
+    empty = (table["record_count"] == 0) & (table["size"] > HEADER.size) & (table["magic"] == 2)
     if empty.any():
         for batch in table[empty]:
             sentence = (
                 f"the batch at byte {batch['position']} states no records and has"
-                f" {batch['size'] - _HEADER_SIZE} bytes behind its header"
+                f" {batch['size'] - HEADER.size} bytes behind its header"
             )
             yield Breach.of("batch-without-records", batch, sentence)
 

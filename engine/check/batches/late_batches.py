@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
+from engine.record.batch_frame import CRC_POSITION
 from engine.units import Offset
 
 _MOST_LOOK_UPS = 100
-_CRC_AT = {0: 12, 1: 12, 2: 17}
 
 
 class CopyFinder:
@@ -27,7 +27,7 @@ class CopyFinder:
             found = None if segment is None else segment.locate(base_offset)
             if segment is None or found is None or found.size != size:
                 return None
-            at = found.position + _CRC_AT.get(found.magic, 17)
+            at = found.position + CRC_POSITION[found.magic]
             stored = segment.file.read_at(at, 4)
         except (OSError, KafkaStorageError):
             return None

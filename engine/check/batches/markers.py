@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,18 +9,15 @@ import numpy.typing as npt
 
 from engine.check.partition_under_check import SegmentUnderCheck
 from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
-from engine.record.control_records import ControlRecordType, end_marker_of
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.batch_frame import HEADER
+from engine.record.control_records import PLAIN_END_MARKER, ControlRecordType, end_marker_of
 from engine.record.record_batch import make_batch
 from engine.units import Position, Timestamp
 
 Table: TypeAlias = npt.NDArray[Any]
 
-_CODEC_MASK = 0x07
 _READ = 64 * 1024
-_HEADER = 61
-_PLAIN = struct.Struct(">5B h h B h i B")
-"""Lengths, deltas, the key's size, key version, type, the value's size, its version, coordinator epoch, no headers."""
 _ENDS = {0: ControlRecordType.ABORT, 1: ControlRecordType.COMMIT}
 
 
@@ -53,9 +49,9 @@ class MarkerReader:
                 self._buffer = self._file.read_at(position, size)
             self._start, at = position, 0
         batch = self._buffer[at : at + size]
-        if size == _HEADER + _PLAIN.size and not row["attributes"] & _CODEC_MASK:
+        if size == HEADER.size + PLAIN_END_MARKER.size and not row["attributes"] & COMPRESSION_MASK:
             length, _, time_delta, _, key_size, version, kind, value_size, _, epoch, _ = (
-                _PLAIN.unpack_from(batch, _HEADER)
+                PLAIN_END_MARKER.unpack_from(batch, HEADER.size)
             )
             if (length, key_size, value_size, time_delta & 0x80) == (0x20, 8, 12, 0):
                 known = _ENDS.get(kind) if version >= 0 else None

@@ -31,8 +31,6 @@ from engine.files.file_names import offset_index_name
 from engine.index.offset_index import ENTRY
 from engine.units import MAX_INT64
 
-DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
-assert DTYPE.itemsize == ENTRY.size
 _SMALL_SEGMENT = 1 << 20
 
 
@@ -40,7 +38,7 @@ def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
     """What is wrong with a segment's offset index."""
     name = offset_index_name(segment.base_offset)
     try:
-        entries = read_entries(segment, name, DTYPE)
+        entries = read_entries(segment, name, ENTRY.dtype)
     except OSError as error:
         yield from unreadable(segment, name, error)
         return
@@ -58,7 +56,7 @@ def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
 
 
 def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) -> Iterator[Finding]:
-    yield from size_findings(segment, name, entries, DTYPE.itemsize)
+    yield from size_findings(segment, name, entries, ENTRY.size)
     if not len(entries.table) and segment.end > _SMALL_SEGMENT and segment.row_count > 1:
         yield segment.partition.found(
             "index-empty", name, f"no entry for {segment.end} bytes of batches"
@@ -197,8 +195,8 @@ class _OffsetIndexCheck:
             self.name,
             f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
             f" before it ({self.offsets[slot]} at {self.positions[slot]})",
-            position=slot * DTYPE.itemsize,
-            length=2 * DTYPE.itemsize,
+            position=slot * ENTRY.size,
+            length=2 * ENTRY.size,
             first_offset=int(min(self.offsets[slot : slot + 2])),
             next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
             severity=severity_of(self.segment, "index-order"),
@@ -344,8 +342,8 @@ class _OffsetIndexCheck:
             rule,
             self.name,
             sentence,
-            position=slot * DTYPE.itemsize,
-            length=DTYPE.itemsize,
+            position=slot * ENTRY.size,
+            length=ENTRY.size,
             first_offset=self._served_from(slot) if is_offset else None,
             next_offset=(next_offset or offset + 1) if is_offset else None,
             severity=severity_of(self.segment, rule),

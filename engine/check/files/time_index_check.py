@@ -28,15 +28,12 @@ from engine.files.file_names import time_index_name
 from engine.index.time_index import ENTRY
 from engine.units import MAX_INT64
 
-DTYPE = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
-assert DTYPE.itemsize == ENTRY.size
-
 
 def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
     """What is wrong with a segment's time index."""
     name = time_index_name(segment.base_offset)
     try:
-        entries = read_entries(segment, name, DTYPE)
+        entries = read_entries(segment, name, ENTRY.dtype)
     except OSError as error:
         yield from unreadable(segment, name, error)
         return
@@ -45,7 +42,7 @@ def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
         if segment.partition.view.log.only is None and segment.max_timestamp >= 0:
             yield found("time-index-missing", name, "there is no such file")
         return
-    yield from size_findings(segment, name, entries, DTYPE.itemsize)
+    yield from size_findings(segment, name, entries, ENTRY.size)
     if len(entries.table):
         yield from _TimeIndexCheck(segment, name, entries.table).run()
     elif segment.max_timestamp >= _least(entries) and is_complete(segment):
@@ -115,8 +112,8 @@ class _TimeIndexCheck:
             self.name,
             f"the entry ({self.times[slot + 1]}, offset {self.offsets[slot + 1]}) is not above the one"
             f" before it ({self.times[slot]}, offset {self.offsets[slot]})",
-            position=slot * DTYPE.itemsize,
-            length=2 * DTYPE.itemsize,
+            position=slot * ENTRY.size,
+            length=2 * ENTRY.size,
             first_offset=int(min(self.offsets[slot : slot + 2])),
             next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
             severity=severity_of(self.segment, "time-index-order"),
@@ -173,8 +170,8 @@ class _TimeIndexCheck:
             self.name,
             f"the last entry says {self.times[-1]}, and the segment's largest timestamp is {largest}:"
             " look-ups of times between pass the segment over",
-            position=slot * DTYPE.itemsize,
-            length=DTYPE.itemsize,
+            position=slot * ENTRY.size,
+            length=ENTRY.size,
             first_offset=self.segment.base_offset,
             next_offset=self.segment.next_offset,
             expected=largest,
@@ -210,8 +207,8 @@ class _TimeIndexCheck:
             rule,
             self.name,
             sentence,
-            position=slot * DTYPE.itemsize,
-            length=DTYPE.itemsize,
+            position=slot * ENTRY.size,
+            length=ENTRY.size,
             first_offset=offset if is_offset else None,
             next_offset=offset + 1 if is_offset else None,
             severity=severity_of(self.segment, rule),

@@ -24,19 +24,10 @@ from engine.errors import DamagedFileError
 from engine.files.file_names import transaction_index_name
 from engine.index.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
 from engine.log.transactions import may_have_taken_a_marker
+from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.control_records import ControlRecordType
 from engine.units import MAX_INT64, Offset, Position
 
-DTYPE = np.dtype(
-    [
-        ("version", ">i2"),
-        ("producer_id", ">i8"),
-        ("first_offset", ">i8"),
-        ("last_offset", ">i8"),
-        ("last_stable_offset", ">i8"),
-    ]
-)
-assert DTYPE.itemsize == ENTRY.size
 _AT_A_TIME = 65_536
 _MOST_NAMED = 100
 """Missing entries of one segment that are named one by one."""
@@ -179,13 +170,13 @@ class _SegmentCheck:
 
     def run(self) -> Iterator[Finding]:
         try:
-            entries = read_entries(self.segment, self.name, DTYPE, is_padded=False)
+            entries = read_entries(self.segment, self.name, ENTRY.dtype, is_padded=False)
         except OSError as error:
             yield from unreadable(self.segment, self.name, error)
             return
-        table = np.zeros(0, DTYPE) if entries is None else entries.table
+        table = np.zeros(0, ENTRY.dtype) if entries is None else entries.table
         if entries is not None:
-            yield from size_findings(self.segment, self.name, entries, DTYPE.itemsize)
+            yield from size_findings(self.segment, self.name, entries, ENTRY.size)
         yield from made_when_told(self._entries(table))
         if entries is None or not entries.unread:
             yield from self._missing(table, is_there=entries is not None)
@@ -278,7 +269,10 @@ class _SegmentCheck:
         if run is None or run.base_offset != offset:
             return False
         row = run.table[0]
-        return bool(row["attributes"] & 0x10) and producer in (None, int(row["producer_id"]))
+        return bool(row["attributes"] & TRANSACTIONAL_MASK) and producer in (
+            None,
+            int(row["producer_id"]),
+        )
 
     def _missing(self, table: Table, *, is_there: bool) -> Iterator[Finding]:
         known = set(table["last_offset"].tolist())
@@ -351,8 +345,8 @@ class _SegmentCheck:
             self.name,
             f"producer {entry.producer_id}, offsets {first} to {last}, last stable offset"
             f" {entry.last_stable_offset}: {reason}",
-            position=slot * DTYPE.itemsize,
-            length=DTYPE.itemsize,
+            position=slot * ENTRY.size,
+            length=ENTRY.size,
             first_offset=first if makes_sense else None,
             next_offset=last + 1 if makes_sense else None,
             expected=expected,

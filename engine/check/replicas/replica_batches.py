@@ -11,14 +11,13 @@ from engine import kernel
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.units import Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
 Content: TypeAlias = tuple[object, ...]
 
 _SAME = ("base_offset", "last_offset", "crc", "size", "magic")
-_CODEC_MASK = 0x07
 
 
 class ReplicaBatch(NamedTuple):
@@ -122,7 +121,7 @@ class ReplicaCursor:
     def first_offset(self) -> Offset:
         """The next batch's."""
         row = self.rest()[0]
-        if row["magic"] < 2 and row["attributes"] & _CODEC_MASK:
+        if row["magic"] < 2 and row["attributes"] & COMPRESSION_MASK:
             return min(self.next_offset, int(row["last_offset"]))
         return int(row["base_offset"])
 

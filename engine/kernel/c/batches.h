@@ -6,6 +6,7 @@
 #define KFS_BATCHES_H
 
 #include "checksums.h"
+#include "format.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -24,21 +25,8 @@ typedef struct {
 
 _Static_assert(sizeof(kfs_row) == 80, "a row of the batch table has 80 bytes");
 
-enum {
-    KFS_LOG_OVERHEAD = 12,   /* offset and length */
-    KFS_UP_TO_MAGIC = 17,    /* what must be there to tell a batch's size and magic */
-    KFS_V0_OVERHEAD = 26,    /* a message of magic 0 with null key and value */
-    KFS_V1_OVERHEAD = 34,
-    KFS_V2_OVERHEAD = 61,
-    KFS_SMALLEST_LENGTH = 14,
-    KFS_CRC_START_V2 = 21,
-    KFS_CRC_START_LEGACY = 16,
-};
-
 /* engine.columns.batch_table.Stop; KFS_WHOLE is ours: the batch is there, go on. */
 enum { KFS_WHOLE = -1, KFS_TABLE_FULL, KFS_NEED_MORE, KFS_LENGTH_TOO_SMALL, KFS_UNKNOWN_MAGIC, KFS_TOO_LARGE };
-
-enum { KFS_CODEC_MASK = 7, KFS_LOG_APPEND_TIME = 8, KFS_TRANSACTIONAL = 16, KFS_CONTROL = 32 };
 
 static inline uint16_t kfs_be16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 static inline uint32_t kfs_be32(const uint8_t *p) { return __builtin_bswap32(kfs_le32(p)); }
@@ -53,8 +41,8 @@ static inline int32_t kfs_sub32(int32_t a, int32_t b) { return (int32_t)((uint32
 /* Judges the frame of the batch at p, of which n bytes are there; sets *size when the frame is sane. */
 static inline int kfs_frame(const uint8_t *p, size_t n, int64_t largest, int32_t *size) {
     if (n < KFS_UP_TO_MAGIC) return KFS_NEED_MORE;
-    int32_t length = (int32_t)kfs_be32(p + 8);
-    uint8_t magic = p[16];
+    int32_t length = (int32_t)kfs_be32(p + KFS_AT_LENGTH);
+    uint8_t magic = p[KFS_AT_MAGIC];
     if (length < KFS_SMALLEST_LENGTH) return KFS_LENGTH_TOO_SMALL;
     if (magic > 2) return KFS_UNKNOWN_MAGIC;
     int64_t whole = (int64_t)length + KFS_LOG_OVERHEAD;
@@ -68,7 +56,7 @@ static inline int kfs_frame(const uint8_t *p, size_t n, int64_t largest, int32_t
 /* The last offset of the batch whose header is at p; 27 bytes of it must be there for magic 2. */
 static inline int64_t kfs_last_offset(const uint8_t *p) {
     int64_t base = (int64_t)kfs_be64(p);
-    return p[16] == 2 ? kfs_add64(base, (int32_t)kfs_be32(p + 23)) : base;
+    return p[KFS_AT_MAGIC] == 2 ? kfs_add64(base, (int32_t)kfs_be32(p + KFS_AT_LAST_OFFSET_DELTA)) : base;
 }
 
 /* Fills a row from a batch whose header is wholly at p. */
@@ -78,30 +66,30 @@ static inline void kfs_fill_row(const uint8_t *p, int32_t size, int64_t position
     row->base_offset = (int64_t)kfs_be64(p);
     row->last_offset = kfs_last_offset(p);
     row->size = size;
-    row->magic = (int8_t)p[16];
-    if (p[16] == 2) {
-        row->leader_epoch = (int32_t)kfs_be32(p + 12);
-        row->crc = kfs_be32(p + 17);
-        row->attributes = (int16_t)kfs_be16(p + 21);
-        row->base_timestamp = (int64_t)kfs_be64(p + 27);
-        row->max_timestamp = (int64_t)kfs_be64(p + 35);
-        row->producer_id = (int64_t)kfs_be64(p + 43);
-        row->producer_epoch = (int16_t)kfs_be16(p + 51);
-        row->base_sequence = (int32_t)kfs_be32(p + 53);
-        row->record_count = (int32_t)kfs_be32(p + 57);
+    row->magic = (int8_t)p[KFS_AT_MAGIC];
+    if (p[KFS_AT_MAGIC] == 2) {
+        row->leader_epoch = (int32_t)kfs_be32(p + KFS_AT_PARTITION_LEADER_EPOCH);
+        row->crc = kfs_be32(p + KFS_AT_CRC);
+        row->attributes = (int16_t)kfs_be16(p + KFS_AT_ATTRIBUTES);
+        row->base_timestamp = (int64_t)kfs_be64(p + KFS_AT_BASE_TIMESTAMP);
+        row->max_timestamp = (int64_t)kfs_be64(p + KFS_AT_MAX_TIMESTAMP);
+        row->producer_id = (int64_t)kfs_be64(p + KFS_AT_PRODUCER_ID);
+        row->producer_epoch = (int16_t)kfs_be16(p + KFS_AT_PRODUCER_EPOCH);
+        row->base_sequence = (int32_t)kfs_be32(p + KFS_AT_BASE_SEQUENCE);
+        row->record_count = (int32_t)kfs_be32(p + KFS_AT_RECORD_COUNT);
         return;
     }
     row->leader_epoch = row->base_sequence = row->record_count = -1;
     row->producer_id = row->producer_epoch = -1;
-    row->crc = kfs_be32(p + 12);
-    row->attributes = p[17];
-    row->base_timestamp = row->max_timestamp = p[16] == 1 ? (int64_t)kfs_be64(p + 18) : -1;
+    row->crc = kfs_be32(p + KFS_MESSAGE_AT_CRC);
+    row->attributes = p[KFS_MESSAGE_AT_ATTRIBUTES];
+    row->base_timestamp = row->max_timestamp = p[KFS_AT_MAGIC] == 1 ? (int64_t)kfs_be64(p + KFS_MESSAGE_AT_TIMESTAMP) : -1;
 }
 
-static inline int32_t kfs_crc_start(const uint8_t *p) { return p[16] == 2 ? KFS_CRC_START_V2 : KFS_CRC_START_LEGACY; }
+static inline int32_t kfs_crc_start(const uint8_t *p) { return p[KFS_AT_MAGIC] == 2 ? KFS_CRC_START_V2 : KFS_CRC_START_LEGACY; }
 
 static uint32_t kfs_batch_crc(const uint8_t *p, int32_t size) {
-    return p[16] == 2 ? kfs_crc32c(p + KFS_CRC_START_V2, (size_t)size - KFS_CRC_START_V2)
+    return p[KFS_AT_MAGIC] == 2 ? kfs_crc32c(p + KFS_CRC_START_V2, (size_t)size - KFS_CRC_START_V2)
                       : kfs_crc32(p + KFS_CRC_START_LEGACY, (size_t)size - KFS_CRC_START_LEGACY);
 }
 
@@ -130,9 +118,9 @@ static int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_pos
 
 /* Whether a batch may start at p, of which n bytes are there: whole, of sane fields, min_offset or later. */
 static int kfs_is_plausible(const uint8_t *p, size_t n, int64_t min_offset, int64_t largest, int32_t *size) {
-    if (p[16] > 2 || p[0] > 127 || kfs_frame(p, n, largest, size) != KFS_WHOLE) return 0;
+    if (p[KFS_AT_MAGIC] > 2 || p[0] > 127 || kfs_frame(p, n, largest, size) != KFS_WHOLE) return 0;
     if ((int64_t)kfs_be64(p) < min_offset) return 0;
-    return p[16] < 2 || (p[23] | p[57]) < 128; /* neither last offset delta nor count below zero */
+    return p[KFS_AT_MAGIC] < 2 || (p[KFS_AT_LAST_OFFSET_DELTA] | p[KFS_AT_RECORD_COUNT]) < 128; /* neither last offset delta nor count below zero */
 }
 
 /* The index of the first batch at or after `start` that is plausible and of the right checksum; -1 when there
@@ -148,7 +136,7 @@ static int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_
         int32_t size;
         uint32_t crc;
         if (!kfs_is_plausible(p, n - at, min_offset, largest, &size)) continue;
-        int kind = p[16] == 2;
+        int kind = p[KFS_AT_MAGIC] == 2;
         if (summed > (uint64_t)n * PLAIN_SUMS && !marks[kind]) {
             marks[kind] = malloc(sizeof(kfs_crc_marks));
             if (marks[kind] && !kfs_marks_init(marks[kind], buf, n, kind)) {
@@ -218,11 +206,11 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
             found->position = position + (int64_t)at;
             if (stop != KFS_WHOLE && stop != KFS_NEED_MORE) {
                 /* A length past the end is a torn tail, whatever its size. */
-                int64_t stated = (int64_t)(int32_t)kfs_be32(p + 8) + KFS_LOG_OVERHEAD;
+                int64_t stated = (int64_t)(int32_t)kfs_be32(p + KFS_AT_LENGTH) + KFS_LOG_OVERHEAD;
                 if (stop == KFS_TOO_LARGE && found->position + stated > end) return KFS_LOCATE_NONE;
                 found->stop = stop;
-                found->size = (int32_t)kfs_be32(p + 8);
-                found->magic = (int8_t)p[16];
+                found->size = (int32_t)kfs_be32(p + KFS_AT_LENGTH);
+                found->magic = (int8_t)p[KFS_AT_MAGIC];
                 return KFS_LOCATE_BAD_FRAME;
             }
             if (found->position + size > end) return KFS_LOCATE_NONE;
@@ -231,7 +219,7 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
                 found->base_offset = (int64_t)kfs_be64(p);
                 found->last_offset = last;
                 found->size = size;
-                found->magic = p[16];
+                found->magic = p[KFS_AT_MAGIC];
                 found->index = (int64_t)at;
                 if (stop == KFS_WHOLE) return KFS_LOCATE_FOUND;
                 found->index = -1;

@@ -9,6 +9,7 @@
 #define KFS_CODECS_H
 
 #include "checksums.h"
+#include "format.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -17,8 +18,6 @@
 #define KFS_LARGEST_WINDOW (1u << 27)
 #define KFS_MOST_PARTS 1024
 #define KFS_MOST_BLOCKS 1000000
-
-enum { KFS_CODEC_NONE, KFS_CODEC_GZIP, KFS_CODEC_SNAPPY, KFS_CODEC_LZ4, KFS_CODEC_ZSTD };
 
 /* Bytes that grow at their end. */
 typedef struct {

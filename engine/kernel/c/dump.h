@@ -81,13 +81,12 @@ static inline int32_t kfs_java_sequence(int32_t base, int32_t by) {
 
 static size_t kfs_say_time(uint8_t *dst, size_t n, const kfs_row *row, int64_t timestamp) {
     if (row->magic == 0) KFS_SAY_NUMBER(" NoTimestampType: ", timestamp);
-    else if (row->attributes & KFS_LOG_APPEND_TIME) KFS_SAY_NUMBER(" LogAppendTime: ", timestamp);
+    else if (row->attributes & KFS_TIMESTAMP_TYPE_MASK) KFS_SAY_NUMBER(" LogAppendTime: ", timestamp);
     else KFS_SAY_NUMBER(" CreateTime: ", timestamp);
     return n;
 }
 
 static size_t kfs_dump_batch(uint8_t *dst, size_t n, const kfs_row *row) {
-    enum { DELETE_HORIZON = 0x40 };
     static const char *const codecs[8] = {"none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "unknown(7)"};
     if (row->magic >= 2) {
         int32_t delta = (int32_t)kfs_sub64(row->last_offset, row->base_offset);
@@ -99,9 +98,9 @@ static size_t kfs_dump_batch(uint8_t *dst, size_t n, const kfs_row *row) {
         KFS_SAY_NUMBER(" producerId: ", row->producer_id);
         KFS_SAY_NUMBER(" producerEpoch: ", row->producer_epoch);
         KFS_SAY_NUMBER(" partitionLeaderEpoch: ", row->leader_epoch);
-        KFS_SAY_BOOL(" isTransactional: ", row->attributes & KFS_TRANSACTIONAL);
-        KFS_SAY_BOOL(" isControl: ", row->attributes & KFS_CONTROL);
-        if (row->attributes & DELETE_HORIZON) {
+        KFS_SAY_BOOL(" isTransactional: ", row->attributes & KFS_TRANSACTIONAL_MASK);
+        KFS_SAY_BOOL(" isControl: ", row->attributes & KFS_CONTROL_MASK);
+        if (row->attributes & KFS_DELETE_HORIZON_MASK) {
             KFS_SAY_NUMBER(" deleteHorizonMs: OptionalLong[", row->base_timestamp);
             KFS_SAY("]");
         } else {
@@ -115,7 +114,7 @@ static size_t kfs_dump_batch(uint8_t *dst, size_t n, const kfs_row *row) {
     KFS_SAY_NUMBER(" size: ", row->size);
     KFS_SAY_NUMBER(" magic: ", row->magic);
     KFS_SAY(" compresscodec: ");
-    n = kfs_append_text(dst, n, codecs[row->attributes & KFS_CODEC_MASK]);
+    n = kfs_append_text(dst, n, codecs[row->attributes & KFS_COMPRESSION_MASK]);
     KFS_SAY_NUMBER(" crc: ", row->crc);
     KFS_SAY_BOOL(" isvalid: ", row->crc_ok);
     KFS_SAY("\n");

@@ -67,14 +67,14 @@ static size_t kfs_append_text(uint8_t *dst, size_t n, const char *text) {
 static void kfs_fill_parts(const kfs_row *row, int fate, kfs_line_parts *parts) {
     static const char *const states[4] = {"", ",\"state\":\"committed\"", ",\"state\":\"aborted\"", ",\"state\":\"open\""};
     const char *kind = row->magic == 0                         ? ",\"timestampType\":\"NoTimestampType\""
-                       : row->attributes & KFS_LOG_APPEND_TIME ? ",\"timestampType\":\"LogAppendTime\""
+                       : row->attributes & KFS_TIMESTAMP_TYPE_MASK ? ",\"timestampType\":\"LogAppendTime\""
                                                                : ",\"timestampType\":\"CreateTime\"";
     parts->kind_size = kfs_append_text(parts->kind, 0, kind);
     size_t n = kfs_append_text(parts->epoch, 0, ",\"leaderEpoch\":");
     parts->epoch_size = n + kfs_put_i64(parts->epoch + n, row->leader_epoch);
     parts->has_sequence = row->magic == 2 && row->producer_id >= 0;
     n = 0;
-    if (row->magic == 2 && row->attributes & KFS_TRANSACTIONAL) {
+    if (row->magic == 2 && row->attributes & KFS_TRANSACTIONAL_MASK) {
         n = kfs_append_text(parts->transaction, 0, ",\"transaction\":{\"producerId\":");
         n += kfs_put_i64(parts->transaction + n, row->producer_id);
         n = kfs_append_text(parts->transaction, n, ",\"producerEpoch\":");
@@ -217,7 +217,7 @@ static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, siz
                          fate, first, options, lines);
 }
 
-static inline int kfs_is_control(const kfs_row *row) { return row->magic == 2 && row->attributes & KFS_CONTROL; }
+static inline int kfs_is_control(const kfs_row *row) { return row->magic == 2 && row->attributes & KFS_CONTROL_MASK; }
 
 /* Whether no line of the row is wanted; a header that contradicts itself is looked at for its problem. */
 static int kfs_row_is_left_out(const kfs_row *row, int fate, const kfs_line_options *options) {

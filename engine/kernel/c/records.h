@@ -166,7 +166,7 @@ static inline int kfs_read_record(const uint8_t *base, const uint8_t **at, const
     out->headers_size = (int32_t)(p - base - out->headers_start);
     out->headers_count = headers;
     out->offset = kfs_add64(row->base_offset, delta);
-    out->timestamp = row->attributes & KFS_LOG_APPEND_TIME ? row->max_timestamp : kfs_add64(row->base_timestamp, elapsed);
+    out->timestamp = row->attributes & KFS_TIMESTAMP_TYPE_MASK ? row->max_timestamp : kfs_add64(row->base_timestamp, elapsed);
     out->sequence = kfs_sequence(row->base_sequence, delta);
     *at = p;
     return KFS_OK;
@@ -205,9 +205,9 @@ static int kfs_read_payload(const kfs_row *row, int32_t row_index, const uint8_t
 static int kfs_read_message(const uint8_t *base, const uint8_t *p, size_t size, size_t index, kfs_record *out,
                             kfs_problem *problem) {
     const uint8_t *end = p + size;
-    size_t fixed = p[4] == 0 ? 6 : 14;
+    size_t fixed = p[KFS_BODY_AT_MAGIC] == 0 ? KFS_BODY_AT_KEY_V0 : KFS_BODY_AT_KEY_V1;
     if (size < fixed + 8) return kfs_problem_at(problem, KFS_RECORD_SIZE, index, (int64_t)(fixed + 8), (int64_t)size);
-    out->timestamp = p[4] == 0 ? -1 : (int64_t)kfs_be64(p + 6);
+    out->timestamp = p[KFS_BODY_AT_MAGIC] == 0 ? -1 : (int64_t)kfs_be64(p + KFS_BODY_AT_TIMESTAMP);
     p += fixed;
     int32_t key = (int32_t)kfs_be32(p);
     p += 4;
@@ -236,7 +236,7 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
     int64_t last_inner = 0;
     int reason = KFS_OK;
     for (; end - p >= KFS_LOG_OVERHEAD; index++) {
-        int32_t length = (int32_t)kfs_be32(p + 8);
+        int32_t length = (int32_t)kfs_be32(p + KFS_AT_LENGTH);
         int64_t offset = (int64_t)kfs_be64(p);
         if (length < KFS_SMALLEST_LENGTH) {
             reason = kfs_problem_at(problem, KFS_INNER_SIZE, index, length, KFS_SMALLEST_LENGTH);
@@ -249,12 +249,12 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
             break;
         }
         /* Kafka reads wrappers of the other legacy magic: an old cleaner wrote them (KAFKA-4298). */
-        if (p[4] > 1) {
-            reason = kfs_problem_at(problem, KFS_INNER_MAGIC, index, p[4], row->magic);
+        if (p[KFS_BODY_AT_MAGIC] > 1) {
+            reason = kfs_problem_at(problem, KFS_INNER_MAGIC, index, p[KFS_BODY_AT_MAGIC], row->magic);
             break;
         }
-        if (p[5] & KFS_CODEC_MASK) {
-            reason = kfs_problem_at(problem, KFS_INNER_COMPRESSED, index, p[5] & KFS_CODEC_MASK, 0);
+        if (p[KFS_BODY_AT_ATTRIBUTES] & KFS_COMPRESSION_MASK) {
+            reason = kfs_problem_at(problem, KFS_INNER_COMPRESSED, index, p[KFS_BODY_AT_ATTRIBUTES] & KFS_COMPRESSION_MASK, 0);
             break;
         }
         if (!kfs_reserve(records, sizeof(kfs_record))) return KFS_NO_MEMORY;
@@ -263,7 +263,8 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
         if (reason) break;
         out->offset = last_inner = offset;
         out->row = row_index;
-        if (row->attributes & KFS_LOG_APPEND_TIME && row->magic == 1 && p[4] == 1) out->timestamp = row->max_timestamp;
+        if (row->attributes & KFS_TIMESTAMP_TYPE_MASK && row->magic == 1 && p[KFS_BODY_AT_MAGIC] == 1)
+            out->timestamp = row->max_timestamp;
         records->size += sizeof(kfs_record);
         p += length;
     }
@@ -303,7 +304,7 @@ typedef struct {
     int codec;
 } kfs_payload;
 
-static inline int kfs_codec_of(const kfs_row *row) { return row->attributes & KFS_CODEC_MASK; }
+static inline int kfs_codec_of(const kfs_row *row) { return row->attributes & KFS_COMPRESSION_MASK; }
 
 static int kfs_row_lies_in(const kfs_run *run, const kfs_row *row) {
     int64_t at = kfs_sub64(row->position, run->start_position);
@@ -320,7 +321,7 @@ static inline const uint8_t *kfs_row_bytes(const kfs_run *run, const kfs_row *ro
 static int kfs_compressed_payload(const kfs_run *run, const kfs_row *row, kfs_payload *payload, kfs_problem *problem) {
     const uint8_t *p = kfs_row_bytes(run, row);
     payload->codec = kfs_codec_of(row);
-    if (payload->codec > KFS_CODEC_ZSTD) return kfs_problem_at(problem, KFS_CODEC_UNKNOWN, 0, payload->codec, 0);
+    if (payload->codec > KFS_LAST_CODEC) return kfs_problem_at(problem, KFS_CODEC_UNKNOWN, 0, payload->codec, 0);
     if (row->magic == 2) {
         payload->data = p + KFS_V2_OVERHEAD;
         payload->size = (size_t)row->size - KFS_V2_OVERHEAD;
@@ -469,7 +470,7 @@ static int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, i
     }
     size_t stored = size - KFS_V2_OVERHEAD;
     if (codec == KFS_CODEC_NONE) return kfs_find_record(&row, p, KFS_V2_OVERHEAD, stored, offset, limits, out);
-    if (codec > KFS_CODEC_ZSTD || row.record_count <= 0) return KFS_LOCATE_NONE;
+    if (codec > KFS_LAST_CODEC || row.record_count <= 0) return KFS_LOCATE_NONE;
     if (!kfs_inflate(contexts, codec, row.magic, p + KFS_V2_OVERHEAD, stored, (size_t)limits->inflated, inflated))
         return KFS_NEEDS_PYTHON;
     *base = inflated->data;

@@ -8,7 +8,6 @@ which costs a look-up one attribute write.
 from __future__ import annotations
 
 import errno
-import struct
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -23,7 +22,7 @@ from engine.files.file_names import log_file_name, offset_index_name
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.files.unopened_file import UnopenedFile
 from engine.files.unreadable import MEDIA_ERRORS
-from engine.index.offset_index import OffsetIndex
+from engine.index.offset_index import ENTRY, OffsetIndex
 from engine.kernel.python import Location
 from engine.log.segment.problems import Problems
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
@@ -38,7 +37,7 @@ _NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
 _TRY_AGAIN_AFTER = 1.0
 UNREADABLE = "unreadable"
 """The kind of problem of bytes that cannot be read."""
-_POSITION = struct.Struct(">i").unpack_from
+_ENTRY_AT = ENTRY.plain.unpack_from
 
 
 class PositionHints(Protocol):
@@ -98,7 +97,7 @@ class IndexHints:
         if not count:
             return 0
         slot = kernel.floor_slot(self._data, count, 8, 0, False, offset - self._base_offset)
-        return max(_POSITION(self._data, slot * 8 + 4)[0], 0) if slot >= 0 else 0
+        return max(_ENTRY_AT(self._data, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
 
 
 class NoHints:

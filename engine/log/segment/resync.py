@@ -7,7 +7,6 @@ found wherever it starts. A batch proves itself by its frame and its checksum.
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,16 +15,18 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
 from engine.columns.batch_table import BATCH_DTYPE
-from engine.columns.framing import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LENGTH
 from engine.files.unreadable import FilledFile, Stretch
 from engine.log.segment.zeros import behind_hole, first_data
+from engine.record.batch_frame import (
+    HEAD,
+    HEADER,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    SMALLEST_BATCH,
+    SMALLEST_LENGTH,
+)
 from engine.units import MAX_INT32, Offset, Position
 
-HEAD = struct.Struct(">qiib")
-"""Base offset, length, leader epoch or checksum, magic: what all magics begin with."""
-LARGEST_HEADER = 61
-
-_LENGTH_AT = 8
 _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
@@ -80,12 +81,12 @@ class Resync:
 
     def frame(self, position: Position) -> Frame:
         """Judge the header at a position, and the batch behind it if it is whole."""
-        head = self.file.read_at(position, min(LARGEST_HEADER, self.end - position))
+        head = self.file.read_at(position, min(HEADER.size, self.end - position))
         if len(head) < HEAD.size:
             return Frame("torn_tail", "the file ends inside a batch's header")
         _, length, _, magic = HEAD.unpack_from(head)
         size = length + LOG_OVERHEAD
-        bad = self.file.met.first_in(position + _LENGTH_AT, position + HEAD.size)
+        bad = self.file.met.first_in(position + LENGTH_POSITION, position + HEAD.size)
         if bad is not None:
             return Frame(UNREADABLE, bad.reason)
         if not any(head):
@@ -110,7 +111,7 @@ class Resync:
         if not rows:
             return Frame("torn_tail", "the file ends inside a batch")
         if bad is not None:
-            is_known = bad.position >= position + LARGEST_HEADER
+            is_known = bad.position >= position + HEADER.size
             return Frame(UNREADABLE, bad.reason, size, table[0] if is_known else None)
         if table["crc_ok"][0]:
             return Frame("", "", size, table[0])
@@ -174,7 +175,7 @@ class Resync:
         if frame.kind != "unknown_magic":
             return None
         head = self.file.read_at(position, HEAD.size)
-        following = position + int.from_bytes(head[8:12], "big", signed=True) + LOG_OVERHEAD
+        following = position + HEAD.unpack(head)[1] + LOG_OVERHEAD
         is_good = position < following < self.end and not self.frame(following).kind
         return following if is_good else None
 

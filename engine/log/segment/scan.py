@@ -18,13 +18,13 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.columns.batch_table import BATCH_DTYPE, Stop
 from engine.columns.columns import Columns
-from engine.columns.framing import LOG_OVERHEAD
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
-from engine.log.segment.resync import HEAD, LARGEST_HEADER, UNREADABLE, Frame, ReadableFile, Resync
+from engine.log.segment.resync import UNREADABLE, Frame, ReadableFile, Resync
 from engine.log.segment.unproven import unproven_offsets
 from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
+from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
 from engine.units import MAX_INT64, Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -182,7 +182,7 @@ class _Scan:
         self.path = path
         self.expected = expected
         self.budgets = budgets
-        self.chunk = max(chunk, LARGEST_HEADER)
+        self.chunk = max(chunk, HEADER.size)
         self.resync = resync
         self.damage: Resync | None = None
         self.scratch = np.empty(max(_ROWS, self.chunk // _BYTES_A_ROW), BATCH_DTYPE)

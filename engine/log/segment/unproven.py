@@ -10,9 +10,9 @@ from engine import kernel
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.unreadable import FilledFile, Stretch
 from engine.record.attributes import COMPRESSION_MASK
+from engine.record.batch_frame import HEADER
 from engine.units import Offset
 
-_V2_OVERHEAD = 61
 _MOST_RANGES = 100
 
 
@@ -36,7 +36,7 @@ def unproven_offsets(
     columns = kernel.decode(file.read_at(position, size), table, 0, 1, start_position=position)
     records = columns.table
     ends = position + records["headers_start"] + records["headers_size"]
-    starts = np.concatenate(([position + _V2_OVERHEAD], ends[:-1])) if len(ends) else ends
+    starts = np.concatenate(([position + HEADER.size], ends[:-1])) if len(ends) else ends
     can_be_read = np.ones(len(ends), bool)
     for stretch in stretches:
         can_be_read &= (ends <= stretch.position) | (starts >= stretch.end)

@@ -21,14 +21,13 @@ from engine.errors import DamagedFileError
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.index.offset_index import OffsetIndex
 from engine.log.segment.scan import BatchRun, scan
+from engine.record.batch_frame import MAGIC_POSITION, UP_TO_MAGIC
 from engine.units import MAX_INT64, EpochEntry, Offset, Position
 
 LOG, OFFSET_INDEX, MANIFEST = ".log", ".index", ".rsm-manifest"
 LEADER_EPOCHS = ".leader_epoch_checkpoint"
 _LAST_FILES = (".snapshot", MANIFEST)
 """What is copied last: with it a copy is complete."""
-_HEAD = 17
-_MAGIC_AT = 16
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -96,11 +95,11 @@ def encoding_of(root: SourceRoot, base_offset: Offset, files: Mapping[str, str])
     if manifest or OFFSET_INDEX in files:
         return None
     with root.open_fresh(files[LOG]) as file:
-        head = file.read_at(0, _HEAD)
+        head = file.read_at(0, UP_TO_MAGIC)
     if head.startswith(_ZSTD):
         return "it is compressed by chunks"
     begins = int.from_bytes(head[:8], "big") == base_offset
-    if len(head) < _HEAD or (begins and head[_MAGIC_AT] <= 2):
+    if len(head) < UP_TO_MAGIC or (begins and head[MAGIC_POSITION] <= 2):
         return None
     return "no batch is at its start: it is encrypted, or damaged there"
 

@@ -55,7 +55,7 @@ from engine.log.tiered.folders import (
     name_of,
     numbered_in,
 )
-from engine.record.default_records import HEADER
+from engine.record.batch_frame import HEADER
 from engine.units import Offset, Position, TopicPartition
 
 _MAX_TIMESTAMP = HEADER.position_of("max_timestamp")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import struct
 from copy import copy
 from pathlib import Path
 from typing import Self
 
 from engine.clock import Clock
+from engine.coding.fixed_width import read_int16
 from engine.coding.varint import to_int64
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.files.file_names import FileKind
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.loading.broker_records import check_codec
 from engine.plan.loading.java_text import offset_in_name
-from engine.record.default_records import HEADER
+from engine.record.batch_frame import HEADER
+from engine.record.control_records import CONTROL_KEY, END_MARKER
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import ProducerStateEntry
@@ -33,8 +34,6 @@ _ENDING = FileKind.PRODUCER_SNAPSHOT.value
 _LARGEST_ARRAY = MAX_INT32 - 8
 SNAPSHOT_LIMIT = 64 << 20
 """What is read of a snapshot: more than a million producers."""
-_KEY = struct.Struct(">hh")
-_VALUE = struct.Struct(">hi")
 
 
 class BrokerProducers(ProducerStateManager):
@@ -152,9 +151,9 @@ def _check_marker(record: Record, batch: RecordBatch) -> None:
     key, value = record.key, record.value
     if key is None:
         raise stops("NullPointerException", f"{where} has no key")
-    if len(key) < _KEY.size:
+    if len(key) < CONTROL_KEY.size:
         raise InvalidRecordError("the key of a control record is too short", path=batch.path)
-    version, kind = _KEY.unpack_from(key)
+    version, kind = CONTROL_KEY.unpack(key)
     if version < 0:
         raise InvalidRecordError("the version of a control record is unknown", path=batch.path)
     if kind not in (0, 1):
@@ -163,7 +162,7 @@ def _check_marker(record: Record, batch: RecordBatch) -> None:
         raise stops("NullPointerException", f"{where} has no value")
     if len(value) < 2:
         raise stops("BufferUnderflowException", f"{where} has a value of {len(value)} bytes")
-    if struct.unpack_from(">h", value)[0] < 0:
+    if read_int16(value) < 0:
         raise InvalidRecordError("the version of a marker is unknown", path=batch.path)
-    if len(value) < _VALUE.size:
+    if len(value) < END_MARKER.size:
         raise stops("BufferUnderflowException", f"{where} has a value of {len(value)} bytes")

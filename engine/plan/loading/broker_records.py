@@ -18,20 +18,26 @@ from engine.coding.fixed_width import read_int32
 from engine.coding.varint import to_int32
 from engine.errors import CorruptRecordError, InvalidRecordError
 from engine.plan.loading.broker_failure import stops
-from engine.record.default_records import HEADER, DefaultRecordBatch
+from engine.record.batch_frame import (
+    CRC_POSITION,
+    CURRENT_MAGIC,
+    HEADER,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MESSAGE_HEADERS,
+    SMALLEST_LENGTH,
+    UP_TO_MAGIC,
+)
+from engine.record.default_records import DefaultRecordBatch
 from engine.record.file_records import FileRecords
-from engine.record.legacy_records import HEADERS, LegacyRecordBatch
+from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.log_input_stream import ReadableFile, read_batch
 from engine.record.record_batch import RecordBatch
 from engine.units import BatchPosition, Offset, Position
 from engine.writing.records.writable_file_records import WritableFileRecords
 
-_UP_TO_MAGIC = 17
-_OVERHEAD = 12
-_SMALLEST = 14
-_CRC = 12
-_MAGIC = 16
-_CURRENT = 2
+_CRC = CRC_POSITION[0]
 _LARGEST_CODEC = max(CompressionType)
 
 
@@ -52,24 +58,24 @@ def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Fr
     """
     if position < 0:
         raise ValueError(f"a batch of {file.path} at the negative position {position}")
-    while position < end - _UP_TO_MAGIC:
-        head = file.read_at(position, _UP_TO_MAGIC)
-        if len(head) < _UP_TO_MAGIC:
+    while position < end - UP_TO_MAGIC:
+        head = file.read_at(position, UP_TO_MAGIC)
+        if len(head) < UP_TO_MAGIC:
             raise CorruptRecordError("the file ends in a header", path=file.path, position=position)
-        length = read_int32(head, 8)
-        if length < _SMALLEST:
+        length = read_int32(head, LENGTH_POSITION)
+        if length < SMALLEST_LENGTH:
             raise CorruptRecordError(
                 "the length of a batch is too small",
                 path=file.path,
                 position=position,
-                expected=f"at least {_SMALLEST}",
+                expected=f"at least {SMALLEST_LENGTH}",
                 found=length,
             )
-        if position > end - _OVERHEAD - length:
+        if position > end - LOG_OVERHEAD - length:
             return
-        magic = head[_MAGIC]
-        yield Frame(position, _OVERHEAD + length, magic if magic < 128 else magic - 256)
-        position += _OVERHEAD + length
+        magic = head[MAGIC_POSITION]
+        yield Frame(position, LOG_OVERHEAD + length, magic if magic < 128 else magic - 256)
+        position += LOG_OVERHEAD + length
 
 
 def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGETS) -> RecordBatch:
@@ -78,7 +84,7 @@ def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGET
     Raises CorruptRecordError where the file ends in the header.
     """
     head = file.read_at(frame.position, HEADER.size)
-    if frame.magic < _CURRENT:
+    if frame.magic < CURRENT_MAGIC:
         if frame.magic < 0:
             head = _load_as_known(file, frame, budgets)[: HEADER.size]  # with another checksum
         return LegacyRecordBatch(
@@ -108,18 +114,22 @@ def _load_as_known(file: ReadableFile, frame: Frame, budgets: Budgets) -> bytes:
     if frame.magic >= 0:
         return _as_known(data)
     # The checksum of an old message covers its magic: it must stay as right or as wrong as it was.
-    wrong = int.from_bytes(data[_CRC:_MAGIC], "big") ^ zlib.crc32(data[_MAGIC:])
+    wrong = int.from_bytes(data[_CRC:MAGIC_POSITION], "big") ^ zlib.crc32(data[MAGIC_POSITION:])
     known = _as_known(data)
-    crc = zlib.crc32(known[_MAGIC:]) ^ wrong
-    return known[:_CRC] + crc.to_bytes(4, "big") + known[_MAGIC:]
+    crc = zlib.crc32(known[MAGIC_POSITION:]) ^ wrong
+    return known[:_CRC] + crc.to_bytes(4, "big") + known[MAGIC_POSITION:]
 
 
 def _as_known(data: bytes) -> bytes:
     """A batch of a magic that there is: 2 for those above, 1 for those below 0."""
-    magic = data[_MAGIC]
-    if magic <= _CURRENT:
+    magic = data[MAGIC_POSITION]
+    if magic <= CURRENT_MAGIC:
         return data
-    return data[:_MAGIC] + bytes((_CURRENT if magic < 128 else 1,)) + data[_MAGIC + 1 :]
+    return (
+        data[:MAGIC_POSITION]
+        + bytes((CURRENT_MAGIC if magic < 128 else 1,))
+        + data[MAGIC_POSITION + 1 :]
+    )
 
 
 def find_offset(
@@ -152,8 +162,8 @@ def check_codec(batch: RecordBatch) -> None:
 
 def _check_value(batch: LegacyRecordBatch) -> None:
     """Raise BrokerFailure where the value of an old compressed batch is not where Java looks for it."""
-    message = batch.raw[_OVERHEAD:]
-    at = HEADERS[batch.magic].size - _OVERHEAD
+    message = batch.raw[LOG_OVERHEAD:]
+    at = MESSAGE_HEADERS[batch.magic].size - LOG_OVERHEAD
     where = f"the value of the batch at byte {batch.file_position} of {batch.path}"
     for _ in ("key", "value"):
         if not 0 <= at <= len(message) - 4:

@@ -15,6 +15,7 @@ from engine.errors import (
     InvalidRecordError,
     OffsetOverflowError,
 )
+from engine.index.transaction_index import ENTRY
 from engine.plan.loading.broker_failure import EXPECTED, BrokerFailure, Outcome, stops
 from engine.plan.loading.broker_records import (
     BrokerRecords,
@@ -53,11 +54,7 @@ if TYPE_CHECKING:
 _CURRENT_TXN_VERSION = 0
 _WARM_ENTRIES = 8192 // 8
 _SMALLEST_BATCH = 26
-_TRANSACTION = np.dtype(
-    [("version", ">i2"), ("producer_id", ">i8"), ("first_offset", ">i8"), ("last_offset", ">i8"),
-     ("last_stable_offset", ">i8")]
-)  # fmt: skip
-_TRANSACTIONS_AT_ONCE = _TRANSACTION.itemsize << 15
+_TRANSACTIONS_AT_ONCE = ENTRY.size << 15
 TRANSACTIONS_LIMIT = 1 << 30
 """What is read of a transaction index: the markers of more aborted transactions do not fit into a segment."""
 
@@ -137,7 +134,7 @@ class BrokerSegment(WritableSegment):
         with self._disk.open(path, writable=False) as file:
             for position in range(
                 0,
-                file.size() // _TRANSACTION.itemsize * _TRANSACTION.itemsize,
+                file.size() // ENTRY.size * ENTRY.size,
                 _TRANSACTIONS_AT_ONCE,
             ):
                 data = file.read_at(position, _TRANSACTIONS_AT_ONCE)
@@ -148,12 +145,10 @@ class BrokerSegment(WritableSegment):
                         f"{path} has {file.size()} bytes, more than any segment needs: whether a broker that"
                         " reads all of them finds a damaged one cannot be told",
                     )
-                self._check_entries(
-                    data[: len(data) // _TRANSACTION.itemsize * _TRANSACTION.itemsize], path
-                )
+                self._check_entries(data[: len(data) // ENTRY.size * ENTRY.size], path)
 
     def _check_entries(self, data: bytes, path: str) -> None:
-        entries = np.frombuffer(data, _TRANSACTION)
+        entries = np.frombuffer(data, ENTRY.dtype)
         is_unknown = (
             entries["version"] >> 8 > _CURRENT_TXN_VERSION
         )  # Kafka looks at the first byte only

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from engine.errors import (
     RecordTooLargeError,
 )
 from engine.record.attributes import COMPRESSION_MASK
+from engine.record.batch_frame import CRC_COVERS_FROM, HEADER, LOG_OVERHEAD
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch, batch_at
 from engine.units import (
@@ -29,11 +29,10 @@ from engine.writing.records.append_origin import AppendOrigin
 
 log = logging.getLogger(__name__)
 
-_HEADER = struct.Struct(">qiibIhi8xqq")
-"""Of magic 2, up to the producer id."""
-_HEADER_SIZE = 61
-_LOG_OVERHEAD = 12
-_CRC_COVERS_FROM = 21
+_HEADER = HEADER.subset(
+    "base_offset", "length", "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "max_timestamp",
+    "producer_id",
+)  # fmt: skip
 
 
 class AppendTerms(NamedTuple):
@@ -90,12 +89,12 @@ def facts_of(records: MemoryRecords) -> Iterator[BatchFacts]:
     buffer = records.buffer
     end = len(buffer)
     position = 0
-    while end - position >= _HEADER_SIZE:
+    while end - position >= HEADER.size:
         base, length, epoch, magic, crc, attributes, delta, max_timestamp, producer_id = (
             _HEADER.unpack_from(buffer, position)
         )
-        size = length + _LOG_OVERHEAD
-        if magic != 2 or not _HEADER_SIZE <= size <= end - position:
+        size = length + LOG_OVERHEAD
+        if magic != 2 or not HEADER.size <= size <= end - position:
             break
         codec_id = attributes & COMPRESSION_MASK
         yield BatchFacts(
@@ -189,7 +188,7 @@ def analyze(
 
 def _check_checksum(records: MemoryRecords, batch: BatchFacts) -> None:
     if batch.magic >= 2:
-        start, end = batch.position + _CRC_COVERS_FROM, batch.position + batch.size
+        start, end = batch.position + CRC_COVERS_FROM[2], batch.position + batch.size
         if crc32c(records.buffer[start:end]) == batch.crc:
             return
     batch_of(records, batch).ensure_valid()

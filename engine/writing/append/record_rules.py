@@ -26,7 +26,7 @@ from engine.errors import (
 )
 from engine.record import default_records
 from engine.record.attributes import TimestampType
-from engine.record.batch_body import LOG_OVERHEAD
+from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header, Record
 from engine.record.record_batch import RecordBatch
@@ -259,7 +259,7 @@ class RecordRules:
         return refusal
 
 
-_HEADER = default_records.HEADER.size
+_HEADER = HEADER.size
 
 
 def _size_of(record: Record, magic: int) -> int:

@@ -11,7 +11,6 @@ from engine.units import MAX_INT32, Offset, OffsetPosition, Position
 from engine.writing.index.writable_index import WritableIndex
 
 _PACK = ENTRY.plain.pack
-_ENTRY_DTYPE = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 
 
 class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
@@ -63,7 +62,7 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
                 raise ValueError(
                     f"no positions of {self.path} are {positions.min()} to {positions.max()}"
                 )
-            entries = np.empty(len(offsets), _ENTRY_DTYPE)
+            entries = np.empty(len(offsets), ENTRY.dtype)
             entries["relative_offset"] = offsets - self.base_offset
             entries["position"] = positions
             last = OffsetPosition(int(offsets[-1]), int(positions[-1]))

@@ -11,7 +11,6 @@ from engine.units import NO_TIMESTAMP, Offset, Timestamp, TimestampOffset
 from engine.writing.index.writable_index import WritableIndex
 
 _PACK = ENTRY.plain.pack
-_ENTRY_DTYPE = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 
 
 class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
@@ -85,7 +84,7 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
                 )
             if np.any(timestamps[1:] <= timestamps[:-1]):
                 raise StateError(f"timestamps for {self.path} do not ascend")
-            entries = np.empty(len(offsets), _ENTRY_DTYPE)
+            entries = np.empty(len(offsets), ENTRY.dtype)
             entries["timestamp"] = timestamps
             entries["relative_offset"] = offsets - self.base_offset
             last = TimestampOffset(int(timestamps[-1]), int(offsets[-1]))

@@ -17,8 +17,7 @@ from engine.coding.varint import to_int32
 from engine.errors import StateError
 from engine.record import default_records
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.batch_body import LOG_OVERHEAD
-from engine.record.default_records import BatchHeader
+from engine.record.batch_frame import LOG_OVERHEAD, BatchHeader
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Header, Record
 from engine.units import (

@@ -20,23 +20,31 @@ from engine.coding.varint import (
     to_int32,
     to_int64,
 )
-from engine.record import default_records, legacy_records
+from engine.record import default_records
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.batch_body import LOG_OVERHEAD
-from engine.record.default_records import BatchHeader
-from engine.record.legacy_records import MessageHeader0, MessageHeader1
+from engine.record.batch_frame import (
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
+    HEADER,
+    LOG_OVERHEAD,
+    MESSAGE_HEADERS,
+    SMALLEST_BATCH,
+    BatchHeader,
+    MessageHeader0,
+    MessageHeader1,
+)
 from engine.record.record import Header
 from engine.units import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, Offset, Timestamp
 
-BATCH_OVERHEAD = default_records.HEADER.size
+BATCH_OVERHEAD = HEADER.size
 RECORD_OVERHEAD = 21
 """The most that a record of magic 2 takes beside its key, its value and its headers."""
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
 _SMALL = len(SMALL_VARINTS)
 _NULL_SIZE = (-1).to_bytes(4, "big", signed=True)
-_CRC = default_records.HEADER.field_struct("crc")
-_CRC_PLACE = default_records.HEADER.position_of("crc")
+_CRC = HEADER.field_struct("crc")
+_CRC_PLACE = HEADER.position_of("crc")
 
 
 def encode_record(
@@ -136,9 +144,9 @@ def check_producer(
 def encode_batch(header: BatchHeader, records: Buffer = b"") -> bytearray:
     """A batch of magic 2: the header with its length and checksum made right, and the records after it."""
     size = BATCH_OVERHEAD + len(records)
-    made = bytearray(default_records.HEADER.pack(header._replace(length=size - LOG_OVERHEAD)))
+    made = bytearray(HEADER.pack(header._replace(length=size - LOG_OVERHEAD)))
     made += records
-    crc = crc32c(memoryview(made)[default_records.CRC_COVERS_FROM :])
+    crc = crc32c(memoryview(made)[CRC_COVERS_FROM[CURRENT_MAGIC] :])
     _CRC.pack_into(made, _CRC_PLACE, crc)
     return made
 
@@ -187,7 +195,7 @@ def message_overhead(magic: int) -> int:
     """What a message takes beside key and value, without its offset and size. ValueError from magic 2 on."""
     if magic not in (0, 1):
         raise ValueError(f"a message of magic {magic}")
-    return legacy_records.HEADERS[magic].size + 8 - LOG_OVERHEAD
+    return SMALLEST_BATCH[magic] - LOG_OVERHEAD
 
 
 def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
@@ -221,14 +229,12 @@ def encode_message(
     fields = _sized(key) + _sized(value)
     offset = to_int64(offset)
     if magic == 0:
-        head = legacy_records.HEADERS[0].pack(MessageHeader0(offset, size, 0, 0, attributes))
+        head = MESSAGE_HEADERS[0].pack(MessageHeader0(offset, size, 0, 0, attributes))
     else:
-        head = legacy_records.HEADERS[1].pack(
-            MessageHeader1(offset, size, 0, 1, attributes, timestamp)
-        )
-    covered = head[legacy_records.CRC_COVERS_FROM :] + fields
+        head = MESSAGE_HEADERS[1].pack(MessageHeader1(offset, size, 0, 1, attributes, timestamp))
+    covered = head[CRC_COVERS_FROM[0] :] + fields
     crc = crc32(covered).to_bytes(4, "big")
-    return head[: legacy_records.CRC_COVERS_FROM - 4] + crc + covered
+    return head[: CRC_COVERS_FROM[0] - 4] + crc + covered
 
 
 def _sized(data: Buffer | None) -> bytes:

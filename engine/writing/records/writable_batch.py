@@ -10,7 +10,6 @@ from engine.coding.checksums import crc32, crc32c
 from engine.coding.fixed_width import read_int32
 from engine.coding.varint import to_int64
 from engine.errors import UnsupportedForMessageFormatError
-from engine.record import default_records, legacy_records
 from engine.record.attributes import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -20,12 +19,19 @@ from engine.record.attributes import (
     TimestampType,
     timestamp_type_of,
 )
-from engine.record.batch_body import LOG_OVERHEAD
-from engine.record.record_batch import MAGIC_POSITION
+from engine.record.batch_frame import (
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
+    HEADER,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MESSAGE_HEADERS,
+)
 from engine.units import Offset, Timestamp
 
-_HEADER = default_records.HEADER
-_MESSAGE = legacy_records.HEADERS[1]
+_HEADER = HEADER
+_MESSAGE = MESSAGE_HEADERS[1]
 _OFFSET = _HEADER.field_struct("base_offset")
 _LAST_OFFSET_DELTA = _HEADER.position_of("last_offset_delta")
 _LEADER_EPOCH = _HEADER.field_struct("partition_leader_epoch")
@@ -42,7 +48,7 @@ _KEPT = COMPRESSION_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MA
 
 def set_last_offset(buffer: bytearray | memoryview, position: int, offset: Offset) -> None:
     """Move a batch so that its last record has this offset."""
-    if buffer[position + MAGIC_POSITION] == default_records.MAGIC:
+    if buffer[position + MAGIC_POSITION] == CURRENT_MAGIC:
         offset = to_int64(offset - read_int32(buffer, position + _LAST_OFFSET_DELTA))
     _OFFSET.pack_into(buffer, position, offset)
 
@@ -50,7 +56,7 @@ def set_last_offset(buffer: bytearray | memoryview, position: int, offset: Offse
 def set_partition_leader_epoch(buffer: bytearray | memoryview, position: int, epoch: int) -> None:
     """Say in whose epoch a batch was written. UnsupportedForMessageFormatError before magic 2."""
     magic = buffer[position + MAGIC_POSITION]
-    if magic != default_records.MAGIC:
+    if magic != CURRENT_MAGIC:
         raise UnsupportedForMessageFormatError(f"a batch of magic {magic} has no leader epoch")
     _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_PLACE, epoch)
 
@@ -84,7 +90,7 @@ def set_max_timestamp(
         buffer, position + _ATTRIBUTES_PLACE, attributes & _KEPT | _bit_of(timestamp_type)
     )
     _TIMESTAMP.pack_into(buffer, place, timestamp)
-    covered = _covered(buffer, position, default_records.CRC_COVERS_FROM)
+    covered = _covered(buffer, position, CRC_COVERS_FROM[CURRENT_MAGIC])
     _CRC.pack_into(buffer, position + _CRC_PLACE, crc32c(covered))
 
 
@@ -100,7 +106,7 @@ def _set_message_timestamp(
     attributes = header.attributes & COMPRESSION_MASK | _bit_of(timestamp_type)
     changed = header._replace(attributes=attributes, timestamp=timestamp)
     buffer[position : position + _MESSAGE.size] = _MESSAGE.pack(changed)
-    crc = crc32(_covered(buffer, position, legacy_records.CRC_COVERS_FROM))
+    crc = crc32(_covered(buffer, position, CRC_COVERS_FROM[0]))
     changed = changed._replace(crc=crc)
     buffer[position : position + _MESSAGE.size] = _MESSAGE.pack(changed)
 
@@ -110,5 +116,5 @@ def _bit_of(timestamp_type: TimestampType) -> int:
 
 
 def _covered(buffer: bytearray | memoryview, position: int, start: int) -> memoryview:
-    end = position + LOG_OVERHEAD + read_int32(buffer, position + 8)
+    end = position + LOG_OVERHEAD + read_int32(buffer, position + LENGTH_POSITION)
     return memoryview(buffer)[position + start : end]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp
 
@@ -14,9 +14,7 @@ BatchHead: TypeAlias = tuple[Offset, Timestamp, int]
 Heads: TypeAlias = Iterable[BatchHead] | None
 """Those of some batches, if they are known."""
 
-_HEAD = struct.Struct(">qi4xb6xi8xq")
-_HEADER_SIZE = 61
-_LOG_OVERHEAD = 12
+_HEAD = HEADER.subset("base_offset", "length", "magic", "last_offset_delta", "max_timestamp")
 
 
 def batch_heads(records: MemoryRecords) -> Iterator[BatchHead]:
@@ -28,10 +26,10 @@ def batch_heads(records: MemoryRecords) -> Iterator[BatchHead]:
     buffer = records.buffer
     end = len(buffer)
     position = 0
-    while end - position >= _HEADER_SIZE:
+    while end - position >= HEADER.size:
         base, length, magic, delta, max_timestamp = _HEAD.unpack_from(buffer, position)
-        size = length + _LOG_OVERHEAD
-        if magic != 2 or not _HEADER_SIZE <= size <= end - position:
+        size = length + LOG_OVERHEAD
+        if magic != 2 or not HEADER.size <= size <= end - position:
             break
         yield base + delta, max_timestamp, size
         position += size

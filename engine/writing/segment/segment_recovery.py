@@ -20,6 +20,7 @@ from engine.coding.fixed_width import read_int32
 from engine.columns.batch_table import BATCH_DTYPE, Stop
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD
 from engine.record.record_batch import make_batch
 from engine.units import (
     MAX_INT32,
@@ -41,7 +42,6 @@ Rows: TypeAlias = npt.NDArray[np.void]
 CHUNK = 4 * 1024 * 1024
 ROWS = 16 * 1024
 _SMALLEST_BATCH = 26
-_LOG_OVERHEAD = 12
 _KEPT_BATCHES = 5
 """How many of a producer's last batches its state remembers."""
 
@@ -111,7 +111,7 @@ def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
 
 def _size_at(view: memoryview) -> int:
     """The size of the batch at the start of a view; 0 when not even that is there."""
-    return 0 if len(view) < _LOG_OVERHEAD else read_int32(view, 8) + _LOG_OVERHEAD
+    return 0 if len(view) < LOG_OVERHEAD else read_int32(view, LENGTH_POSITION) + LOG_OVERHEAD
 
 
 class _Rebuilder:

@@ -16,7 +16,7 @@ from engine import kernel
 from engine.coding.compression import CompressionType, compress
 from engine.columns.columns import Columns
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.default_records import MAGIC, BatchHeader
+from engine.record.batch_frame import CURRENT_MAGIC as MAGIC, BatchHeader
 from engine.units import (
     MAX_INT32,
     NO_PRODUCER_EPOCH,

@@ -35,6 +35,7 @@ from engine.files.file_names import (
     offset_index_name,
     time_index_name,
 )
+from engine.index import offset_index, time_index
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.staging import sync_tree
 from engine.rebuild.writing import load_log, write_file
@@ -55,8 +56,6 @@ from engine.writing.records.encoding import BATCH_OVERHEAD, encode_empty_batch
 from kafkafs.spark.sink.frame_columns import RecordError
 from kafkafs.spark.sink.job_folder import JobFolder
 from kafkafs.spark.sink.moved_batches import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
     move_batches,
     move_index_entries,
 )
@@ -272,8 +271,8 @@ def _move_parts(job: JobFolder, log: NewLog, folder: str, disk: Disk) -> dict[st
             base = segment.base_offset + shift
             if is_first and log.start < base and end + shift - log.start <= MAX_INT32:
                 # An empty segment before it would be the one in which a broker looks for early times.
-                move_index_entries(old[1], OFFSET_ENTRY, base - log.start, disk)
-                move_index_entries(old[2], TIME_ENTRY, base - log.start, disk)
+                move_index_entries(old[1], offset_index.ENTRY.dtype, base - log.start, disk)
+                move_index_entries(old[2], time_index.ENTRY.dtype, base - log.start, disk)
                 base = log.start
             for path, name in zip(old, _FILES, strict=True):
                 disk.rename(path, os.path.join(folder, name(base)))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 
-from engine.columns.framing import LOG_OVERHEAD
 from engine.errors import CorruptRecordError
+from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.units import Offset, Position
 from engine.writing.disk import Disk
 
 _CHUNK = 4 * 1024 * 1024
-_HEAD = struct.Struct(">qi")
-_OFFSET = struct.Struct(">q")
-
-
-OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
-TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-"""Of the indexes; offsets count from the base offset of the segment."""
+_HEAD = HEADER.up_to("length")
+_OFFSET = HEADER.field_struct("base_offset")
 
 
 def move_index_entries(path: str, entry: np.dtype[np.void], by: int, disk: Disk) -> None:
@@ -29,7 +22,7 @@ def move_index_entries(path: str, entry: np.dtype[np.void], by: int, disk: Disk)
     """
     with disk.open(path) as file:
         entries = np.frombuffer(bytearray(file.read_at(0, file.size())), entry)
-        entries["offset"] += by
+        entries["relative_offset"] += by
         file.write_at(0, entries.tobytes())
         file.sync()
 

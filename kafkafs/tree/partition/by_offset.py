@@ -12,7 +12,13 @@ from engine.columns.columns import Columns
 from engine.errors import DamagedFileError, UnsupportedCodecError
 from engine.log.log_view import LogView
 from engine.memory_gate import LARGE
-from engine.record.attributes import COMPRESSION_MASK, TimestampType
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    TimestampType,
+)
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
@@ -369,7 +375,7 @@ def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str
         "batch_base_offset": batch.header("base_offset"),
         "batch_last_offset": batch.header("last_offset"),
         "crc": batch.header("crc"),
-        "compression": _name(CompressionType, attributes & 0x07),
+        "compression": _name(CompressionType, attributes & COMPRESSION_MASK),
         "timestamp_type": _timestamp_type(magic, attributes),
     }
     if line:
@@ -379,8 +385,8 @@ def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str
             "leader_epoch": batch.header("leader_epoch"),
             "producer_id": batch.header("producer_id"),
             "producer_epoch": batch.header("producer_epoch"),
-            "is_transactional": "true" if attributes & 0x10 else "false",
-            "is_control": "true" if attributes & 0x20 else "false",
+            "is_transactional": "true" if attributes & TRANSACTIONAL_MASK else "false",
+            "is_control": "true" if attributes & CONTROL_MASK else "false",
         }
         columns = batch.columns()
         number = batch.number_of(columns, offset)
@@ -397,5 +403,9 @@ def _name(names: type[CompressionType], number: int) -> str:
 def _timestamp_type(magic: int, attributes: int) -> str:
     if magic == 0:
         return TimestampType.NO_TIMESTAMP_TYPE.label
-    kind = TimestampType.LOG_APPEND_TIME if attributes & 0x08 else TimestampType.CREATE_TIME
+    kind = (
+        TimestampType.LOG_APPEND_TIME
+        if attributes & TIMESTAMP_TYPE_MASK
+        else TimestampType.CREATE_TIME
+    )
     return kind.label

@@ -1,12 +1,11 @@
 """Fixed structures: sizes, places, both directions."""
 
-import doctest
 import struct
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from engine.coding import layout
 from engine.coding.layout import Int8, Int16, Int32, Int64, Layout, UInt32
 
 
@@ -24,9 +23,16 @@ EVERY = Layout(Every)
 VALUE = Every(-1, -2, -3, 2**32 - 1, -5)
 
 
-def test_the_example_in_the_docstring_holds():
-    assert doctest.testmod(layout).attempted > 0
-    assert doctest.testmod(layout).failed == 0
+def test_a_subset_passes_over_the_bytes_between():
+    ends = EVERY.subset(*Every._fields[::4])
+    assert ends.unpack_from(EVERY.pack(VALUE)) == (VALUE[0], VALUE[4])
+    assert EVERY.up_to(Every._fields[1]).unpack_from(EVERY.pack(VALUE)) == VALUE[:2]
+    assert [EVERY.end_of(name) for name in Every._fields] == [1, 3, 7, 11, 19]
+
+
+def test_the_dtype_of_a_layout_has_its_fields_big_endian_and_unpadded():
+    assert EVERY.dtype.itemsize == EVERY.size
+    assert np.frombuffer(EVERY.pack(VALUE), EVERY.dtype)[0].tolist() == tuple(VALUE)
 
 
 def test_fields_follow_each_other_without_gaps():

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
-from types import ModuleType
-
 import pytest
 
-from engine.lines import dump_text
-from kafkafs.dump import dump_file, extent, java_json, report
+from kafkafs.dump import report
 from kafkafs.dump.findings import Contradiction, Mismatch
 from kafkafs.dump.report import DumpReport, in_java_order, java_hash
-
-
-@pytest.mark.parametrize("module", [dump_file, extent, java_json, report, dump_text])
-def test_examples_in_the_documentation_are_right(module: ModuleType) -> None:
-    found = doctest.testmod(module)
-    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 def test_hashes_are_javas() -> None:
