@@ -24,8 +24,8 @@ from engine.files.file_names import (
     log_file_name,
     parse_file_name,
 )
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.log.proven_end import orphan_indexes
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
 
@@ -43,7 +43,7 @@ def check_log_start(partition: PartitionUnderCheck) -> Iterator[Finding]:
     if view.log.only is not None or not view.base_offsets:
         return
     first = view.base_offsets[0]
-    if partition.partition.topic == CLUSTER_METADATA_TOPIC:
+    if partition.partition.topic == CLUSTER_METADATA:
         yield from _metadata_log(partition, first)
         return
     claims = [claim for claim in _claims(partition) if claim.offset < first]

@@ -14,8 +14,8 @@ from engine.check.partition_under_check import SegmentUnderCheck
 from engine.check.rules.breach import Breach
 from engine.check.rules.rules import Severity
 from engine.files.file_names import CLEAN_SHUTDOWN
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.log.segment.scan import Damage
+from engine.topics.topic_names import CLUSTER_METADATA
 
 _ENDS_RECOVERY = frozenset({"crc_mismatch", "bad_length", "zeros", "torn_tail", "zero_tail"})
 _LEAST_HEADER = 18
@@ -60,14 +60,14 @@ def _graver(breach: Breach, what: str, advice: str) -> Breach:
 
 def _is_marked(segment: SegmentUnderCheck) -> bool:
     partition = segment.partition
-    is_metadata = partition.partition.topic == CLUSTER_METADATA_TOPIC
+    is_metadata = partition.partition.topic == CLUSTER_METADATA
     return not is_metadata and partition.view.log.checkpoints.stopped_cleanly()
 
 
 def _is_recovered(segment: SegmentUnderCheck) -> bool:
     """Whether a broker that was killed now would look at the segment's batches when it starts."""
     partition = segment.partition
-    if partition.partition.topic == CLUSTER_METADATA_TOPIC:
+    if partition.partition.topic == CLUSTER_METADATA:
         return True
     if _is_marked(segment):
         return False

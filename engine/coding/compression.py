@@ -42,6 +42,9 @@ class CompressionType(IntEnum):
     ZSTD = 4
 
 
+CODEC_NAMES = tuple(codec.name.lower() for codec in CompressionType)
+"""Kafka's names of the codecs, by number."""
+LAST_CODEC = max(CompressionType)
 LEVELS: dict[CompressionType, tuple[int, int, int]] = {
     CompressionType.GZIP: (1, 9, -1),
     CompressionType.LZ4: (1, 17, lz4_frame.DEFAULT_LEVEL),

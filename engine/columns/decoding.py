@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.budgets import Budgets
+from engine.coding.compression import LAST_CODEC, CompressionType
 from engine.coding.fixed_width import read_int32, read_int64
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
@@ -36,7 +37,6 @@ Row: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
 Table: TypeAlias = npt.NDArray[Any]
 Trouble: TypeAlias = tuple[Problem, str] | None
 
-_ZSTD = 4
 _FRAME = HEADER.up_to("length")
 # In a message: positions count from behind its offset and size.
 _MAGIC = MAGIC_POSITION - LOG_OVERHEAD
@@ -355,9 +355,9 @@ class Decoder:
     @staticmethod
     def _wrapped(data: memoryview, row: int, codec: int) -> memoryview:
         """The value of a compressed message of magic 0 or 1."""
-        if codec > _ZSTD:
+        if codec > LAST_CODEC:
             raise Refusal(Reason.CODEC_UNKNOWN, codec)
-        if codec == _ZSTD:
+        if codec == CompressionType.ZSTD:
             raise Refusal(Reason.WRAPPER_CODEC, codec)
         wrapper = read_message(data[LOG_OVERHEAD:], LOG_OVERHEAD, 0, row)
         start, size = wrapper[3], wrapper[6]
@@ -373,7 +373,7 @@ class Decoder:
         payload = data[HEADER.size :] if magic == 2 else data[UP_TO_MAGIC:]
         if not codec:
             return needle in bytes(payload)
-        if codec > _ZSTD:
+        if codec > LAST_CODEC:
             return True
         try:
             compressed = payload if magic == 2 else self._wrapped(data, row, codec)
@@ -384,7 +384,7 @@ class Decoder:
         return trouble is not None or needle in inflated
 
     def _read_compressed(self, row: int, compressed: memoryview, codec: int, magic: int) -> Trouble:
-        if codec > _ZSTD:
+        if codec > LAST_CODEC:
             raise Refusal(Reason.CODEC_UNKNOWN, codec)
         limit = self.budgets.inflated_bytes
         inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)

@@ -29,7 +29,6 @@ QUORUM_STATE = "quorum-state"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 REMOTE_INDEX_CACHE_FOLDER = "remote-log-index-cache"
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 MAX_TOPIC_LENGTH = 249
 _MAX_FOLDER_LENGTH = 255
 

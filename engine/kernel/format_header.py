@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from engine.coding.compression import CompressionType
+from engine.coding.compression import LAST_CODEC, CompressionType
 from engine.record import attributes
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
@@ -55,7 +55,7 @@ def format_header() -> str:
         name: value for name, value in sorted(vars(attributes).items()) if name.endswith("_MASK")
     }
     codecs = {f"CODEC_{codec.name}": int(codec) for codec in CompressionType}
-    codecs["LAST_CODEC"] = max(CompressionType)
+    codecs["LAST_CODEC"] = LAST_CODEC
     parts = (
         ("Bytes; with V0, V1 and V2 those of an empty batch.", sizes),
         ("Positions in the header of a batch of magic 2.", batch),
@@ -70,6 +70,10 @@ def format_header() -> str:
         + "};\n"
         for title, numbers in parts
     ]
+    names = ", ".join(f'"{label}"' for label in attributes.codec_labels("unknown({})"))
+    enums.append(
+        f"/* Names of codecs, as DumpLogSegments prints them. */\n#define KFS_CODEC_NAMES {names}\n"
+    )
     return "\n".join([_HEAD, *enums, "#endif\n"])
 
 

@@ -22,13 +22,14 @@ from engine.columns.decoding import Row, Table
 from engine.lines.internal_fields import internal_fields
 from engine.lines.json_text import LAST_TIME_MS, time_json
 from engine.lines.lines_result import LinesResult
-from engine.lines.record_line import Fate, LineOptions, record_line, transaction_json
+from engine.lines.record_line import LineOptions, record_line, transaction_json
 from engine.record.attributes import (
     CONTROL_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
     timestamp_type_of,
 )
+from engine.record.fate import Fate
 from engine.record.record import Record
 from engine.topics.decoded_record import TopicDecoder
 

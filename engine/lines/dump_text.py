@@ -22,13 +22,14 @@ from engine.record.attributes import (
     DELETE_HORIZON_MASK,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
+    codec_labels,
 )
 from engine.record.default_records import increment_sequence
 from engine.record.record import Header
 
 Table: TypeAlias = npt.NDArray[Any]
 
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "unknown(7)")
+_CODECS = codec_labels("unknown({})")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 

@@ -12,7 +12,7 @@ from engine.columns.batch_table import Problem
 from engine.columns.columns import Columns, read_headers
 from engine.columns.decoding import Decoder, Row, Table
 from engine.lines.lines_result import NO_BOUND, LinesResult
-from engine.lines.record_line import Fate, LineOptions, record_line
+from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -20,6 +20,7 @@ from engine.record.attributes import (
     TimestampType,
     timestamp_type_of,
 )
+from engine.record.fate import Fate
 from engine.record.record import Record
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | None"

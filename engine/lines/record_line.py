@@ -17,26 +17,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import lru_cache
 
 from engine.lines.internal_fields import internal_fields
 from engine.lines.json_text import Values, bytes_json, hide, string_json, time_json
 from engine.record.control_records import describe_control
+from engine.record.fate import Fate
 from engine.record.record import Header, Record
 from engine.topics.decoded_record import TopicDecoder
 from engine.units import MAX_INT64, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
-
-
-class Fate(IntEnum):
-    """What became of the transaction that a batch belongs to."""
-
-    NONE = 0
-    """It belongs to none, or nobody has looked."""
-    COMMITTED = 1
-    ABORTED = 2
-    OPEN = 3
-
 
 _FATE_JSON = {fate: b',"state":"%s"' % fate.name.lower().encode() for fate in Fate}
 _FATE_JSON[Fate.NONE] = b""

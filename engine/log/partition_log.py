@@ -22,9 +22,9 @@ from engine.log.segment.open_segments import UNREADABLE, OpenSegments, SegmentFi
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.transactions import MarkerCache
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, Offset, TopicPartition
 
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_AGE = 0.2
 """Seconds for which a view is given out again without looking at the files."""
 _ATTEMPTS = 3
@@ -344,7 +344,7 @@ class PartitionLog:
         first = listing.base_offsets[0] if listing.base_offsets else 0
         known = self.checkpoints.log_start_offset(partition) or 0
         end = max(known, 0) if self._tail is None else self._tail.next_offset
-        if partition.topic == CLUSTER_METADATA_TOPIC:
+        if partition.topic == CLUSTER_METADATA:
             return self._kraft_bounds(listing, first, end)
         if known > end:
             if self._only is not None:

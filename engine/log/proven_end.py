@@ -37,8 +37,8 @@ from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.log.stable_offset import leader_epochs
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
@@ -170,7 +170,7 @@ def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
 def _proofs(view: LogView, held: Offset) -> Iterator[EndProof]:
     if view.log.only is not None:
         return
-    if view.partition.topic != CLUSTER_METADATA_TOPIC:
+    if view.partition.topic != CLUSTER_METADATA:
         if _is_log(view):
             yield from _checkpoints(view)
         yield from _last_epoch(view, held)

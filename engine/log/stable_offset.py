@@ -19,11 +19,7 @@ from engine.files.file_names import (
     producer_snapshot_name,
 )
 from engine.log.segment.scan import BatchRun, Damage, headers
-from engine.log.transactions import (
-    OngoingTxn,
-    TransactionState,
-    may_have_taken_a_marker,
-)
+from engine.log.transactions import OngoingTxn, TransactionState, may_have_taken_a_marker
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_snapshot import ProducerSnapshot

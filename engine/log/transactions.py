@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum
 from threading import Lock
 from typing import NamedTuple, Protocol
 
@@ -24,19 +23,11 @@ from engine.log.segment.scan import BatchRun, Damage
 from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import HEADER
 from engine.record.control_records import CONTROL_KEY, ControlRecordType, parse_control_key
+from engine.record.fate import Fate
 from engine.units import MAX_INT64, Offset, Position
 
 _CHUNK = 1 * MiB
 _MOST_MARKERS = 1_000_000
-
-
-class Fate(IntEnum):
-    """Of a batch; the numbers that the kernel writes into record lines."""
-
-    NOT_TRANSACTIONAL = 0
-    COMMITTED = 1
-    ABORTED = 2
-    OPEN = 3
 
 
 class OngoingTxn(NamedTuple):

@@ -17,10 +17,10 @@ from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, stops, unreadable
 from engine.plan.loading.java_text import TEXT_LIMIT, parse_int, parse_offsets
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
 
-METADATA_TOPIC = "__cluster_metadata"
-METADATA_LOG = f"{METADATA_TOPIC}-0"
+METADATA_LOG = f"{CLUSTER_METADATA}-0"
 _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)(-delete|-future|-stray)", re.ASCII)
 
 
@@ -182,7 +182,9 @@ def _folders(
             )
         elif names[name] is EntryKind.DIRECTORY:
             folder = parse_log_folder(name)
-            if folder.partition.topic != METADATA_TOPIC or (name == METADATA_LOG and has_metadata):
+            if folder.partition.topic != CLUSTER_METADATA or (
+                name == METADATA_LOG and has_metadata
+            ):
                 found.append(folder)
             else:
                 plan.notes.append(f"{name} stays, and no broker looks at it")

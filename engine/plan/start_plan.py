@@ -20,13 +20,7 @@ from engine.plan.future_logs import Found, FutureLogs, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
-from engine.plan.log_dir_plan import (
-    METADATA_TOPIC,
-    LogDirPlan,
-    LogFolder,
-    parse_log_folder,
-    plan_log_dir,
-)
+from engine.plan.log_dir_plan import LogDirPlan, LogFolder, parse_log_folder, plan_log_dir
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
 from engine.plan.metadata_log import as_metadata_log
 from engine.plan.moved_logs import Touch, moved, replaced
@@ -35,6 +29,7 @@ from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
 from engine.replay.cluster import ClusterImage, ClusterReplay
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import TopicPartition
 from engine.writing.log.log_folder_names import log_stray_dir_name
 from engine.writing.log_config import LogConfig
@@ -304,7 +299,7 @@ class StartPlan:
         folder: LogFolder,
     ) -> LogPlan:
         partition, path = folder.partition, _path_of(root, folder)
-        is_metadata = partition.topic == METADATA_TOPIC
+        is_metadata = partition.topic == CLUSTER_METADATA
         log = LogToLoad(
             root,
             folder.name,
@@ -379,7 +374,7 @@ class StartPlan:
             return None
         if folder.state in (FolderState.DELETE, FolderState.STRAY):
             return None
-        if folder.partition.topic == METADATA_TOPIC:
+        if folder.partition.topic == CLUSTER_METADATA:
             return None
         if topic_id is None:
             return "it is stray: it has no topic id"
@@ -396,7 +391,7 @@ class StartPlan:
 
         The metadata log goes by the defaults, however the broker is configured.
         """
-        if topic == METADATA_TOPIC:
+        if topic == CLUSTER_METADATA:
             return None
         facts = None if self.cluster is None else self.cluster.topic_facts(topic)
         if not facts or not facts["configs"]:

@@ -14,7 +14,6 @@ from engine.files.file_names import (
     kraft_checkpoint_name,
 )
 from engine.log.log_view import LogView
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.log.proven_end import (
     EndProof,
     end_of_clean_stop,
@@ -39,6 +38,7 @@ from engine.rebuild.salvage import Advance, Salvaged, salvage, salvage_leftovers
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import NewLog
 from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
 
 
@@ -148,7 +148,7 @@ class _Planner:
                 log_start,
                 log_end,
                 epochs=epochs,
-                ends_with_batch=self.chosen.partition.topic != CLUSTER_METADATA_TOPIC,
+                ends_with_batch=self.chosen.partition.topic != CLUSTER_METADATA,
             ),
             log_start,
             log_end,
@@ -164,7 +164,7 @@ class _Planner:
         """The log end as the records files tell it."""
         ends = [self.salvaged[self.leading].log_end_offset, log_start]
         ends += [piece.next_offset for piece in self.pieces[-1:]]
-        if self.chosen.partition.topic == CLUSTER_METADATA_TOPIC:
+        if self.chosen.partition.topic == CLUSTER_METADATA:
             ends += [each.end_offset for each in self.view.kraft_snapshots[-1:]]
         return max(ends)
 
@@ -174,7 +174,7 @@ class _Planner:
         A copy that does not lead may hold what the leader did not take over: only its high watermark counts, up to
         which all replicas agreed. A metadata log has none of these checkpoints, and its quorum knows its end.
         """
-        if self.chosen.partition.topic == CLUSTER_METADATA_TOPIC:
+        if self.chosen.partition.topic == CLUSTER_METADATA:
             return None
         held = max(
             [
@@ -364,7 +364,7 @@ class _Planner:
         return found
 
     def _kraft_files(self) -> dict[str, bytes]:
-        if self.chosen.partition.topic != CLUSTER_METADATA_TOPIC:
+        if self.chosen.partition.topic != CLUSTER_METADATA:
             return {}
         names = [kraft_checkpoint_name(*each) for each in self.view.kraft_snapshots]
         files = {name: self.view.read_side_file(name) for name in names}

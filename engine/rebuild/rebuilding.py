@@ -31,7 +31,6 @@ from engine.files.file_names import (
 from engine.files.read_failures import failure_text
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, Unread, open_source
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import (
@@ -54,6 +53,7 @@ from engine.rebuild.selection import Chosen, LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
 from engine.rebuild.unsynced_disk import UnsyncedDisk
 from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
 from engine.writing.disk import DISK, Disk
 
@@ -371,7 +371,7 @@ class _Rebuild:
         cleaned: Offset | None,
     ) -> None:
         """Note what the log dir's checkpoints say of a partition: nothing that is not true."""
-        if partition.topic == CLUSTER_METADATA_TOPIC:
+        if partition.topic == CLUSTER_METADATA:
             return  # a broker keeps these of its own partitions only
         self.checkpoints[RECOVERY_POINT_CHECKPOINT][partition] = end
         if start > first:
@@ -392,7 +392,7 @@ class _Rebuild:
         }
         log_dir = self.sources[0].log_dirs[0]
         names = [META_PROPERTIES] if self.options.meta_properties else []
-        if any(each.partition.topic == CLUSTER_METADATA_TOPIC for each in self.selection.chosen):
+        if any(each.partition.topic == CLUSTER_METADATA for each in self.selection.chosen):
             names.append(BOOTSTRAP_CHECKPOINT)
         for name in names if log_dir is not None else []:
             assert log_dir is not None

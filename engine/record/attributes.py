@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from engine.coding.compression import CompressionType
+from engine.coding.compression import CODEC_NAMES, CompressionType
 
 COMPRESSION_MASK = 0x07
 TIMESTAMP_TYPE_MASK = 0x08
@@ -35,6 +35,16 @@ _LABELS = {
     TimestampType.CREATE_TIME: "CreateTime",
     TimestampType.LOG_APPEND_TIME: "LogAppendTime",
 }
+
+
+def codec_labels(unknown: str) -> tuple[str, ...]:
+    """A name for each number that the codec's bits can hold.
+
+    >>> codec_labels("unknown {}")[3:6]
+    ('lz4', 'zstd', 'unknown 5')
+    """
+    others = range(len(CODEC_NAMES), COMPRESSION_MASK + 1)
+    return (*CODEC_NAMES, *(unknown.format(number) for number in others))
 
 
 def timestamp_type_of(attributes: int) -> TimestampType:

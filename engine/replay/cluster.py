@@ -34,7 +34,8 @@ from engine.replay.partition_records import (
     replayed_records,
 )
 from engine.replay.topic_replay import InternalLogs
-from engine.topics.internal_topics import CLUSTER_METADATA, decoder_for
+from engine.topics.internal_topics import decoder_for
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, Timestamp
 
 _QUORUM = (

@@ -12,7 +12,8 @@ from engine.replay.group import Group, build_group
 from engine.replay.keyed_state import KeyedState, Owned, carried_forward, owner_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
-from engine.topics.internal_topics import CONSUMER_OFFSETS, decoder_for
+from engine.topics.internal_topics import decoder_for
+from engine.topics.topic_names import CONSUMER_OFFSETS
 from engine.units import Timestamp
 
 MOST_GROUPS = 4096

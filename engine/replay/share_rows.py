@@ -10,7 +10,7 @@ from engine.replay.group import Group, Member
 from engine.replay.log_ends import LogEnds
 from engine.replay.share_state import ShareOffset
 from engine.replay.shares import SharesImage
-from engine.topics.internal_topics import SHARE_GROUP_STATE
+from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Offset
 
 NOTHING = ShareOffset()

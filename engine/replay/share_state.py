@@ -24,7 +24,8 @@ from engine.replay.partition_records import (
     replayed_records,
 )
 from engine.replay.state_batches import StateBatch, ToldBatches, merged
-from engine.topics.internal_topics import SHARE_GROUP_STATE, decoder_for
+from engine.topics.internal_topics import decoder_for
+from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Offset, Timestamp, TopicPartition
 
 SNAPSHOT = b"\x00\x00"

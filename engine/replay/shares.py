@@ -20,7 +20,7 @@ from engine.replay.share_state import (
     states_of,
 )
 from engine.replay.topic_replay import InternalLogs, TopicReplay
-from engine.topics.internal_topics import SHARE_GROUP_STATE
+from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Timestamp
 
 MOST_GROUPS = 256

@@ -18,7 +18,7 @@ from engine.replay.share_rows import ShareRows
 from engine.replay.shares import SharesImage, SharesReplay
 from engine.replay.topic_replay import InternalLogs
 from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
-from engine.topics.internal_topics import TRANSACTION_STATE
+from engine.topics.topic_names import TRANSACTION_STATE
 from engine.units import Offset, Timestamp
 
 

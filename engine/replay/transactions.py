@@ -24,7 +24,8 @@ from engine.replay.keyed_state import Entry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
-from engine.topics.internal_topics import TRANSACTION_STATE, decoder_for
+from engine.topics.internal_topics import decoder_for
+from engine.topics.topic_names import TRANSACTION_STATE
 from engine.units import Offset, Timestamp, TopicPartition
 
 STATES = {

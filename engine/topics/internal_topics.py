@@ -16,12 +16,13 @@ from engine.topics.message import (
     streams_groups as streams,
     transaction_log as transactions,
 )
-
-CONSUMER_OFFSETS = "__consumer_offsets"
-TRANSACTION_STATE = "__transaction_state"
-CLUSTER_METADATA = "__cluster_metadata"
-SHARE_GROUP_STATE = "__share_group_state"
-REMOTE_LOG_METADATA = "__remote_log_metadata"
+from engine.topics.topic_names import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    REMOTE_LOG_METADATA,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 
 # fmt: off
 GROUP_RECORDS = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engine.coding.compression import CompressionType
+from engine.coding.compression import CODEC_NAMES, CompressionType
 from engine.record.attributes import TimestampType
 from engine.units import MAX_INT32, MAX_INT64
 
@@ -22,11 +22,8 @@ SMALLEST_SEGMENT = 1024 * 1024
 """What a broker takes as segment.bytes at least; internal.segment.bytes, for tests, goes below."""
 
 _CODECS = {
-    "uncompressed": CompressionType.NONE,
-    "gzip": CompressionType.GZIP,
-    "snappy": CompressionType.SNAPPY,
-    "lz4": CompressionType.LZ4,
-    "zstd": CompressionType.ZSTD,
+    "uncompressed" if codec is CompressionType.NONE else CODEC_NAMES[codec]: codec
+    for codec in CompressionType
 }
 _TIMESTAMP_TYPES = {
     "CreateTime": TimestampType.CREATE_TIME,

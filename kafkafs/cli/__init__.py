@@ -18,12 +18,9 @@ import click
 
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs import __version__
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_INTERRUPTED
 from kafkafs.process_memory import keep_freed_memory
 
-EXIT_FINDINGS = 1
-EXIT_USAGE = 2
-EXIT_CANNOT_READ = 3
-EXIT_INTERRUPTED = 130
 MOST_MESSAGE = 1000
 
 COMMANDS = {

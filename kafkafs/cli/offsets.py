@@ -10,12 +10,14 @@ import click
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
-from kafkafs.cli import EXIT_FINDINGS, fail
+from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
+from kafkafs.cli import fail
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.tree.path_names import parse_instant
 from kafkafs.tree.selection import proper_logs
 
@@ -28,9 +30,7 @@ SPECS = {
 }
 """GetOffsetShell's names and the ListOffsets codes they stand for."""
 
-INTERNAL_TOPICS = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
+_INTERNAL = INTERNAL_TOPICS | {CLUSTER_METADATA}
 
 
 def parse_time(text: str) -> int:
@@ -119,7 +119,7 @@ def offsets(
         for log in sorted(
             (logs[name] for name in proper_logs(logs)), key=attrgetter("topic_partition")
         ):
-            if exclude_internal_topics and log.topic_partition.topic in INTERNAL_TOPICS:
+            if exclude_internal_topics and log.topic_partition.topic in _INTERNAL:
                 continue
             if not choice.takes(log):
                 continue

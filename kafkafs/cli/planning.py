@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli import EXIT_CANNOT_READ
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.table import print_json
+from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 if TYPE_CHECKING:
     from engine.plan.start_plan import StartPlan

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
 
-from kafkafs.cli import EXIT_CANNOT_READ
 from kafkafs.cli.arguments import source_paths, tell_unread
 from kafkafs.cli.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.rebuild.options import Bound, RebuildOptions
-
-EXIT_FINDINGS = 1
 
 
 @click.command()

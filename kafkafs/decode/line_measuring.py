@@ -14,6 +14,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage
+from engine.record.fate import Fate
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import Piece
 from kafkafs.decode.error_line import (
@@ -39,8 +40,6 @@ PIECE_TEXT = 12 * MiB
 JOINED_TEXT = 64 * 1024
 """A last chunk below this size is continued when the stream grows."""
 MOST_FACTS = 16
-
-_OPEN = 3
 
 
 class Findings:
@@ -152,7 +151,7 @@ class PartMeasuring:
                 extra = len(problem_line(result.problem, batch, path))
                 self._note(result.problem, batch, path)
             own = None if fates is None else fates[row:done]
-            findings.has_open |= own is not None and bool((own == _OPEN).any())
+            findings.has_open |= own is not None and bool((own == Fate.OPEN).any())
             if result.size > LARGE_TEXT:
                 self._measure_large(run, row, fates, path)
             elif done > row:
@@ -189,7 +188,7 @@ class PartMeasuring:
                     first = None
             if first is not None:
                 self._end_piece(first, start, end, expected, own)
-            self._findings.has_open |= own is not None and bool((own == _OPEN).any())
+            self._findings.has_open |= own is not None and bool((own == Fate.OPEN).any())
             for problem in batch.problems:
                 self._note(problem, run.table[row], path)
         self._seen_offset = int(run.table["last_offset"][row]) + 1

@@ -22,6 +22,7 @@ from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodec
 from engine.log.segment.scan import BatchRun, Damage
 from engine.memory_gate import DECODED, LARGE, batches_decoded
 from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK
+from engine.record.fate import Fate
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
 from kafkafs.decode.failures import ChangedFileError
@@ -37,7 +38,6 @@ WINDOW = 128
 MOST_TEXT = 2 * MiB
 """Text of a batch that is kept for look-ups besides the record that was asked for."""
 _MOST_EMPTY_BATCHES = 10_000
-_OPEN = 3
 
 
 class DamagedRecordError(CorruptRecordError):
@@ -116,7 +116,7 @@ class RenderedBatch:
         self.table = run.table
         self.row = row
         self.options = options
-        self.is_open = fate == _OPEN
+        self.is_open = fate == Fate.OPEN
         fates = None
         if fate:
             fates = np.zeros(len(run.table), np.uint8)

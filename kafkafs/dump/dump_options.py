@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.topics.topic_names import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    REMOTE_LOG_METADATA,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from engine.units import MAX_INT32
 
 DEFAULT_MESSAGE_SIZE = 5 * 1024 * 1024
 DECODERS = {
-    "offsets-decoder": "__consumer_offsets",
-    "transaction-log-decoder": "__transaction_state",
-    "cluster-metadata-decoder": "__cluster_metadata",
-    "remote-log-metadata-decoder": "__remote_log_metadata",
-    "share-group-state-decoder": "__share_group_state",
+    "offsets-decoder": CONSUMER_OFFSETS,
+    "transaction-log-decoder": TRANSACTION_STATE,
+    "cluster-metadata-decoder": CLUSTER_METADATA,
+    "remote-log-metadata-decoder": REMOTE_LOG_METADATA,
+    "share-group-state-decoder": SHARE_GROUP_STATE,
 }
 """The options that decode an internal topic, the first that is given wins; and that topic."""
 

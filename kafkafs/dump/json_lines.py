@@ -31,7 +31,8 @@ from engine.record.attributes import (
 from engine.record.control_records import describe_control
 from engine.record.record import Header, Record
 from engine.topics.decoded_record import DecodedRecord, TopicDecoder
-from engine.topics.internal_topics import CLUSTER_METADATA, decoder_for
+from engine.topics.internal_topics import decoder_for
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64
 from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile

@@ -16,9 +16,8 @@ from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.mount.aside import fork
-
-EXIT_CANNOT_READ = 3
 
 
 class Report:

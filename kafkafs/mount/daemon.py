@@ -21,15 +21,13 @@ from dataclasses import replace
 from typing import IO, Any
 
 from engine.errors import KafkaStorageError, SourceError
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED, EXIT_USAGE
 from kafkafs.fuse import daemon_log
 from kafkafs.mount import aside, background, mounting
 from kafkafs.mount.mounting import MountError, MountOptions
 from kafkafs.mount.served import Served
 from kafkafs.mount.status import DaemonStatus
 
-EXIT_CRASHED = 1
-EXIT_USAGE = 2
-EXIT_CANNOT_READ = 3
 OPEN_FILES = 65_536
 M_ARENA_MAX = -8
 """glibc's number for mallopt."""

@@ -19,6 +19,7 @@ import pyfuse3
 import trio
 
 from engine.errors import KafkaStorageError
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED
 from kafkafs.fuse.daemon_log import log
 from kafkafs.fuse.forgetting import Forgetting
 from kafkafs.fuse.inode_table import InodeRecord
@@ -33,8 +34,6 @@ from kafkafs.mount.served import Served
 from kafkafs.mount.service_manager import notify
 from kafkafs.mount.status import DaemonStatus
 
-EXIT_CRASHED = 1
-EXIT_CANNOT_READ = 3
 SNAPSHOT_SECONDS = 3600.0
 STOP_SECONDS = 2.0
 """How long requests that are being served may take after a stop."""

@@ -10,11 +10,11 @@ import time
 from contextlib import suppress
 
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.mount.aside import ask_aside
 from kafkafs.mount.mount_table import Mount, mount_at, real_mountpoint
 from kafkafs.mount.mounting import MountError
 
-EXIT_CANNOT_UNMOUNT = 3
 ANSWER_SECONDS = 2.0
 SHOWN_USERS = 5
 
@@ -46,7 +46,7 @@ def umount(mountpoint: str, *, lazy: bool = False, timeout: float = 30.0) -> int
             return 0
         if not _ends_within(daemon, timeout):
             _say(f"{path} is unmounted, but its daemon (process {pid}) is still running")
-            return EXIT_CANNOT_UNMOUNT
+            return EXIT_CANNOT_READ
     finally:
         if daemon is not None:
             os.close(daemon)

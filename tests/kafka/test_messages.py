@@ -13,14 +13,14 @@ import pytest
 
 from engine.errors import CorruptMessageError
 from engine.topics.decoded_record import DecodedRecord
-from engine.topics.internal_topics import (
+from engine.topics.internal_topics import decoder_for
+from engine.topics.message.json_form import read_json
+from engine.topics.topic_names import (
     CLUSTER_METADATA,
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
-    decoder_for,
 )
-from engine.topics.message.json_form import read_json
 from tests.internal_records import damaged, random_record
 from tests.kafka.conftest import SEED, why_not
 from tests.kafka.judge import Judge

@@ -16,6 +16,7 @@ from engine.files.file_names import (
     REMOTE_INDEX_CACHE_FOLDER,
     REPLICATION_OFFSET_CHECKPOINT,
 )
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
 from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
 from engine.writing.checkpoint.file_lock import FileLock
@@ -25,8 +26,6 @@ from engine.writing.log.log_folder_names import parse_topic_partition_name
 from engine.writing.log.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 class LogDir:
@@ -81,7 +80,7 @@ class LogDir:
             path = os.path.join(self.path, name)
             if name == REMOTE_INDEX_CACHE_FOLDER or not self._disk.is_dir(path):
                 continue
-            if parse_topic_partition_name(path).topic != METADATA_TOPIC:
+            if parse_topic_partition_name(path).topic != CLUSTER_METADATA:
                 found.append(path)
         return found
 

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from engine.check.batches.batch_order import Gap
 from engine.check.batches.key_evidence import Repeated
 from engine.check.batches.producer_check import SequenceBreak
+from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from engine.units import Offset
 
-COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "_schemas"})
+COMPACTED_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "_schemas"})
 """Topics that are compacted wherever they exist."""
 
 

@@ -20,8 +20,8 @@ from engine.files.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC
 from engine.log.segment.resync import UNREADABLE
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
 _NO_DAMAGE = frozenset({"zero_tail", UNREADABLE})
@@ -31,7 +31,7 @@ def check_partition_checkpoints(partition: PartitionUnderCheck) -> Iterator[Find
     """What in the log dir's checkpoints contradicts a partition's log."""
     if partition.log_dir is None or not partition.segments or not is_served(partition):
         return
-    if partition.partition.topic != CLUSTER_METADATA_TOPIC:
+    if partition.partition.topic != CLUSTER_METADATA:
         yield from _Checkpoints(partition).run()
     yield from _clean_shutdown(partition)
 

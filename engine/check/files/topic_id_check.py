@@ -28,8 +28,9 @@ from engine.files.file_names import (
 )
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource
-from engine.log.partition_log import CLUSTER_METADATA_TOPIC, PartitionLog
+from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterImage, ClusterReplay
+from engine.topics.topic_names import CLUSTER_METADATA
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Of `__cluster_metadata`, whose partition tells it as others do. See Uuid.METADATA_TOPIC_ID in Kafka."""
@@ -119,7 +120,7 @@ def _wanted(folders: list[_Folder], image: ClusterImage | None) -> Mapping[str, 
     if image is not None:
         known = {name: str(item.facts["topicId"]) for name, item in image.topics.items()}
         wanted |= {topic: known[topic] for topic in wanted if topic in known}
-    wanted[CLUSTER_METADATA_TOPIC] = METADATA_TOPIC_ID
+    wanted[CLUSTER_METADATA] = METADATA_TOPIC_ID
     return wanted
 
 
@@ -145,7 +146,7 @@ def _against(
         image is not None
         and image.missing is None
         and folder.topic not in image.topics
-        and folder.topic != CLUSTER_METADATA_TOPIC
+        and folder.topic != CLUSTER_METADATA
     ):
         yield found(
             "topic-unknown",

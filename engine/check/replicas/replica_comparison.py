@@ -25,13 +25,13 @@ from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.topics.topic_names import INTERNAL_TOPICS
 from engine.units import Offset
 
 MOST_FINDINGS = 100
 """Of each rule and pair; those that follow are counted."""
 MOST_BATCHES = 4096
 """That may overlap before they are called different without a look at their records."""
-_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @dataclass
@@ -359,7 +359,7 @@ class ReplicaComparison:
 
     def _is_compacted(self) -> bool:
         partition = self.views[0].partition
-        return partition.topic in _COMPACTED or any(
+        return partition.topic in INTERNAL_TOPICS or any(
             view.log.checkpoints.cleaner_offset(view.partition) is not None for view in self.views
         )
 

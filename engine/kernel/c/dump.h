@@ -87,7 +87,7 @@ static size_t kfs_say_time(uint8_t *dst, size_t n, const kfs_row *row, int64_t t
 }
 
 static size_t kfs_dump_batch(uint8_t *dst, size_t n, const kfs_row *row) {
-    static const char *const codecs[8] = {"none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "unknown(7)"};
+    static const char *const codecs[] = {KFS_CODEC_NAMES};
     if (row->magic >= 2) {
         int32_t delta = (int32_t)kfs_sub64(row->last_offset, row->base_offset);
         KFS_SAY_NUMBER("baseOffset: ", row->base_offset);

@@ -68,4 +68,7 @@ enum {
     KFS_LAST_CODEC = 4,
 };
 
+/* Names of codecs, as DumpLogSegments prints them. */
+#define KFS_CODEC_NAMES "none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "unknown(7)"
+
 #endif

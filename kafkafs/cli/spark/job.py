@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kafkafs.cli import EXIT_CANNOT_READ, EXIT_USAGE
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.cli.table import cell, print_json, print_table
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from engine.coding.compression import CODEC_NAMES
 from kafkafs.cli.spark.job import job_options, pairs, run_job
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = ("parquet", "json", "csv", "orc")
 
 
@@ -21,7 +21,7 @@ FORMATS = ("parquet", "json", "csv", "orc")
 @click.option("--topic-id", "topic_ids", multiple=True, metavar="TOPIC=ID",
               help="Give a topic (by its new name) this id, as kafka-topics --describe shows it; "
               "a new one when not given.")  # fmt: skip
-@click.option("--codec", type=click.Choice(CODECS), default="none", show_default=True,
+@click.option("--codec", type=click.Choice(CODEC_NAMES), default="none", show_default=True,
               help="Of the batches.")  # fmt: skip
 @click.option("--batch-size", "batchBytes", metavar="SIZE", help="Records in a batch, before compression; 64k.")  # fmt: skip
 @click.option("--segment-size", "segmentBytes", metavar="SIZE", help="Of a .log file; 1g.")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli import EXIT_CANNOT_READ
 from kafkafs.cli.arguments import source_argument
 from kafkafs.cli.spark.export import FORMATS
 from kafkafs.cli.spark.job import job_options, run_job, tell_damage
 from kafkafs.cli.spark.selection import selected, selection_options
+from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,11 +13,12 @@ from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from engine.lines.record_line import Fate, LineOptions, record_line
+from engine.lines.record_line import LineOptions, record_line
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import TimestampType
+from engine.record.fate import Fate
 from engine.record.record import Header, Record
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from engine.budgets import MiB
 from engine.checkpoint.base64_uuid import canonical_uuid
-from engine.coding.compression import Compression, CompressionType
+from engine.coding.compression import CODEC_NAMES, Compression, CompressionType
 from engine.errors import InvalidNameError
 from engine.files.file_names import validate_topic
 from engine.units import MAX_INT32, MAX_INT64, Offset, TopicPartition
@@ -23,7 +23,7 @@ SEGMENT_BYTES = 1024 * MiB
 SMALLEST_SEGMENT = 4096
 LARGEST_SEGMENT = MAX_INT32
 AUTOMATIC, KEEP, ASSIGN = "auto", "keep", "assign"
-_CODECS = ("auto", "none", "gzip", "snappy", "lz4", "zstd")
+_CODECS = ("auto", *CODEC_NAMES)
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 _KNOWN = {

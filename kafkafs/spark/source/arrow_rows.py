@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine import kernel
-from engine.coding.compression import CompressionType
+from engine.coding.compression import CODEC_NAMES
 from engine.columns.binary_columns import BinaryColumn
 from engine.columns.columns import Columns
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
@@ -29,7 +29,7 @@ MOST_MILLISECONDS = MAX_INT64 // 1000
 _NO_TIMESTAMP_TYPE = -1
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 """By engine.log.transactions.Fate."""
-_CODECS = pa.array([codec.name.lower() for codec in CompressionType], pa.string())
+_CODECS = pa.array(CODEC_NAMES, pa.string())
 
 
 @dataclass(frozen=True)

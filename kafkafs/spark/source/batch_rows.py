@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.coding.compression import CompressionType
 from engine.log.segment.scan import Damage
-from engine.log.transactions import Fate
 from engine.record.attributes import (
     COMPRESSION_MASK,
     CONTROL_MASK,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
+    codec_labels,
 )
+from engine.record.fate import Fate
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.spark.errors import malformed_timestamp
@@ -38,11 +38,7 @@ from kafkafs.spark.source.split_scan import Scanned, corruption, in_full, is_hol
 from kafkafs.spark.source.splits import Split
 
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
-_CODECS = pa.array(
-    [codec.name.lower() for codec in CompressionType]
-    + [f"unknown {number}" for number in range(len(CompressionType), COMPRESSION_MASK + 1)],
-    pa.string(),
-)
+_CODECS = pa.array(codec_labels("unknown {}"), pa.string())
 _NO_TIMESTAMP_TYPE = -1
 
 

@@ -13,19 +13,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.log.partition_log import PartitionLog
+from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import TopicPartition
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.offset_limits import parse_assignment
-
-INTERNAL_TOPICS = frozenset(
-    {
-        "__consumer_offsets",
-        "__transaction_state",
-        "__share_group_state",
-        "__cluster_metadata",
-        "__remote_log_metadata",
-    }
-)
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 _LISTED = ", ".join(name.lower() for name in STRATEGIES)
@@ -138,7 +129,7 @@ def choose(
                 each
                 for each in there
                 if found.search(each.topic)
-                and (internal or each.topic not in INTERNAL_TOPICS or not there[each].folder)
+                and (internal or each.topic not in KAFKA_TOPICS or not there[each].folder)
             }
     return {each: there[each] for each in sorted(taken)}
 

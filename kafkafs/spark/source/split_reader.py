@@ -14,8 +14,8 @@ from engine.columns.batch_table import BatchProblem
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
-from engine.log.transactions import Fate
 from engine.record.attributes import CONTROL_MASK
+from engine.record.fate import Fate
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.spark.source.arrow_rows import (

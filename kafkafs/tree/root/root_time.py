@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from engine.errors import KafkaStorageError
+from engine.topics.topic_names import CLUSTER_METADATA
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -20,8 +21,6 @@ from kafkafs.tree.partition.log_slices import SliceFolder
 from kafkafs.tree.partition.partition import Partition
 from kafkafs.tree.path_names import Period, parse_period
 from kafkafs.tree.root.internal_state import as_of, state_folder
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 class PartitionsByName(Protocol):
@@ -104,7 +103,7 @@ class RootPeriodFolder(Directory):
         partition = self._partitions.find(name)
         if partition is None or name != str(partition.log.topic_partition):
             return None  # not there, on its way out, or a second copy
-        if partition.log.topic_partition.topic == METADATA_TOPIC:
+        if partition.log.topic_partition.topic == CLUSTER_METADATA:
             return None
         folder = SliceFolder(self.child(name), partition, self._period)
         try:

@@ -17,8 +17,9 @@ from engine.columns.batch_table import BATCH_DTYPE, Problem
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.json_text import Values
 from engine.lines.lines_result import LinesResult
-from engine.lines.record_line import Fate, LineOptions, record_line
+from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import TimestampType
+from engine.record.fate import Fate
 from engine.record.record import Header, Record
 from tests import builders, fixtures_data
 from tests.builders import Producer, Rec

@@ -16,7 +16,8 @@ from engine.coding.compression import CompressionType
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.decoded_lines import decoded_lines
 from engine.lines.json_text import Values
-from engine.lines.record_line import Fate, LineOptions
+from engine.lines.record_line import LineOptions
+from engine.record.fate import Fate
 from engine.topics import internal_topics as topics
 from tests import builders
 from tests.builders import Producer, Rec

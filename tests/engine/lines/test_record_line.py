@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.lines.json_text import Values
-from engine.lines.record_line import Fate, LineOptions, record_line
+from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import TimestampType
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.fate import Fate
 from engine.record.record import Header, Record
 
 OPTIONS = LineOptions("orders", 0)

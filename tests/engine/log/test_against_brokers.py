@@ -13,7 +13,8 @@ from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
 from engine.log.stable_offset import epochs_of_batches
-from engine.log.transactions import CONTROL, Fate
+from engine.record.attributes import CONTROL_MASK
+from engine.record.fate import Fate
 from tests.fixtures_data import (
     WITH_TRUTH,
     TruthRecord,
@@ -61,9 +62,9 @@ def records_of(view: LogView, *, committed: bool = False) -> list[TruthRecord]:
             offset = int(columns.offset[place])
             if not view.log_start_offset <= offset < stop:
                 continue
-            if row["magic"] == 2 and row["attributes"] & CONTROL:
+            if row["magic"] == 2 and row["attributes"] & CONTROL_MASK:
                 continue
-            fate = Fate.NOT_TRANSACTIONAL if fates is None else fates[columns.row[place]]
+            fate = Fate.NONE if fates is None else fates[columns.row[place]]
             if committed and fate in (Fate.ABORTED, Fate.OPEN):
                 continue
             kind = 0 if row["magic"] == 0 else 2 if row["attributes"] & 8 else 1
@@ -123,7 +124,7 @@ def test_each_record_is_found_by_its_offset(kind: str, name: str) -> None:
         elif found is not None:
             batch = view.batch(offset)
             assert batch is not None
-            assert batch[1].table["attributes"][0] & CONTROL
+            assert batch[1].table["attributes"][0] & CONTROL_MASK
     assert view.record(view.log_start_offset - 1) is None
     assert view.record(view.log_end_offset) is None
 

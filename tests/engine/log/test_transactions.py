@@ -7,7 +7,8 @@ from hypothesis import given, strategies as st
 
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from engine.log.transactions import Fate, MarkerCache, OngoingTxn, TransactionState, events
+from engine.log.transactions import MarkerCache, OngoingTxn, TransactionState, events
+from engine.record.fate import Fate
 from tests.builders import (
     CompressionType,
     ControlRecordType,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from engine.log.log_directory import open_source
 from engine.log.segment.scan import BatchRun
-from engine.log.transactions import Fate
+from engine.record.fate import Fate
 from engine.record.record_batch import make_batch
 from tests import builders
 from tests.builders import CODECS, Producer, Rec

@@ -15,7 +15,7 @@ from engine import kernel
 from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
-from engine.topics.internal_topics import CONSUMER_OFFSETS
+from engine.topics.topic_names import CONSUMER_OFFSETS
 from kafkafs.decode.search import ALL_FIELDS, Query, search
 from tests import builders
 from tests.builders import Producer, Rec

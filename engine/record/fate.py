@@ -1,0 +1,15 @@
+"""The fate of a transaction, as record lines show it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Fate(IntEnum):
+    """How the transaction ended to which a batch belongs; the compiled kernel takes these numbers."""
+
+    NONE = 0
+    """The batch belongs to no transaction, or its fate was not looked up."""
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
