@@ -1,8 +1,67 @@
-"""Kafka's log storage layer: files, records, indexes, state and logs, read without a broker."""
+"""Kafka's log storage layer: files, records, indexes, state and logs, read without a broker.
+
+The names in `__all__` are for users of the library, and imported when they are first asked for. Every other name may
+change at any time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from engine.version import __version__
+
+if TYPE_CHECKING:
+    from engine.budgets import Budgets
+    from engine.check.log_dir_check import CheckOptions, SourceCheck
+    from engine.check.rules.finding import Finding
+    from engine.errors import DamagedFileError, KafkaStorageError, SourceError
+    from engine.log.log_directory import LogSource, open_source
+    from engine.log.log_view import LogView
+    from engine.log.partition_log import PartitionLog
+    from engine.log.segment.log_segment import LogSegment
+    from engine.log.segment.scan import BatchRun, Damage
+    from engine.plan.start_plan import StartPlan
 
 # `engine` is a common name: kafkafs checks this mark to be sure that it found its own.
 __distribution__ = "kafkafs"
 
-__all__ = ["__distribution__", "__version__"]
+_HOMES = {
+    "engine.budgets": ("Budgets",),
+    "engine.check.log_dir_check": ("CheckOptions", "SourceCheck"),
+    "engine.check.rules.finding": ("Finding",),
+    "engine.errors": ("DamagedFileError", "KafkaStorageError", "SourceError"),
+    "engine.log.log_directory": ("LogSource", "open_source"),
+    "engine.log.log_view": ("LogView",),
+    "engine.log.partition_log": ("PartitionLog",),
+    "engine.log.segment.log_segment": ("LogSegment",),
+    "engine.log.segment.scan": ("BatchRun", "Damage"),
+    "engine.plan.start_plan": ("StartPlan",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BatchRun",
+    "Budgets",
+    "CheckOptions",
+    "Damage",
+    "DamagedFileError",
+    "Finding",
+    "KafkaStorageError",
+    "LogSegment",
+    "LogSource",
+    "LogView",
+    "PartitionLog",
+    "SourceCheck",
+    "SourceError",
+    "StartPlan",
+    "__distribution__",
+    "__version__",
+    "open_source",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

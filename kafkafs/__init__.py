@@ -1,4 +1,17 @@
-"""Views of Kafka log directories: a mount, a command line."""
+"""Views of Kafka log directories: a mount, a command line, and the tree for Python.
+
+    import kafkafs
+
+    with kafkafs.open("/var/lib/kafka/data") as tree:
+        print(tree.read("orders-0/offset/35"))
+
+The names in `__all__` are for users of the library; every other name may change at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
 
 import engine
 
@@ -11,4 +24,26 @@ if getattr(engine, "__distribution__", None) != "kafkafs":
 
 from engine.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from kafkafs.tree.opened import OpenedTree
+
+__all__ = ["__version__", "open"]
+
+
+def open(*paths: str | os.PathLike[str], values: str = "auto") -> OpenedTree:  # noqa: A001
+    """Open log dirs, a partition's folder, a .log file or tiered copies as a tree, read-only.
+
+    Args:
+        paths: the source; several log dirs of one broker are one source.
+        values: the form of keys and values in record lines: auto, text, json, base64, hex or none.
+
+    Returns:
+        The tree that a mount of the source shows; a context manager.
+
+    Raises:
+        SourceError: there is no such source, or it cannot be read.
+    """
+    from kafkafs.tree.context import TreeOptions
+    from kafkafs.tree.opened import OpenedTree
+
+    return OpenedTree([os.fspath(path) for path in paths], TreeOptions(values=values))

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from engine.errors import KafkaStorageError, SourceError
-from kafkafs import __version__
+from engine.version import __version__
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_INTERRUPTED
 from kafkafs.process_memory import keep_freed_memory
 

@@ -100,19 +100,7 @@ class ErrorLines:
 
 def resolved(tree: Tree, path: str) -> Node:
     """The node of a path as a person types it, behind its links."""
-    return followed(node_at(tree, path), tree.resolve)
-
-
-def followed(node: Node, resolve: object) -> Node:
-    """The node that a link leads to (links of the tree are relative and lead to files)."""
-    for _ in range(8):
-        if not isinstance(node, Link):
-            return node
-        base = node.path.rsplit("/", 1)[0] if "/" in node.path else ""
-        target = os.path.normpath(f"{base}/{node.target}" if base else node.target)
-        assert callable(resolve)
-        node = resolve(target)
-    raise click.UsageError(f"{node.path}: too many links")
+    return tree.follow(node_at(tree, path))
 
 
 @click.command()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from engine.log.log_directory import LogSource
 from kafkafs.tree.context import Context, StatusProvider, TreeOptions
 from kafkafs.tree.errors import NotADirectory, NotFound
-from kafkafs.tree.node import Directory, Node
+from kafkafs.tree.node import Directory, Link, Node
 from kafkafs.tree.root.root import RootFolder
 
 __all__ = ["StatusProvider", "Tree", "TreeOptions"]
@@ -50,4 +52,16 @@ class Tree:
             if not name:
                 raise NotFound(path)
             node = node.lookup(name)
+        return node
+
+    def follow(self, node: Node) -> Node:
+        """The node that a link leads to; any other node is itself. Links of the tree are relative and lead to files.
+
+        Raises:
+            NotFound, NotADirectory: the link leads nowhere.
+        """
+        while isinstance(node, Link):
+            node = self.resolve(
+                posixpath.normpath(f"{posixpath.dirname(node.path)}/{node.target}").lstrip("/")
+            )
         return node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkafs import __version__
+from engine.version import __version__
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.context import Context
 

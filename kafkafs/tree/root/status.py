@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkafs import __version__
+from engine.version import __version__
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.context import Context

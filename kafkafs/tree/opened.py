@@ -1,0 +1,62 @@
+"""The tree with its source, for users of the library: `kafkafs.open` gives one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from engine.log.log_directory import open_source
+from kafkafs.tree.context import TreeOptions
+from kafkafs.tree.errors import NotADirectory
+from kafkafs.tree.node import Directory, File
+from kafkafs.tree.tree import Tree
+
+
+class OpenedTree(Tree):
+    """A tree that closes its source; a context manager.
+
+    Args:
+        paths: log dirs of one broker, a partition's folder, a .log file, or tiered copies.
+        options: how records look, and bounds of memory.
+
+    Raises:
+        SourceError: there is no such source, or it cannot be read.
+    """
+
+    def __init__(self, paths: Sequence[str], options: TreeOptions) -> None:
+        source = open_source(paths, snapshot=options.snapshot, budgets=options.budgets)
+        super().__init__(source, options=options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def names(self, path: str = "") -> list[str]:
+        """The names in a folder, as `ls` shows them.
+
+        Raises:
+            NotFound, NotADirectory: the path is not there, or no folder.
+        """
+        node = self.resolve(path)
+        if not isinstance(node, Directory):
+            raise NotADirectory(path)
+        return [entry.name for entry in node.entries()]
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a file, in memory.
+
+        Raises:
+            NotFound, NotADirectory: the path is not there, or leads on below a file.
+            IsADirectoryError: the path is a folder.
+            DamagedFileError, OSError: as `File.open` and `Content.read`.
+        """
+        node = self.follow(self.resolve(path))
+        if not isinstance(node, File):
+            raise IsADirectoryError(path)
+        return b"".join(node.chunks())
+
+    def close(self) -> None:
+        """Close the source; a second call does nothing."""
+        self.source.close()

@@ -1,0 +1,51 @@
+"""What a user of the library may rely on."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import engine
+import kafkafs
+from kafkafs.tree.errors import NotFound
+from tests.fixtures_data import log_dir
+
+
+def test_the_public_names_of_the_engine_are_there() -> None:
+    assert {name: getattr(engine, name).__name__ for name in engine.__all__ if name[0] != "_"} == {
+        name: name for name in engine.__all__ if name[0] != "_"
+    }
+    with pytest.raises(AttributeError, match="no attribute 'LogVeiw'"):
+        _ = engine.LogVeiw
+
+
+def test_an_open_tree_gives_names_and_bytes() -> None:
+    source = log_dir("current")
+    with kafkafs.open(source) as tree:
+        assert {"orders-0", "state", "README.txt"} <= set(tree.names())
+        assert (
+            tree.read("orders-0/segments/00000000000000000000.log")
+            == (source / "orders-0" / "00000000000000000000.log").read_bytes()
+        )
+        assert tree.read("orders-0/offset/5").startswith(b'{"topic":"orders"')
+        with pytest.raises(NotFound):
+            tree.read("orders-0/offset/x")
+        with pytest.raises(IsADirectoryError):
+            tree.read("orders-0")
+
+
+def test_a_link_is_followed_to_its_file() -> None:
+    with kafkafs.open(log_dir("current")) as tree:
+        node = tree.follow(tree.resolve("orders-0/time/2001-01-01T00:00:00Z"))
+        assert node.path.startswith("orders-0/offset/")
+        assert tree.read("orders-0/time/2001-01-01T00:00:00Z") == tree.read(node.path)
+
+
+def test_importing_costs_nothing_until_something_is_opened(tmp_path: Path) -> None:
+    asked = "import sys, engine, kafkafs; print(sorted(m for m in sys.modules if m == 'numpy' or 'log' in m))"
+    command = [sys.executable, "-c", asked]
+    shown = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == "[]\n"
