@@ -108,6 +108,15 @@ def test_nothing_is_left_to_be_written(path: Path) -> None:
     )
 
 
+def test_the_name_of_a_public_class_is_used_once() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name_of(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_the_top_level_holds_only_what_the_design_names() -> None:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False

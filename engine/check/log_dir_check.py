@@ -35,7 +35,7 @@ from engine.units import Offset
 _SECOND_LOOK_AFTER = 0.5
 
 
-class Progress(NamedTuple):
+class CheckProgress(NamedTuple):
     """How far the check is.
 
     Attributes:
@@ -49,7 +49,7 @@ class Progress(NamedTuple):
     file: str = ""
 
 
-Event: TypeAlias = Finding | PartitionSummary | Progress
+Event: TypeAlias = Finding | PartitionSummary | CheckProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +188,9 @@ class SourceCheck:
         limit = FindingLimit()
         for item in check.findings():
             if isinstance(item, int):
-                yield Progress(log.name, item)
+                yield CheckProgress(log.name, item)
             elif isinstance(item, str):
-                yield Progress(log.name, 0, item)
+                yield CheckProgress(log.name, 0, item)
             elif limit.takes(item):
                 check.summary.found[item.severity] += 1
                 yield item

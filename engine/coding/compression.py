@@ -114,7 +114,7 @@ def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int =
             snappy_frame.decompress(data, out, limit)
         else:
             lz4_frame.decompress(data, out, limit, check_header=magic > 0)
-    except (lz4_frame.FrameError, snappy_frame.FrameError) as error:
+    except (lz4_frame.Lz4FrameError, snappy_frame.SnappyFrameError) as error:
         raise DecompressionError(str(error), partial=bytes(out)) from None
     except OverflowError:
         raise too_large(limit) from None

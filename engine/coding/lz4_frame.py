@@ -34,7 +34,7 @@ _SLOW, _SLOWEST = 3, 12
 ENDS_EARLY = "lz4: stream ended prematurely"
 
 
-class FrameError(Exception):
+class Lz4FrameError(Exception):
     """The data is not what an LZ4 writer makes."""
 
 
@@ -53,26 +53,26 @@ def decompress(data: Buffer, out: bytearray, limit: int, *, check_header: bool) 
     scratch = bytearray(min(block_size, limit + 1))
     for _ in range(MAX_BLOCKS):
         if len(view) - position < 4:
-            raise FrameError(ENDS_EARLY)
+            raise Lz4FrameError(ENDS_EARLY)
         word = read_uint32_le(view, position)
         position += 4
         size = word & ~STORED
         if size == 0:
             if flags & _CONTENT_HASH and len(view) - position < 4:
-                raise FrameError(ENDS_EARLY)
+                raise Lz4FrameError(ENDS_EARLY)
             return
         if size > block_size:
-            raise FrameError(f"lz4: block size {size} exceeded max: {block_size}")
+            raise Lz4FrameError(f"lz4: block size {size} exceeded max: {block_size}")
         if len(view) - position < size + (4 if flags & _BLOCK_HASH else 0):
-            raise FrameError(ENDS_EARLY)
+            raise Lz4FrameError(ENDS_EARLY)
         block = view[position : position + size]
         position += size
         if flags & _BLOCK_HASH:
             if xxh32(block) != read_uint32_le(view, position):
-                raise FrameError("lz4: block checksum mismatch")
+                raise Lz4FrameError("lz4: block checksum mismatch")
             position += 4
         _append(block, out, limit, scratch, stored=bool(word & STORED), flags=flags)
-    raise FrameError(f"lz4: more than {MAX_BLOCKS} blocks")
+    raise Lz4FrameError(f"lz4: more than {MAX_BLOCKS} blocks")
 
 
 def compress(
@@ -132,19 +132,19 @@ def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
 def _read_header(view: memoryview, *, check_header: bool) -> tuple[int, int, int]:
     """The flags, the size of the largest block and the position behind the header."""
     if len(view) < 6:
-        raise FrameError(ENDS_EARLY)
+        raise Lz4FrameError(ENDS_EARLY)
     if view[:4] != MAGIC:
-        raise FrameError("lz4: stream unsupported (invalid magic bytes)")
+        raise Lz4FrameError("lz4: stream unsupported (invalid magic bytes)")
     flags, sizes = view[4], view[5]
     if flags & _RESERVED or flags & _VERSION_MASK != _VERSION:
-        raise FrameError(f"lz4: unsupported frame flags 0x{flags:02x}")
+        raise Lz4FrameError(f"lz4: unsupported frame flags 0x{flags:02x}")
     if sizes & 0x8F or sizes >> 4 < _BLOCK_64K:
-        raise FrameError(f"lz4: unsupported block size byte 0x{sizes:02x}")
+        raise Lz4FrameError(f"lz4: unsupported block size byte 0x{sizes:02x}")
     end = 14 if flags & _CONTENT_SIZE else 6
     if len(view) <= end:
-        raise FrameError(ENDS_EARLY)
+        raise Lz4FrameError(ENDS_EARLY)
     if check_header and view[end] != xxh32(view[4:end]) >> 8 & 0xFF:
-        raise FrameError("lz4: stream frame descriptor corrupted")
+        raise Lz4FrameError("lz4: stream frame descriptor corrupted")
     return flags, 1 << (2 * (sizes >> 4) + 8), end + 1
 
 
@@ -161,7 +161,7 @@ def _append(
         except libraries.cramjam.DecompressionError as error:
             if len(scratch) > limit:  # the block may be sound and only larger than what is allowed
                 raise OverflowError(len(scratch)) from None
-            raise FrameError(f"lz4: {error}") from None
+            raise Lz4FrameError(f"lz4: {error}") from None
         if size > limit - len(out):
             raise OverflowError(size)
         out += memoryview(scratch)[:size]
@@ -178,7 +178,7 @@ def _append_linked(block: memoryview, out: bytearray, most: int) -> None:
             token = block[position]
             literals, position = _length(block, position + 1, token >> 4)
             if literals > size - position:
-                raise FrameError("lz4: literals past the end of a block")
+                raise Lz4FrameError("lz4: literals past the end of a block")
             if len(out) + literals > most:
                 raise OverflowError(literals)
             out += block[position : position + literals]
@@ -189,7 +189,7 @@ def _append_linked(block: memoryview, out: bytearray, most: int) -> None:
             match, position = _length(block, position + 2, token & 15)
             _copy_match(out, distance, match + 4, start, most)
     except IndexError:
-        raise FrameError(ENDS_EARLY) from None
+        raise Lz4FrameError(ENDS_EARLY) from None
 
 
 def _length(block: memoryview, position: int, length: int) -> tuple[int, int]:
@@ -205,7 +205,7 @@ def _length(block: memoryview, position: int, length: int) -> tuple[int, int]:
 
 def _copy_match(out: bytearray, distance: int, size: int, start: int, most: int) -> None:
     if not 0 < distance <= len(out) - start:
-        raise FrameError(f"lz4: a match {distance} bytes back")
+        raise Lz4FrameError(f"lz4: a match {distance} bytes back")
     if len(out) + size > most:
         raise OverflowError(size)
     period = out[-distance:]

@@ -21,7 +21,7 @@ MAX_CHUNKS = 1_000_000
 """Chunks in a batch: a chunk may be empty, so the output's limit does not bound them."""
 
 
-class FrameError(Exception):
+class SnappyFrameError(Exception):
     """The data is not what a snappy writer makes."""
 
 
@@ -42,7 +42,7 @@ def decompress(data: Buffer, out: bytearray, limit: int) -> None:
     """
     view = memoryview(data)
     if not len(view):
-        raise FrameError("snappy: no data")
+        raise SnappyFrameError("snappy: no data")
     # Java's reader asks for a whole header before it believes the magic.
     if len(view) < len(HEADER) or view[: len(MAGIC)] != MAGIC:
         _append_block(view, out, limit)
@@ -57,12 +57,14 @@ def decompress(data: Buffer, out: bytearray, limit: int) -> None:
         size = read_int32(view, position)
         position += 4
         if size < 0:
-            raise FrameError(f"snappy: a chunk of {size} bytes")
+            raise SnappyFrameError(f"snappy: a chunk of {size} bytes")
         if size > len(view) - position:
-            raise FrameError(f"snappy: a chunk of {size} bytes ends after {len(view) - position}")
+            raise SnappyFrameError(
+                f"snappy: a chunk of {size} bytes ends after {len(view) - position}"
+            )
         _append_block(view[position : position + size], out, limit)
         position += size
-    raise FrameError(f"snappy: more than {MAX_CHUNKS} chunks")
+    raise SnappyFrameError(f"snappy: more than {MAX_CHUNKS} chunks")
 
 
 def compress(data: Buffer) -> bytes:
@@ -79,12 +81,12 @@ def compress(data: Buffer) -> bytes:
 def _after_header(view: memoryview, position: int) -> int:
     end = position + len(HEADER)
     if end > len(view):
-        raise FrameError("snappy: ends inside a stream header")
+        raise SnappyFrameError("snappy: ends inside a stream header")
     if view[position : position + len(MAGIC)] != MAGIC:
-        raise FrameError("snappy: a stream header without its magic")
+        raise SnappyFrameError("snappy: a stream header without its magic")
     version = read_int32(view, position + len(MAGIC))
     if version < 1:
-        raise FrameError(f"snappy: stream version {version}")
+        raise SnappyFrameError(f"snappy: stream version {version}")
     return end
 
 
@@ -93,14 +95,16 @@ def _append_block(block: memoryview, out: bytearray, limit: int) -> None:
     try:
         stated, _ = read_unsigned_varint(block, 0)
     except (IndexError, ValueError):
-        raise FrameError("snappy: a block without its size") from None
+        raise SnappyFrameError("snappy: a block without its size") from None
     stated &= 0xFFFFFFFF
     if stated > limit - len(out):
         raise OverflowError(stated)
     # A byte of input makes at most 64 / 3 of output (a copy of 64 bytes takes 3).
     if stated > 32 * len(block):
-        raise FrameError(f"snappy: a block of {len(block)} bytes states {stated} bytes of content")
+        raise SnappyFrameError(
+            f"snappy: a block of {len(block)} bytes states {stated} bytes of content"
+        )
     try:
         out += bytes(library.decompress_raw(block))
     except libraries.cramjam.DecompressionError as error:
-        raise FrameError(f"snappy: {error}") from None
+        raise SnappyFrameError(f"snappy: {error}") from None

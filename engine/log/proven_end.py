@@ -33,6 +33,7 @@ from engine.files.file_names import (
     producer_snapshot_name,
     time_index_name,
 )
+from engine.index import offset_index, time_index
 from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
@@ -42,8 +43,6 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
-_OFFSETS = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
-_TIMES = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 _LARGEST_INDEX = 64 * MiB
 """More than a segment of 2 GiB needs with an entry for each kilobyte."""
 
@@ -234,7 +233,9 @@ def _last_orphan(view: LogView) -> Iterator[EndProof]:
 def _last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
     """The offset of an index's last entry; None for an index without entries, and for one that is out of order."""
     kind, dtype = (
-        (OffsetIndex, _OFFSETS) if name == offset_index_name(base) else (TimeIndex, _TIMES)
+        (OffsetIndex, offset_index.ENTRY.dtype)
+        if name == offset_index_name(base)
+        else (TimeIndex, time_index.ENTRY.dtype)
     )
     path = f"{view.log.folder}/{name}" if view.log.folder else name
     try:

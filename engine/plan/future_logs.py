@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLog:
     """A folder of a log dir, with what is needed to tell what comes of a future log.
 
     Attributes:
@@ -41,7 +41,7 @@ class Found:
     is_stray: bool = False
 
 
-class Fate(Enum):
+class FutureFate(Enum):
     """What becomes of a future log.
 
     BECOMES_LOG: it takes the place of the current log, if there is one.
@@ -62,7 +62,7 @@ class FutureLog(NamedTuple):
     """A future log's fate, and the current log of the partition, if there is one."""
 
     place: Place
-    fate: Fate
+    fate: FutureFate
     current: Place | None = None
 
 
@@ -79,7 +79,7 @@ class FutureLogs:
 
     def __init__(
         self,
-        found: Iterable[Found],
+        found: Iterable[FoundLog],
         cluster: ClusterImage | None,
         node_id: int | None,
         directory_ids: Mapping[str, str],
@@ -91,7 +91,7 @@ class FutureLogs:
         self._directory_ids = directory_ids
         self._promotes = promotes
         live = [each for each in found if not each.is_stray]
-        self._current: dict[TopicPartition, Found] = {
+        self._current: dict[TopicPartition, FoundLog] = {
             each.log.partition: each for each in live if each.log.state is FolderState.LOG
         }
         self._names = {each.place for each in live}
@@ -101,23 +101,25 @@ class FutureLogs:
         self.replaced_by: dict[Place, FutureLog] = {
             each.current: each
             for each in self.by_place.values()
-            if each.fate is Fate.BECOMES_LOG and each.current is not None
+            if each.fate is FutureFate.BECOMES_LOG and each.current is not None
         }
 
-    def _fate_of(self, future: Found) -> FutureLog:
+    def _fate_of(self, future: FoundLog) -> FutureLog:
         partition, place = future.log.partition, future.place
         current = self._current.get(partition)
         at = None if current is None else current.place
         if self._promotes and self._cluster is None:
-            return FutureLog(place, Fate.UNKNOWN, at)
+            return FutureLog(place, FutureFate.UNKNOWN, at)
         if not self._promotes or not self._is_assigned(future):
-            return FutureLog(place, Fate.FOLLOWS_NEW if at is None else Fate.MOVES_ON, at)
+            return FutureLog(
+                place, FutureFate.FOLLOWS_NEW if at is None else FutureFate.MOVES_ON, at
+            )
         if Place(place.log_dir, folder_name(partition)) in self._names:
-            return FutureLog(place, Fate.STOPS_BROKER, at)
+            return FutureLog(place, FutureFate.STOPS_BROKER, at)
         is_same = current is not None and current.topic_id == future.topic_id
-        return FutureLog(place, Fate.BECOMES_LOG, at if is_same else None)
+        return FutureLog(place, FutureFate.BECOMES_LOG, at if is_same else None)
 
-    def _is_assigned(self, future: Found) -> bool:
+    def _is_assigned(self, future: FoundLog) -> bool:
         """Whether the cluster assigns the partition to the log dir that the future log is in."""
         directory_id = self._directory_ids.get(future.place.log_dir)
         if self._cluster is None or future.topic_id is None or directory_id is None:

@@ -12,7 +12,7 @@ from engine.plan.overlay.overlay_content import OverlayContent
 _MOST_SHOWN = 3
 
 
-class Kept(NamedTuple):
+class KeptRecords(NamedTuple):
     """The records files of a log that are there after its loading.
 
     Attributes:
@@ -42,7 +42,7 @@ class Kept(NamedTuple):
         return self.bytes - self.verified_bytes
 
 
-NOTHING_KEPT = Kept()
+NOTHING_KEPT = KeptRecords()
 
 
 class ReadableContent:
@@ -58,7 +58,7 @@ def verify_kept(
     *,
     reads: bool = True,
     on_read: Callable[[int], None] | None = None,
-) -> Kept:
+) -> KeptRecords:
     """Read the records files that the broker does not read at its start.
 
     Args:
@@ -90,7 +90,7 @@ def verify_kept(
                 disorder += 1
             if len(shown) < _MOST_SHOWN:
                 shown.append(_sentence(item))
-    return Kept(total, verified, damaged, damaged_bytes, disorder, tuple(shown))
+    return KeptRecords(total, verified, damaged, damaged_bytes, disorder, tuple(shown))
 
 
 def _sentence(damage: Damage) -> str:

@@ -10,7 +10,7 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.files.file_names import FileKind, FolderState
 from engine.files.source_files import SourceRoot
 from engine.log.log_segments import LogSegments
-from engine.plan.kept_records import NOTHING_KEPT, Kept, verify_kept
+from engine.plan.kept_records import NOTHING_KEPT, KeptRecords, verify_kept
 from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint, read_epochs
 from engine.plan.loading.broker_failure import (
     EXPECTED,
@@ -25,9 +25,9 @@ from engine.plan.loading.broker_producers import BrokerProducers
 from engine.plan.loading.broker_records import batch_in, frames
 from engine.plan.loading.broker_versions import BrokerVersion
 from engine.plan.loading.java_text import offset_in_name
-from engine.plan.loading.later_tasks import LaterTasks
-from engine.plan.lost_records import NOTHING_LOST, Losses, OffsetRange, lost_records, written_ranges
-from engine.plan.overlay.file_changes import Change, FileChange, file_changes
+from engine.plan.loading.later_tasks import DueTaskScheduler
+from engine.plan.lost_records import NOTHING_LOST, Losses, LostOffsets, lost_records, written_ranges
+from engine.plan.overlay.file_changes import ChangeKind, FileChange, file_changes
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.topic_ids import read_topic_id
 from engine.units import EpochEntry, Offset, TopicPartition
@@ -107,7 +107,7 @@ class LogPlan:
     epochs_before: tuple[EpochEntry, ...] | None = None
     epochs_after: tuple[EpochEntry, ...] | None = None
     topic_id: str | None = None
-    kept: Kept = NOTHING_KEPT
+    kept: KeptRecords = NOTHING_KEPT
     renamed_to: str | None = None
     has_open_transaction: bool = False
     is_at_risk: bool = False
@@ -188,7 +188,7 @@ def plan_log(
         verifies: whether to read the records that the broker does not.
         on_read: is told how many bytes of those were read.
     """
-    loaded, tasks = _Loaded(), LaterTasks()
+    loaded, tasks = _Loaded(), DueTaskScheduler()
     plan = LogPlan(
         os.path.basename(log.path), log.partition, log.state, log.clean, log.recovery_point
     )
@@ -225,7 +225,7 @@ def _load(
     config: LogConfig,
     clock: Clock,
     loaded: _Loaded,
-    tasks: LaterTasks,
+    tasks: DueTaskScheduler,
 ) -> None:
     """Load the log, in the order of Kafka's UnifiedLog.create."""
     loaded.epochs = LeaderEpochFileCache(
@@ -321,15 +321,15 @@ def _with_results(
 
 def _changes_data(change: FileChange) -> bool:
     """Whether a records file is not what it was."""
-    return change.name.endswith(_LOG) and change.change is not Change.CREATED
+    return change.name.endswith(_LOG) and change.change is not ChangeKind.CREATED
 
 
-def _kept(disk: OverlayDisk, folder: str, changes: list[FileChange]) -> Iterator[OffsetRange]:
+def _kept(disk: OverlayDisk, folder: str, changes: list[FileChange]) -> Iterator[LostOffsets]:
     """The offsets in records files that take the place of others."""
     for change in changes:
         name = change.new_name or change.name
-        is_new = change.change in (Change.CREATED, Change.REWRITTEN) or (
-            change.change is Change.RENAMED and not change.deleted_later
+        is_new = change.change in (ChangeKind.CREATED, ChangeKind.REWRITTEN) or (
+            change.change is ChangeKind.RENAMED and not change.deleted_later
         )
         base_offset = offset_in_name(name)
         if is_new and name.endswith(_LOG) and base_offset is not None:

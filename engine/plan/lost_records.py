@@ -18,7 +18,7 @@ from engine.files.source_files import SourceRoot
 from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.plan.kept_records import ReadableContent
 from engine.plan.loading.java_text import offset_in_name
-from engine.plan.overlay.file_changes import Change, FileChange
+from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset, Position
@@ -27,7 +27,7 @@ _LOG = FileKind.LOG.value
 _SWAP = _LOG + FileState.SWAP.value
 
 
-class OffsetRange(NamedTuple):
+class LostOffsets(NamedTuple):
     """Offsets from `start` up to `end`, which is not one of them."""
 
     start: Offset
@@ -49,7 +49,7 @@ class Losses(NamedTuple):
     control_records: int = 0
     bytes: int = 0
     damaged_bytes: int = 0
-    ranges: tuple[OffsetRange, ...] = ()
+    ranges: tuple[LostOffsets, ...] = ()
 
     @property
     def end(self) -> Offset:
@@ -65,7 +65,7 @@ def lost_records(
     relative: str,
     changes: Iterable[FileChange],
     log_start: Offset,
-    kept: Iterable[OffsetRange],
+    kept: Iterable[LostOffsets],
     hidden: Iterable[tuple[OverlayContent, Offset]] = (),
     ends: Mapping[str, Offset] | None = None,
 ) -> Losses:
@@ -98,19 +98,19 @@ def _gone_from(change: FileChange) -> Position | None:
     """From where on the records of a file are gone, None when they are not, or it is no records file."""
     if not change.name.endswith(_LOG) or offset_in_name(change.name) is None:
         return None
-    if change.change is Change.TRUNCATED:
+    if change.change is ChangeKind.TRUNCATED:
         return change.size_after
-    if change.change is Change.DELETED:
+    if change.change is ChangeKind.DELETED:
         return 0
-    return 0 if change.change is Change.RENAMED and change.deleted_later else None
+    return 0 if change.change is ChangeKind.RENAMED and change.deleted_later else None
 
 
 class _Count:
-    def __init__(self, log_start: Offset, kept: list[OffsetRange]) -> None:
+    def __init__(self, log_start: Offset, kept: list[LostOffsets]) -> None:
         self._log_start = log_start
         self._kept = kept
         self._records = self._control = self._bytes = self._damaged = 0
-        self._ranges: list[OffsetRange] = []
+        self._ranges: list[LostOffsets] = []
 
     def scan(
         self, root: SourceRoot, path: str, start: Position, next_offset: Offset | None
@@ -131,7 +131,7 @@ class _Count:
             if isinstance(item, BatchRun):
                 self._take(item, first_offset, [])
 
-    def _take(self, run: BatchRun, log_start: Offset, kept: list[OffsetRange]) -> None:
+    def _take(self, run: BatchRun, log_start: Offset, kept: list[LostOffsets]) -> None:
         for row in range(len(run.table)):
             batch = run.table[row]
             first, last = int(batch["base_offset"]), int(batch["last_offset"])
@@ -148,7 +148,7 @@ class _Count:
                 self._control += count
             else:
                 self._records += count
-            self._ranges.append(OffsetRange(max(first, log_start), last + 1))
+            self._ranges.append(LostOffsets(max(first, log_start), last + 1))
 
     def losses(self) -> Losses:
         return Losses(
@@ -160,16 +160,16 @@ class _Count:
         )
 
 
-def joined(ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+def joined(ranges: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
     """The same offsets, ascending, in as few ranges as can be."""
-    current: OffsetRange | None = None
+    current: LostOffsets | None = None
     for each in sorted(ranges):
         if current is None or each.start > current.end:
             if current is not None:
                 yield current
             current = each
         else:
-            current = OffsetRange(current.start, max(current.end, each.end))
+            current = LostOffsets(current.start, max(current.end, each.end))
     if current is not None:
         yield current
 
@@ -180,7 +180,7 @@ def _offsets(run: BatchRun, row: int) -> np.ndarray:
     return columns.offset
 
 
-def written_ranges(contents: Iterable[tuple[Offset, OverlayContent]]) -> Iterator[OffsetRange]:
+def written_ranges(contents: Iterable[tuple[Offset, OverlayContent]]) -> Iterator[LostOffsets]:
     """The offsets that new records files hold, from their base offsets on."""
     for base_offset, content in contents:
         end = base_offset
@@ -188,4 +188,4 @@ def written_ranges(contents: Iterable[tuple[Offset, OverlayContent]]) -> Iterato
             if isinstance(item, BatchRun):
                 end = max(end, item.next_offset)
         if end > base_offset:
-            yield OffsetRange(base_offset, end)
+            yield LostOffsets(base_offset, end)

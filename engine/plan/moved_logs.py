@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from engine.files.file_names import FileKind, FolderState, folder_name
 from engine.files.source_files import SourceRoot
-from engine.plan.future_logs import Fate, FutureLog, Place
+from engine.plan.future_logs import FutureFate, FutureLog, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
-from engine.plan.lost_records import NOTHING_LOST, OffsetRange, lost_records
-from engine.plan.overlay.file_changes import Change, FileChange
+from engine.plan.lost_records import NOTHING_LOST, LostOffsets, lost_records
+from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.writing.log.log_folder_names import log_delete_dir_name
 
 _LOG = FileKind.LOG.value
@@ -63,20 +63,20 @@ def moved(plan: LogPlan, future: FutureLog) -> LogPlan:
     current = None if future.current is None else os.path.join(*future.current)
     name = folder_name(plan.partition)
     match future.fate:
-        case Fate.BECOMES_LOG:
+        case FutureFate.BECOMES_LOG:
             instead = "there is no other" if current is None else f"{current} is deleted"
             note = f"the cluster assigns {name} to this log dir: it becomes the log, {instead}"
             return replace(plan, renamed_to=name, notes=(*plan.notes, note))
-        case Fate.STOPS_BROKER:
+        case FutureFate.STOPS_BROKER:
             failure = stops(
                 "KafkaStorageException",
                 f"{plan.folder} cannot become {name}, which is in the same log dir: move one of them away",
             )
             return plan.failed(failure)
-        case Fate.MOVES_ON:
+        case FutureFate.MOVES_ON:
             note = f"the broker goes on with the move: it takes the place of {current} when it has caught up"
             return replace(plan, notes=(*plan.notes, note))
-        case Fate.FOLLOWS_NEW:
+        case FutureFate.FOLLOWS_NEW:
             note = (
                 f"no log dir has {name}: the broker makes an empty log of it, and cuts this one to what that"
                 " one holds"
@@ -95,9 +95,9 @@ def replaced(plan: LogPlan, root: SourceRoot, by: Place, future: LogPlan) -> Log
     note = f"{os.path.join(*by)} takes its place: the folder is deleted a minute after the start"
     kept = []
     if future.log_start is not None and future.log_end is not None:
-        kept.append(OffsetRange(future.log_start, future.log_end))
+        kept.append(LostOffsets(future.log_start, future.log_end))
     gone = [
-        FileChange(entry.name, Change.DELETED)
+        FileChange(entry.name, ChangeKind.DELETED)
         for entry in root.list(plan.folder)
         if entry.name.endswith(_LOG)
     ]

@@ -16,7 +16,7 @@ from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
 from engine.log.source_identity import identify, refuse_tiered
-from engine.plan.future_logs import Found, FutureLogs, Place
+from engine.plan.future_logs import FoundLog, FutureLogs, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
@@ -250,7 +250,7 @@ class StartPlan:
             for folder in log_dir.folders:
                 topic_id = self._topic_id(root, folder)
                 is_stray = self._why_stray(folder, topic_id) is not None
-                found.append(Found(Place(root.path, folder.name), folder, topic_id, is_stray))
+                found.append(FoundLog(Place(root.path, folder.name), folder, topic_id, is_stray))
         return FutureLogs(
             found,
             self.cluster,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from engine.log.proven_end import proven_end
 from engine.rebuild.errors import RebuildRefusedError
-from engine.rebuild.options import Bound, RebuildOptions
+from engine.rebuild.options import RebuildBound, RebuildOptions
 from engine.rebuild.selection import Chosen
 from engine.units import Offset
 
@@ -34,7 +34,7 @@ def refuse_bounds(options: RebuildOptions, chosen: Sequence[Chosen]) -> None:
             )
 
 
-def _refuse_backwards(start: Bound | None, stop: Bound | None) -> None:
+def _refuse_backwards(start: RebuildBound | None, stop: RebuildBound | None) -> None:
     if start is None or stop is None:
         return
     for first, end, unit in (

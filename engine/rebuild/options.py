@@ -17,7 +17,7 @@ class Mode(Enum):
     BROKER = "broker"
 
 
-class Bound(NamedTuple):
+class RebuildBound(NamedTuple):
     """Where a cut begins or ends: at an offset, or at the first record at or after a time. One of the two."""
 
     offset: Offset | None = None
@@ -47,8 +47,8 @@ class RebuildOptions:
     topics: tuple[str, ...] = ()
     renames: Mapping[str, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    start: Bound | None = None
-    stop: Bound | None = None
+    start: RebuildBound | None = None
+    stop: RebuildBound | None = None
     whole_batches: bool = False
     deleted: bool = False
     below_log_start: bool = False

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
-from engine.log.segment.resync import ReadableFile
+from engine.log.segment.resync import ScannedFile
 from engine.log.segment.scan import BatchRun, scan
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER
@@ -39,7 +39,7 @@ class RecordsFile:
     __slots__ = ("_open", "base_offset", "copy", "path")
 
     def __init__(
-        self, path: str, base_offset: Offset, open_file: Callable[[], ReadableFile], copy: int = 0
+        self, path: str, base_offset: Offset, open_file: Callable[[], ScannedFile], copy: int = 0
     ) -> None:
         self.path = path
         self.base_offset = base_offset
@@ -50,7 +50,7 @@ class RecordsFile:
         return f"RecordsFile({self.path!r})"
 
     @property
-    def file(self) -> ReadableFile:
+    def file(self) -> ScannedFile:
         """The open file. Raises OSError when it cannot be opened."""
         return self._open()
 
@@ -116,7 +116,7 @@ class Piece(NamedTuple):
     def runs(self) -> Iterator[BatchRun]:
         """Its batches again, positions counted in its file, or from 0 in what was made anew."""
         if self.origin is None:
-            file: ReadableFile = _Bytes(self.data)
+            file: ScannedFile = _Bytes(self.data)
             start, end = 0, len(self.data)
         else:
             file, start, end = self.origin.file, self.position, self.end
@@ -278,7 +278,7 @@ def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
     return first > last
 
 
-def stated_end(file: ReadableFile, position: Position, expected: Offset | None) -> Offset | None:
+def stated_end(file: ScannedFile, position: Position, expected: Offset | None) -> Offset | None:
     """The offset behind a damaged batch, where two fields of its header agree on it; else None."""
     head = file.read_at(position, HEADER.size)
     if len(head) < HEADER.size:

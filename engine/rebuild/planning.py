@@ -25,7 +25,7 @@ from engine.rebuild.cut import cut, first_at_or_after
 from engine.rebuild.filling import fill
 from engine.rebuild.layout import lay_out
 from engine.rebuild.lineage import lineage, reference
-from engine.rebuild.options import Bound, RebuildOptions
+from engine.rebuild.options import RebuildBound, RebuildOptions
 from engine.rebuild.pieces import (
     Dropped,
     Piece,
@@ -36,13 +36,13 @@ from engine.rebuild.pieces import (
 )
 from engine.rebuild.salvage import Advance, Salvaged, salvage, salvage_leftovers
 from engine.rebuild.selection import Chosen
-from engine.rebuild.writing import NewLog
+from engine.rebuild.writing import RebuiltLog
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
 
 
-class Missing(NamedTuple):
+class MissingOffsets(NamedTuple):
     """Offsets of [first_offset, next_offset) that no batch of the result has."""
 
     first_offset: Offset
@@ -64,10 +64,10 @@ class PlannedLog(NamedTuple):
     """
 
     chosen: Chosen
-    log: NewLog
+    log: RebuiltLog
     pieces: list[Piece]
     dropped: list[Dropped]
-    missing: list[Missing]
+    missing: list[MissingOffsets]
     notes: list[str]
     high_watermark: Offset | None
     cleaner_offset: Offset | None
@@ -141,7 +141,7 @@ class _Planner:
             f" leader epoch {piece.epoch}, which is not between its neighbours'"
             for piece in odd
         ]
-        new = NewLog(
+        new = RebuiltLog(
             self.chosen.partition,
             lay_out(
                 self.pieces,
@@ -339,7 +339,7 @@ class _Planner:
             stop = max(stop, self.pieces[-1].next_offset)
         return start, stop
 
-    def _offset_of(self, bound: Bound | None, default: Offset, log_end: Offset) -> Offset:
+    def _offset_of(self, bound: RebuildBound | None, default: Offset, log_end: Offset) -> Offset:
         if bound is None:
             return default
         if bound.timestamp is not None:
@@ -372,7 +372,7 @@ class _Planner:
             files[QUORUM_STATE] = self.view.read_side_file(QUORUM_STATE)
         return files
 
-    def _described(self, new: NewLog, held: Offset) -> PlannedLog:
+    def _described(self, new: RebuiltLog, held: Offset) -> PlannedLog:
         dropped = [
             self._judged(each, new.log_start_offset, new.log_end_offset) for each in self.dropped
         ]
@@ -407,7 +407,7 @@ class _Planner:
 
     def _missing(
         self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
-    ) -> Iterable[Missing]:
+    ) -> Iterable[MissingOffsets]:
         """The gaps; where compaction leaves some, only those that damage lies in, and what lies behind `held`."""
         at = start
         for piece in self.pieces:
@@ -415,12 +415,12 @@ class _Planner:
                 not (self.is_compacted or piece.is_legacy)
                 or _touches(dropped, at, piece.base_offset)
             ):
-                yield Missing(at, piece.base_offset)
+                yield MissingOffsets(at, piece.base_offset)
             at = max(at, piece.next_offset)
         if self.is_compacted and not _touches(dropped, at, end):
             at = max(at, held)
         if end > at:
-            yield Missing(at, end)
+            yield MissingOffsets(at, end)
 
 
 def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> PlannedLog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from engine.rebuild.broker_mode import BrokerLoaded
-from engine.rebuild.options import Bound, RebuildOptions
+from engine.rebuild.options import RebuildBound, RebuildOptions
 from engine.rebuild.pieces import Dropped, Piece, coalesced
 from engine.rebuild.planning import PlannedLog
 from engine.rebuild.selection import Chosen
@@ -100,7 +100,7 @@ def describe_options(options: RebuildOptions) -> Json:
     }
 
 
-def _bound(bound: Bound | None) -> Json | None:
+def _bound(bound: RebuildBound | None) -> Json | None:
     if bound is None:
         return None
     return {name: value for name, value in bound._asdict().items() if value is not None}

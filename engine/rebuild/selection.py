@@ -33,14 +33,14 @@ class Chosen(NamedTuple):
     copies: list[PartitionLog]
 
 
-class Selection(NamedTuple):
+class RebuildSelection(NamedTuple):
     """What goes into the result, and what does not."""
 
     chosen: list[Chosen]
     left_out: list[LeftOut]
 
 
-def select(sources: Sequence[LogSource], options: RebuildOptions) -> Selection:
+def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSelection:
     """Choose the partitions; the first source says which there are, the others have further copies.
 
     Raises:
@@ -68,7 +68,7 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> Selection:
             "see kafkafs ls for what there is, and name topics with --topic",
         )
     _refuse_unused(options, chosen)
-    return Selection([chosen[name] for name in sorted(chosen)], left_out)
+    return RebuildSelection([chosen[name] for name in sorted(chosen)], left_out)
 
 
 def _take(

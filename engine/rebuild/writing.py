@@ -30,7 +30,7 @@ NOBODY_EXPIRES = ProducerStateManagerConfig(producer_id_expiration_ms=MAX_INT64)
 """Keeps all producers, so that a result does not depend on the day; a broker forgets the old ones when it starts."""
 
 
-class OpenTransaction(NamedTuple):
+class UnendedTransaction(NamedTuple):
     """A transaction that has no end in the log."""
 
     producer_id: int
@@ -44,10 +44,10 @@ class Loaded(NamedTuple):
     log_start_offset: Offset
     log_end_offset: Offset
     last_stable_offset: Offset
-    open_transactions: list[OpenTransaction]
+    open_transactions: list[UnendedTransaction]
 
 
-class NewLog(NamedTuple):
+class RebuiltLog(NamedTuple):
     """A partition's log to write.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Task:
 
 
 def write_log(
-    log_dir: str, new: NewLog, disk: Disk, advance: Callable[[int], None]
+    log_dir: str, new: RebuiltLog, disk: Disk, advance: Callable[[int], None]
 ) -> tuple[Loaded, dict[str, int]]:
     """Write a partition's folder into a log dir, and load it once, which makes its indexes and snapshots.
 
@@ -135,7 +135,7 @@ def write_log(
     return loaded, checksums
 
 
-def loaded_without_writing(new: NewLog, *, has_transactions: bool) -> Loaded:
+def loaded_without_writing(new: RebuiltLog, *, has_transactions: bool) -> Loaded:
     """What the loading of a log will find, from its batches.
 
     Raises:
@@ -146,7 +146,7 @@ def loaded_without_writing(new: NewLog, *, has_transactions: bool) -> Loaded:
         for piece in segment.pieces:
             for run in piece.runs():
                 state.apply(run)
-    ongoing = [OpenTransaction(*each) for each in state.ongoing]
+    ongoing = [UnendedTransaction(*each) for each in state.ongoing]
     stable = min((each.first_offset for each in ongoing), default=new.log_end_offset)
     return Loaded(new.log_start_offset, new.log_end_offset, stable, ongoing)
 
@@ -227,7 +227,7 @@ def load_log(
 
 def _facts(log: UnifiedLog) -> Loaded:
     ongoing = [
-        OpenTransaction(entry.producer_id, entry.producer_epoch, entry.current_txn_first_offset)
+        UnendedTransaction(entry.producer_id, entry.producer_epoch, entry.current_txn_first_offset)
         for entry in log.producer_state.active_producers.values()
         if entry.current_txn_first_offset is not None
     ]
@@ -236,7 +236,7 @@ def _facts(log: UnifiedLog) -> Loaded:
     return Loaded(log.log_start_offset, log.log_end_offset, stable, ongoing)
 
 
-def _check(folder: str, new: NewLog, loaded: Loaded, disk: Disk) -> None:
+def _check(folder: str, new: RebuiltLog, loaded: Loaded, disk: Disk) -> None:
     """Nothing may have been cut off, and nothing added."""
     wanted = {log_file_name(segment.base_offset): segment.size for segment in new.segments}
     found = {

@@ -47,7 +47,7 @@ _NO_ITEMS: Table = {}
 _NO_PARTITIONS: Mapping[int, Item] = {}
 
 
-class Change(NamedTuple):
+class ClusterChange(NamedTuple):
     """A record that can be read, by Kafka's name of its type."""
 
     kind: str
@@ -81,7 +81,7 @@ class ClusterImage:
         timestamp: Timestamp,
         tables: Mapping[str, Table],
         partitions: Mapping[str, Mapping[int, Item]],
-        waiting: tuple[Change, ...] | None,
+        waiting: tuple[ClusterChange, ...] | None,
         notes: tuple[str, ...],
         unreadable: tuple[Unreadable, ...],
         missing: Offset | None,
@@ -199,7 +199,7 @@ class _Snapshot(NamedTuple):
 
     id: KRaftSnapshot
     timestamp: Timestamp
-    changes: list[Change]
+    changes: list[ClusterChange]
     unreadable: list[Unreadable]
     notes: list[str]
     is_whole: bool
@@ -215,7 +215,7 @@ class _Replay:
         self._unreadable: list[Unreadable] = []
         self._timestamp: Timestamp = -1
         self._newest_offset: Offset = -1
-        self._waiting: list[Change] | None = None
+        self._waiting: list[ClusterChange] | None = None
         self._snapshot: KRaftSnapshot | None = None
         self._missing: Offset | None = None
         self._tables = Tables({}, {})
@@ -272,7 +272,7 @@ class _Replay:
             missing=self._missing,
         )
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: ClusterChange) -> None:
         """Apply a record, or keep it until its transaction ends."""
         if change.kind == "BEGIN_TRANSACTION_RECORD":
             self._waiting = []
@@ -334,7 +334,7 @@ class _Replay:
 
     def _changes(
         self, records: Iterator[Replayed], unreadable: list[Unreadable], notes: list[str]
-    ) -> Iterator[Change]:
+    ) -> Iterator[ClusterChange]:
         decoder = decoder_for(CLUSTER_METADATA)
         assert decoder is not None
         for record in records:
@@ -348,13 +348,15 @@ class _Replay:
                     note = decoded.value_note or "a record without a value"
                     notes.append(f"offset {record.offset}: {note}")
                     continue
-                yield Change(decoded.kind, decoded.value["data"], record.offset, record.timestamp)
+                yield ClusterChange(
+                    decoded.kind, decoded.value["data"], record.offset, record.timestamp
+                )
 
 
 _CONTROL_KINDS = frozenset(kind.name for kind in _QUORUM)
 
 
-def _control_change(record: ReplayedControl, notes: list[str]) -> Iterator[Change]:
+def _control_change(record: ReplayedControl, notes: list[str]) -> Iterator[ClusterChange]:
     """What the quorum says of itself."""
     kind = record.type
     if kind not in (*_QUORUM, ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER):
@@ -367,4 +369,4 @@ def _control_change(record: ReplayedControl, notes: list[str]) -> Iterator[Chang
         return
     if kind is ControlRecordType.LEADER_CHANGE:
         facts["epoch"] = record.epoch
-    yield Change(kind.name, facts, record.offset, record.timestamp)
+    yield ClusterChange(kind.name, facts, record.offset, record.timestamp)

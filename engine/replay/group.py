@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.replay.keyed_state import Entry, Owned
+from engine.replay.keyed_state import KeyedEntry, Owned
 from engine.topics.decoded_record import TopicDecoder
 from engine.units import Offset, Timestamp
 
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     type: int
     key: dict[str, Any]
     value: dict[str, Any]
-    entry: Entry
+    entry: KeyedEntry
 
 
 _OFFSETS = frozenset({0, 1})

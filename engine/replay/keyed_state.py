@@ -33,7 +33,7 @@ ENTRY_COST = 300
 """Bytes that a key costs beside its own and its value's."""
 
 
-class Entry(NamedTuple):
+class KeyedEntry(NamedTuple):
     """The newest record of a key; `producer_id` is -1 unless it was committed in a transaction."""
 
     offset: Offset
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
     value: bytes
 
 
-Owned: TypeAlias = dict[bytes, Entry]
+Owned: TypeAlias = dict[bytes, KeyedEntry]
 """Entries by key, of one group or transactional id."""
 
 
@@ -119,7 +119,7 @@ class _Building:
         elif record.value is None:
             self._remove(owner, key)
         else:
-            entry = Entry(record.offset, record.timestamp, record.producer_id, record.value)
+            entry = KeyedEntry(record.offset, record.timestamp, record.producer_id, record.value)
             if record.producer_id == NO_PRODUCER:
                 self._put(self._entries(owner), key, entry)
             else:
@@ -146,7 +146,7 @@ class _Building:
         entries = self._owners[owner] = dict(self._owners.get(owner, {}))
         return entries
 
-    def _put(self, entries: Owned, key: bytes, entry: Entry) -> None:
+    def _put(self, entries: Owned, key: bytes, entry: KeyedEntry) -> None:
         known = entries.get(key)
         self._cost += cost_of(key, entry) - (0 if known is None else cost_of(key, known))
         entries[key] = entry
@@ -183,6 +183,6 @@ def owner_of(key: bytes) -> bytes | None:
     return key[4:end] if 4 <= end <= len(key) else None
 
 
-def cost_of(key: bytes, entry: Entry) -> int:
+def cost_of(key: bytes, entry: KeyedEntry) -> int:
     """About how many bytes of memory an entry takes."""
     return ENTRY_COST + len(key) + len(entry.value)

@@ -98,7 +98,7 @@ class ShareOffset:
         }
 
 
-class Kept(NamedTuple):
+class KeptShare(NamedTuple):
     """What is kept of a share partition: a snapshot or the state up to some record, and the updates since.
 
     `size` is that of the values, in bytes.
@@ -133,7 +133,7 @@ class Kept(NamedTuple):
         return len(self.updates) >= most or self.size > MOST_KEPT
 
 
-Places: TypeAlias = Mapping[bytes, Kept]
+Places: TypeAlias = Mapping[bytes, KeptShare]
 """Share partitions of a group, by the bytes of a key behind the group."""
 
 
@@ -179,7 +179,7 @@ class _Building:
         self._view = view
         self._limit = view.log.budgets.replayed_bytes
         self._groups: dict[bytes, Places] = {} if state is None else dict(state.groups)
-        self._own: dict[bytes, dict[bytes, Kept]] = {}
+        self._own: dict[bytes, dict[bytes, KeptShare]] = {}
         self._unreadable = [] if state is None else list(state.unreadable)
         self._cost = 0 if state is None else state.cost
 
@@ -206,7 +206,9 @@ class _Building:
         before = self._groups.get(group, {}).get(place)
         self._put(group, place, before, _after(before, key[:2], record))
 
-    def _put(self, group: bytes, place: bytes, before: Kept | None, kept: Kept | None) -> None:
+    def _put(
+        self, group: bytes, place: bytes, before: KeptShare | None, kept: KeptShare | None
+    ) -> None:
         self._cost -= 0 if before is None else before.cost + len(place)
         places = self._places(group)
         if kept is not None:
@@ -234,7 +236,7 @@ class _Building:
                 limit="replayed_bytes",
             )
 
-    def _places(self, group: bytes) -> dict[bytes, Kept]:
+    def _places(self, group: bytes) -> dict[bytes, KeptShare]:
         """The share partitions of a group, to be changed."""
         if group not in self._own:
             self._groups[group] = self._own[group] = dict(self._groups.get(group, {}))
@@ -247,24 +249,24 @@ def _fits(key: bytes, group: bytes, value: bytes | None) -> bool:
     return key.startswith(SNAPSHOT) or (key.startswith(UPDATE) and value is not None)
 
 
-def _after(before: Kept | None, kind: bytes, record: ReplayedRecord) -> Kept | None:
+def _after(before: KeptShare | None, kind: bytes, record: ReplayedRecord) -> KeptShare | None:
     """What is kept once a record is taken in."""
     if record.value is None:
         return None
     told = Told(record.offset, record.timestamp, record.value)
     if kind == SNAPSHOT:
-        return Kept(told, None, (), len(told.value))
+        return KeptShare(told, None, (), len(told.value))
     if before is None:
-        return Kept(None, None, (told,), len(told.value))
+        return KeptShare(None, None, (told,), len(told.value))
     kept = before._replace(updates=(*before.updates, told), size=before.size + len(told.value))
     return _folded(kept) if kept.is_full else kept
 
 
-def _folded(kept: Kept) -> Kept:
-    return Kept(None, share_offset(kept), (), 0)
+def _folded(kept: KeptShare) -> KeptShare:
+    return KeptShare(None, share_offset(kept), (), 0)
 
 
-def share_offset(kept: Kept) -> ShareOffset:
+def share_offset(kept: KeptShare) -> ShareOffset:
     """The state that a snapshot and the updates since add up to."""
     state, notes = _beginning(kept)
     told = [] if state is None else [ToldBatches(None, state.batches)]
@@ -284,7 +286,7 @@ def share_offset(kept: Kept) -> ShareOffset:
     return replace(state or ShareOffset(), batches=tuple(left), notes=(*known, *notes)[:MOST_NOTES])
 
 
-def _beginning(kept: Kept) -> tuple[ShareOffset | None, list[str]]:
+def _beginning(kept: KeptShare) -> tuple[ShareOffset | None, list[str]]:
     """What updates are added to, and what is to be said of it."""
     notes: list[str] = []
     if kept.snapshot is None:
@@ -358,12 +360,12 @@ def place_of(place: bytes) -> tuple[str, int]:
     return topic_id, int.from_bytes(place[16:], "big", signed=True)
 
 
-def states_of(states: Sequence[ShareState], group: bytes) -> Mapping[bytes, tuple[int, Kept]]:
+def states_of(states: Sequence[ShareState], group: bytes) -> Mapping[bytes, tuple[int, KeptShare]]:
     """A group's share partitions in all partitions of the topic, and which of these has each.
 
     When several have one, that with the newest record counts.
     """
-    found: dict[bytes, tuple[int, Kept]] = {}
+    found: dict[bytes, tuple[int, KeptShare]] = {}
     for state in states:
         for place, kept in state.groups.get(group, {}).items():
             known = found.get(place)

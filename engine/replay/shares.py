@@ -11,7 +11,7 @@ from engine.log.log_directory import LogSource
 from engine.replay.groups import text_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.share_state import (
-    Kept,
+    KeptShare,
     ShareOffset,
     ShareState,
     place_of,
@@ -37,7 +37,9 @@ class SharesImage:
         self.until = until
         self._states = states
         self._lock = Lock()
-        self._found: OrderedDict[str, Mapping[tuple[str, int], tuple[int, Kept]]] = OrderedDict()
+        self._found: OrderedDict[str, Mapping[tuple[str, int], tuple[int, KeptShare]]] = (
+            OrderedDict()
+        )
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -67,7 +69,7 @@ class SharesImage:
         """Of the newest record about a group; -1 when there is none."""
         return max((kept.timestamp for _, kept in self._of(group).values()), default=-1)
 
-    def _of(self, group: str) -> Mapping[tuple[str, int], tuple[int, Kept]]:
+    def _of(self, group: str) -> Mapping[tuple[str, int], tuple[int, KeptShare]]:
         with self._lock:
             found = self._found.get(group)
             if found is None:

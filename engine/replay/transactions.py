@@ -20,7 +20,7 @@ from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.transactions import OngoingTxn
 from engine.replay.groups import text_of
-from engine.replay.keyed_state import Entry, KeyedState, Owned, carried_forward
+from engine.replay.keyed_state import KeyedEntry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
@@ -176,7 +176,7 @@ class TransactionsImage:
         return places
 
 
-def _newest(entries: Owned) -> Entry:
+def _newest(entries: Owned) -> KeyedEntry:
     return max(entries.values(), key=lambda entry: entry.offset)
 
 

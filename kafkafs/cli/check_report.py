@@ -53,7 +53,7 @@ class Asked(NamedTuple):
         )
 
 
-class Report(ABC):
+class CheckReport(ABC):
     """Takes findings and summaries as they come.
 
     Args:
@@ -120,7 +120,7 @@ class Report(ABC):
         }
 
 
-class JsonReport(Report):
+class JsonReport(CheckReport):
     """One JSON object a line."""
 
     def advise(self, sentence: str) -> None:
@@ -155,7 +155,7 @@ class JsonReport(Report):
         print_json({"type": "summary", **self.totals()})
 
 
-class TextReport(Report):
+class TextReport(CheckReport):
     """Findings under their partition; what to do once for each rule; a table at the end."""
 
     def __init__(self, asked: Asked) -> None:

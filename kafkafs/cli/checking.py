@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.check.log_dir_check import Event
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
-    from kafkafs.cli.check_report import Asked, Report
+    from kafkafs.cli.check_report import Asked, CheckReport
 
 SEVERITIES = ("note", "warning", "error")
 
@@ -75,7 +75,7 @@ def check(
 
     asked = _asked(rules, severity)
     choice = partition_choice(topic, topic_partitions)
-    report: Report = JsonReport(asked) if as_json else TextReport(asked)
+    report: CheckReport = JsonReport(asked) if as_json else TextReport(asked)
     with open_log_source(sources) as source, Progress("checked") as progress:
         choice.require(source)
         if replicas:
@@ -125,7 +125,7 @@ def _comparison(
         yield from compare_sources(source, other, is_named)
 
 
-def _take(event: Event, report: Report, progress: Progress) -> None:
+def _take(event: Event, report: CheckReport, progress: Progress) -> None:
     from engine.check.log_check import PartitionSummary
     from engine.check.rules.finding import Finding
 

@@ -175,7 +175,7 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
     with open(staged, "xb") as output:
         try:
             for data in failures.passed_on(pieces(file)):
-                if isinstance(data, Gap):
+                if isinstance(data, FileGap):
                     failures.tell(data.error, "the copy has zeros there")
                     output.truncate(output.seek(data.length, os.SEEK_CUR))
                     gaps += 1
@@ -197,14 +197,14 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
     return True
 
 
-class Gap(NamedTuple):
+class FileGap(NamedTuple):
     """So many bytes of a file that cannot be read, and the error."""
 
     length: int
     error: UnreadableError
 
 
-def pieces(file: File) -> Iterator[bytes | Gap]:
+def pieces(file: File) -> Iterator[bytes | FileGap]:
     """A file's bytes in order, and what cannot be read between them."""
     position = 0
     try:
@@ -218,7 +218,7 @@ def pieces(file: File) -> Iterator[bytes | Gap]:
     try:
         while content.has_gaps:
             behind = content.gap_end(failure)
-            yield Gap(behind - position, failure)
+            yield FileGap(behind - position, failure)
             position = behind
             try:
                 while data := content.read_up_to_gap(position, PIECE):

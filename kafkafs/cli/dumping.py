@@ -13,7 +13,7 @@ from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:
     from kafkafs.dump.dump_options import DumpOptions
-    from kafkafs.dump.extent import Bound, Extent
+    from kafkafs.dump.extent import DumpBound, DumpExtent
 
 STRING_DECODERS = (
     "org.apache.kafka.tools.api.StringDecoder",
@@ -127,15 +127,15 @@ def _options(flags: dict[str, bool | int | None]) -> DumpOptions:
     return DumpOptions(decoder=decoders[0] if decoders else None, **given)  # type: ignore[arg-type]
 
 
-def _extent(start: str | None, end: str | None) -> Extent | None:
-    from kafkafs.dump.extent import Extent
+def _extent(start: str | None, end: str | None) -> DumpExtent | None:
+    from kafkafs.dump.extent import DumpExtent
 
     if start is None and end is None:
         return None
-    return Extent(_bound(start, "--from"), _bound(end, "--to"))
+    return DumpExtent(_bound(start, "--from"), _bound(end, "--to"))
 
 
-def _bound(text: str | None, option: str) -> Bound | None:
+def _bound(text: str | None, option: str) -> DumpBound | None:
     from kafkafs.dump.extent import parse_bound
 
     if text is None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from engine.plan.kept_records import Kept
+from engine.plan.kept_records import KeptRecords
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
-from engine.plan.overlay.file_changes import Change, FileChange
+from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.start_plan import StartPlan
 from engine.units import EpochEntry
 from kafkafs.decode.shown_text import printable
@@ -51,7 +51,7 @@ def log_lines(log: LogPlan, *, files: bool) -> Iterator[str]:
         yield f"  {printable(note)}"
     yield from _damage_lines(log.kept)
     for change in log.changes:
-        if files or (change.change is not Change.PREALLOCATED and not log.is_harmless):
+        if files or (change.change is not ChangeKind.PREALLOCATED and not log.is_harmless):
             yield f"  {_change(change)}"
 
 
@@ -68,7 +68,7 @@ def _loss_lines(log: LogPlan) -> Iterator[str]:
         yield f"  offsets lost: {ranges}" + (f" and {more} more ranges" if more > 0 else "")
 
 
-def _damage_lines(kept: Kept) -> Iterator[str]:
+def _damage_lines(kept: KeptRecords) -> Iterator[str]:
     """What is wrong in the records that the broker does not look at."""
     if kept.damaged_batches:
         count, size = _count(kept.damaged_batches, "damaged batch"), kept.damaged_bytes
@@ -97,21 +97,21 @@ def _epochs(entries: tuple[EpochEntry, ...] | None) -> str:
 def _change(change: FileChange) -> str:
     name, before, after = printable(change.name), change.size_before, change.size_after
     match change.change:
-        case Change.CREATED:
+        case ChangeKind.CREATED:
             return f"{name}: created, {after} bytes"
-        case Change.DELETED:
+        case ChangeKind.DELETED:
             return f"{name}: deleted, {before} bytes"
-        case Change.RENAMED:
+        case ChangeKind.RENAMED:
             later = ", deleted a minute later" if change.deleted_later else ""
             return f"{name}: renamed to {printable(change.new_name or '')}{later}"
-        case Change.TRUNCATED:
+        case ChangeKind.TRUNCATED:
             return f"{name}: truncated from {before} to {after} bytes"
         case _:
             return f"{name}: {change.change.value}, {before} bytes become {after}"
 
 
 @dataclass
-class Summary:
+class PlanSummary:
     """What all logs add up to.
 
     Attributes:
@@ -142,7 +142,7 @@ class Summary:
         self.unread_bytes += log.kept.unread_bytes
 
 
-def verdict_line(start: StartPlan, summary: Summary) -> str:
+def verdict_line(start: StartPlan, summary: PlanSummary) -> str:
     """What becomes of the broker."""
     outcome, reason = start.verdict()
     broker, reason = f"a {start.version.name} broker", printable(reason)
@@ -155,7 +155,7 @@ def verdict_line(start: StartPlan, summary: Summary) -> str:
     return f"{broker.capitalize()} does not start: {reason}"
 
 
-def _ends(summary: Summary) -> Iterator[str]:
+def _ends(summary: PlanSummary) -> Iterator[str]:
     if summary.changed:
         yield "with the losses and changes above"
     if summary.at_risk:
@@ -239,7 +239,7 @@ def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
     }
 
 
-def broker_facts(start: StartPlan, summary: Summary) -> dict[str, Any]:
+def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
     """What becomes of the broker, as JSON."""
     outcome, reason = start.verdict()
     return {

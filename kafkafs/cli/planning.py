@@ -88,7 +88,7 @@ def plan(
 def _print_json(start: StartPlan) -> bool:
     from kafkafs.cli import plan_report as report
 
-    summary = report.Summary()
+    summary = report.PlanSummary()
     with Progress("planning") as progress:
         start.on_read = progress.advance
         for log_dir, log in start.logs():
@@ -106,7 +106,7 @@ def _print_text(start: StartPlan, *, files: bool) -> bool:
     for log_dir in start.log_dirs:
         for line in report.dir_lines(log_dir):
             click.echo(line)
-    summary = report.Summary()
+    summary = report.PlanSummary()
     with Progress("planning") as progress:
         start.on_read = progress.advance
         for _, log in start.logs():

@@ -19,7 +19,7 @@ from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.rebuild.options import Bound, RebuildOptions
+    from engine.rebuild.options import RebuildBound, RebuildOptions
 
 
 @click.command()
@@ -158,8 +158,8 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
-def _bound(option: str, text: str | None) -> Bound | None:
-    from engine.rebuild.options import Bound
+def _bound(option: str, text: str | None) -> RebuildBound | None:
+    from engine.rebuild.options import RebuildBound
     from kafkafs.dump.extent import parse_bound
 
     if text is None:
@@ -170,7 +170,7 @@ def _bound(option: str, text: str | None) -> Bound | None:
             f"{option} {text!r}: write an offset (digits), an instant like 2024-01-01T10:30:00Z,"
             " a day like 2024-01-01, or @MILLISECONDS"
         )
-    return Bound(found.offset, found.instant)
+    return RebuildBound(found.offset, found.instant)
 
 
 def _owner(name: str | None, source: str) -> tuple[int, int] | None:

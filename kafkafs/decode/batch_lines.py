@@ -35,7 +35,7 @@ Measure = Callable[[], bool]
 """Whether the part that is made next is only to be measured."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A piece of a batch's text.
 
     Attributes:
@@ -110,7 +110,9 @@ class BatchLines:
         """The records' offsets."""
         return np.empty(0, np.int64) if self._columns is None else self._columns.offset
 
-    def pieces(self, record: int = 0, skip: int = 0, *, measure: bool = False) -> Iterator[Piece]:
+    def pieces(
+        self, record: int = 0, skip: int = 0, *, measure: bool = False
+    ) -> Iterator[TextPiece]:
         """The text from a record's line on, but for its first `skip` bytes, which end where a piece does."""
         columns = self._columns
         if columns is None:
@@ -122,7 +124,7 @@ class BatchLines:
                     first_record=record, measure=measure, enough=PIECE_TEXT, most=LARGE,
                 )  # fmt: skip
                 if found.size:
-                    yield Piece(found.text, found.size, record, 0)
+                    yield TextPiece(found.text, found.size, record, 0)
                 if found.rows_done:
                     break
                 record = found.next_record
@@ -133,18 +135,18 @@ class BatchLines:
         for problem in self.problems:
             text = problem_line(problem, self._run.table[self._row], self._path)
             if not skip:
-                yield Piece(None if measure else text, len(text), len(columns), 0)
+                yield TextPiece(None if measure else text, len(text), len(columns), 0)
 
     def _large_line(
         self, columns: kernel.Columns, record: int, skip: int, measure: bool
-    ) -> Iterator[Piece]:
+    ) -> Iterator[TextPiece]:
         made = [0]
         at = 0
         parts = self._parts(columns, record, lambda: measure or made[0] < skip)
         for part in _joined(_counted(parts, made)):
             size = _size(part)
             if at >= skip:
-                yield Piece(None if isinstance(part, int) else part, size, record, at)
+                yield TextPiece(None if isinstance(part, int) else part, size, record, at)
             at += size
 
     def _parts(self, columns: kernel.Columns, index: int, measure: Measure) -> Iterator[_Part]:

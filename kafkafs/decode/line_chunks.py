@@ -13,7 +13,7 @@ ANY_OFFSET = -1
 """Stands for "any offset may come" where a scan starts in the middle of a file."""
 
 
-class Chunk(NamedTuple):
+class TextChunk(NamedTuple):
     """A piece of the text, [text_start, text_end), and where it comes from.
 
     Attributes:
@@ -51,7 +51,7 @@ class Chunk(NamedTuple):
         return self.text_end - self.text_start
 
 
-_FIELDS = len(Chunk._fields) - 3
+_FIELDS = len(TextChunk._fields) - 3
 _FIRST, _END = 2, 2 + _FIELDS
 
 
@@ -68,16 +68,16 @@ class ChunkTable:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def at(self, position: int) -> Chunk:
+    def at(self, position: int) -> TextChunk:
         """The chunk that holds a byte of the text."""
         with self._lock:
             number = bisect_right(self._starts, position) - 1
             first = number * _FIELDS
             fields: list[Any] = [self._starts[number], self._starts[number + 1]]
             fields += self._fields[first : first + _FIELDS]
-            return Chunk._make([*fields, self._fates.get(number)])
+            return TextChunk._make([*fields, self._fates.get(number)])
 
-    def commit(self, chunk: Chunk) -> None:
+    def commit(self, chunk: TextChunk) -> None:
         """Append a chunk, or put it in the place of the last one, which it continues."""
         with self._lock:
             if chunk.text_start < self._starts[-1]:

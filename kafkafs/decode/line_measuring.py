@@ -16,7 +16,7 @@ from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage
 from engine.record.fate import Fate
 from engine.units import Offset, Position
-from kafkafs.decode.batch_lines import Piece
+from kafkafs.decode.batch_lines import TextPiece
 from kafkafs.decode.error_line import (
     QUIET_KINDS,
     add_problem,
@@ -26,7 +26,7 @@ from kafkafs.decode.error_line import (
     problem_line,
 )
 from kafkafs.decode.failures import Cancelled
-from kafkafs.decode.line_chunks import Chunk, ChunkTable
+from kafkafs.decode.line_chunks import ChunkTable, TextChunk
 from kafkafs.decode.line_rendering import Fates, Rendering
 
 CHUNK_TEXT = 512 * 1024
@@ -195,7 +195,7 @@ class PartMeasuring:
         self._close(end, self._seen_offset)
 
     def _end_piece(
-        self, first: Piece, start: Position, end: Position, expected: Offset, fates: Fates
+        self, first: TextPiece, start: Position, end: Position, expected: Offset, fates: Fates
     ) -> None:
         """Commit what was measured as a piece of one batch."""
         self._add(0, fates, 1)
@@ -235,10 +235,10 @@ class PartMeasuring:
         self._has_fates |= fates is not None
         self._fates.append(bytes(rows) if fates is None else fates.tobytes())
 
-    def _commit(self, end: Position, first: Piece | None = None) -> None:
+    def _commit(self, end: Position, first: TextPiece | None = None) -> None:
         if self._size:
             record, skip, is_piece = (0, 0, 0) if first is None else (first.record, first.skip, 1)
-            chunk = Chunk(
+            chunk = TextChunk(
                 self._text_start, self._text_start + self._size, self._part, self._start, end,
                 self._next_offset, self._scan_end, record, skip, is_piece, self._rows,
                 b"".join(self._fates) if self._has_fates else None,

@@ -20,7 +20,7 @@ from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import QUIET_KINDS, add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
-from kafkafs.decode.line_chunks import Chunk
+from kafkafs.decode.line_chunks import TextChunk
 
 _MOST_READ = 4 * MiB
 _PIECE_TEXT = 512 * 1024
@@ -129,7 +129,7 @@ class Rendering(NamedTuple):
                         note(problem, run.table[row])
                 row += 1
 
-    def text_of(self, chunk: Chunk, file: SourceFile) -> bytes:
+    def text_of(self, chunk: TextChunk, file: SourceFile) -> bytes:
         """A chunk's text, decoded again.
 
         Raises:
@@ -161,7 +161,7 @@ class Rendering(NamedTuple):
                 break
         return _as_measured(b"".join(out), chunk, file)
 
-    def _piece(self, run: BatchRun, fates: Fates, path: str, chunk: Chunk) -> Iterator[bytes]:
+    def _piece(self, run: BatchRun, fates: Fates, path: str, chunk: TextChunk) -> Iterator[bytes]:
         """A piece of the text of the one batch of a chunk."""
         size = 0
         with self.large(run, 0, fates, path) as batch:
@@ -172,7 +172,7 @@ class Rendering(NamedTuple):
                     return
 
 
-def _as_measured(text: bytes, chunk: Chunk, file: SourceFile) -> bytes:
+def _as_measured(text: bytes, chunk: TextChunk, file: SourceFile) -> bytes:
     if len(text) != chunk.text_size:
         raise ChangedFileError(
             "the file has changed since it was opened",

@@ -23,7 +23,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset, Position
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.failures import Cancelled, ChangedFileError
-from kafkafs.decode.line_chunks import ANY_OFFSET, Chunk, ChunkTable
+from kafkafs.decode.line_chunks import ANY_OFFSET, ChunkTable, TextChunk
 from kafkafs.decode.line_measuring import Findings, PartMeasuring
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.read_ahead import decode_soon
@@ -248,7 +248,7 @@ class LineStream:
                 decode_soon(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
         return until
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[TextChunk]:
         """All chunks, in order."""
         position = 0
         while position < self.size:
@@ -256,13 +256,13 @@ class LineStream:
             yield chunk
             position = chunk.text_end
 
-    def _text_of(self, chunk: Chunk) -> bytes:
+    def _text_of(self, chunk: TextChunk) -> bytes:
         return self._cache.get(self._key(chunk), lambda: self._render(chunk))
 
-    def _render(self, chunk: Chunk) -> bytes:
+    def _render(self, chunk: TextChunk) -> bytes:
         return self.rendering.text_of(chunk, self._file(chunk.part))
 
-    def _key(self, chunk: Chunk) -> tuple[int, int, int]:
+    def _key(self, chunk: TextChunk) -> tuple[int, int, int]:
         return self.serial, chunk.text_start, chunk.text_end
 
     # -- files ------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from engine.files.read_failures import failure_text
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
-from kafkafs.dump.findings import Contradiction, Entry, Found, Note
+from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
 from kafkafs.dump.index_entries import aborted_entries, offset_entries, time_entries
-from kafkafs.dump.inputs import Missing
+from kafkafs.dump.inputs import MissingInput
 from kafkafs.dump.json_lines import JsonLines
 from kafkafs.dump.log_text import LogText
 from kafkafs.dump.report import DumpReport
@@ -24,7 +24,7 @@ Advance = Callable[[int], object]
 
 
 def dump_text(
-    files: Iterable[DumpFile | Missing],
+    files: Iterable[DumpFile | MissingInput],
     options: DumpOptions,
     report: DumpReport,
     advance: Advance = lambda _: None,
@@ -34,7 +34,7 @@ def dump_text(
     What cannot be read is said on standard error, and the rest is dumped.
     """
     for file in files:
-        if isinstance(file, Missing):
+        if isinstance(file, MissingInput):
             report.complain(f"{file.shown}: {file.reason}", is_finding=False)
             report.unreadable += 1
             continue
@@ -64,7 +64,7 @@ def _dump_one(file: DumpFile, options: DumpOptions, report: DumpReport, advance:
     lines: list[str] = []
     quiet = options.verify_index_only and file.kind is not FileKind.TRANSACTION_INDEX
     for found in entries_of(file, options):
-        if isinstance(found, Entry):
+        if isinstance(found, ShownEntry):
             if not quiet or file.kind in STATE_KINDS:
                 lines.append(found.text)
         elif isinstance(found, Note):
@@ -105,7 +105,7 @@ def entries_of(file: DumpFile, options: DumpOptions) -> Iterator[Found]:
 
 
 def dump_json(
-    files: Iterable[DumpFile | Missing],
+    files: Iterable[DumpFile | MissingInput],
     options: DumpOptions,
     report: DumpReport,
     advance: Advance = lambda _: None,
@@ -113,7 +113,7 @@ def dump_json(
     """Dump files as JSON lines; what is damaged or cannot be read is a line {"error": ...}."""
     for file in files:
         writer = JsonLines(options, report)
-        if isinstance(file, Missing):
+        if isinstance(file, MissingInput):
             writer.unreadable(file.shown, file.reason)
             continue
         try:

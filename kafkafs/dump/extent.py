@@ -11,18 +11,18 @@ from kafkafs.tree.path_names import parse_instant, parse_offset, parse_period
 from kafkafs.tree.ranges import offset_at
 
 
-class Bound(NamedTuple):
+class DumpBound(NamedTuple):
     """One end of a range: an offset, or an instant; one of them is None."""
 
     offset: Offset | None = None
     instant: Timestamp | None = None
 
 
-class Extent(NamedTuple):
+class DumpExtent(NamedTuple):
     """From `start` up to, not including, `end`; None is open."""
 
-    start: Bound | None = None
-    end: Bound | None = None
+    start: DumpBound | None = None
+    end: DumpBound | None = None
 
     def offsets_in(self, folder: str) -> tuple[Offset, Offset]:
         """The first and the last offset of it in a partition's folder, both included.
@@ -83,7 +83,7 @@ class Extent(NamedTuple):
             source.close()
 
 
-def parse_bound(text: str) -> Bound | None:
+def parse_bound(text: str) -> DumpBound | None:
     """An offset (digits), or an instant: RFC 3339, the beginning of a day or hour, `@` and milliseconds.
 
     >>> parse_bound("35")
@@ -92,12 +92,12 @@ def parse_bound(text: str) -> Bound | None:
     (Bound(offset=None, instant=1704067200000), Bound(offset=None, instant=1704067200000))
     """
     if (offset := parse_offset(text)) is not None:
-        return Bound(offset=offset)
+        return DumpBound(offset=offset)
     if text.startswith("@") and (instant := parse_offset(text[1:])) is not None:
-        return Bound(instant=instant)
+        return DumpBound(instant=instant)
     if (instant := parse_instant(text)) is not None:
-        return Bound(instant=instant)
+        return DumpBound(instant=instant)
     period = parse_period(text)
     if period is None or period.start_ms is None or ".." in text:
         return None
-    return Bound(instant=period.start_ms)
+    return DumpBound(instant=period.start_ms)

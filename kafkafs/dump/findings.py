@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 
-class Entry(NamedTuple):
+class ShownEntry(NamedTuple):
     """One entry of a file.
 
     Attributes:
@@ -63,4 +63,4 @@ class Fault(NamedTuple):
     found: object = None
 
 
-Found = Entry | Note | Contradiction | Fault
+Found = ShownEntry | Note | Contradiction | Fault

@@ -32,7 +32,7 @@ from kafkafs.decode.shown_text import printable
 from kafkafs.dump.batch_cursor import BatchCursor
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
-from kafkafs.dump.findings import Contradiction, Entry, Fault, Found, Mismatch, Note
+from kafkafs.dump.findings import Contradiction, Fault, Found, Mismatch, Note, ShownEntry
 
 _CHUNK_ENTRIES = 8192
 _UP_TO_DELTA = HEADER.end_of("last_offset_delta")
@@ -175,7 +175,7 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
         if options.verify_index_only:
             continue
         fields = {"slot": row.slot, "offset": offset, "logPosition": position}
-        yield Entry(f"offset: {offset} position: {position}", fields)
+        yield ShownEntry(f"offset: {offset} position: {position}", fields)
 
 
 def _is_wanted(file: DumpFile, offset: Offset) -> bool:
@@ -275,7 +275,7 @@ def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> It
         if options.verify_index_only:
             continue
         fields = {"slot": row.slot, "timestamp": timestamp, "offset": offset}
-        yield Entry(f"timestamp: {timestamp} offset: {offset}", fields)
+        yield ShownEntry(f"timestamp: {timestamp} offset: {offset}", fields)
 
 
 def _index_of(file: DumpFile, base: Offset) -> OffsetIndex | Fault:
@@ -394,7 +394,7 @@ def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
             "lastStableOffset": stable,
         }
         text = " ".join(f"{name}: {value}" for name, value in list(fields.items())[1:])
-        yield Entry(text, fields)
+        yield ShownEntry(text, fields)
     size, width = opened.size(), transaction_index.ENTRY.plain.size
     if size % width:
         yield _length_fault(file, "Transaction index file {} is corrupt", size, width)

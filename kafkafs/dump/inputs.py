@@ -18,7 +18,7 @@ from engine.files.source_files import SourceRoot
 from engine.log.tiered.folders import candidates, folders_of_copies
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
-from kafkafs.dump.extent import Extent
+from kafkafs.dump.extent import DumpExtent
 
 _WILDCARDS = frozenset("*?[")
 _WITH_OFFSETS = SEGMENT_KINDS - {FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT}
@@ -30,14 +30,16 @@ _REASONS = {
 }
 
 
-class Missing(NamedTuple):
+class MissingInput(NamedTuple):
     """Something that was asked for and cannot be dumped, and why."""
 
     shown: str
     reason: str
 
 
-def expand(arguments: Sequence[str], extent: Extent | None = None) -> Iterator[DumpFile | Missing]:
+def expand(
+    arguments: Sequence[str], extent: DumpExtent | None = None
+) -> Iterator[DumpFile | MissingInput]:
     """The files that arguments name, in their order; in folders by name.
 
     Of folders come the files that Kafka keeps in them; of a log dir also those of its partitions' folders,
@@ -60,7 +62,7 @@ def _as_java(path: str) -> str:
     return ("/" if path.startswith("/") else "") + "/".join(parts)
 
 
-def _expand_path(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
+def _expand_path(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | MissingInput]:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
@@ -74,7 +76,7 @@ def _expand_path(path: str, extent: Extent | None) -> Iterator[DumpFile | Missin
             root = SourceRoot(os.path.dirname(path) or ".")
             name = os.path.basename(path)
     except OSError as error:
-        yield Missing(path, _reason(error))
+        yield MissingInput(path, _reason(error))
         return
     file = DumpFile(root, name, path, *kind_of(os.path.basename(path)))
     folder = os.path.dirname(os.path.abspath(path))
@@ -89,7 +91,7 @@ def _reason(error: OSError) -> str:
     return f"{reason_of(error)} ({hint})" if hint else reason_of(error)
 
 
-def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
+def _folder(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | MissingInput]:
     root = SourceRoot(path)
     found = within = False
     yield from _not_read(root, "", path)
@@ -98,7 +100,7 @@ def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
         try:
             files = list(_files(root, folder, path))
         except OSError as error:
-            yield Missing(inside, _reason(error))
+            yield MissingInput(inside, _reason(error))
             continue
         found = found or bool(files) or bool(folder)
         for file in _within(files, inside, extent):
@@ -107,15 +109,15 @@ def _folder(path: str, extent: Extent | None) -> Iterator[DumpFile | Missing]:
         if folder:
             yield from _not_read(root, folder, inside)
     if not found:
-        yield Missing(path, "no file of a log directory is in it")
+        yield MissingInput(path, "no file of a log directory is in it")
     elif not within:
         yield _beside(path, path, extent)
 
 
-def _beside(path: str, folder: str, extent: Extent | None) -> Missing:
+def _beside(path: str, folder: str, extent: DumpExtent | None) -> MissingInput:
     """What is said of files of which nothing lies in an extent."""
     reason = None if extent is None else extent.why_beside(folder)
-    return Missing(
+    return MissingInput(
         path, f"nothing lies in the range; {reason}" if reason else "nothing lies in the range"
     )
 
@@ -127,7 +129,7 @@ def _partition_folders(root: SourceRoot) -> list[str]:
     return sorted({*filter(_is_partition_folder, folders), *tiered})
 
 
-def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[Missing]:
+def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[MissingInput]:
     """What bears a name of Kafka's and is not the file or folder that the name is for."""
     try:
         _, others = root.list_apart(folder)
@@ -141,7 +143,7 @@ def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[Missing]:
         if kind is FileKind.LOCK:
             continue
         reason = _REASONS.get(entry.kind, "neither a file nor a folder, not read")
-        yield Missing(f"{shown.rstrip('/')}/{entry.name}", reason)
+        yield MissingInput(f"{shown.rstrip('/')}/{entry.name}", reason)
 
 
 def _is_partition_folder(name: str) -> bool:
@@ -163,8 +165,8 @@ def _files(root: SourceRoot, folder: str, shown: str) -> Iterator[DumpFile]:
 
 
 def _within(
-    files: list[DumpFile], folder: str, extent: Extent | None
-) -> Iterator[DumpFile | Missing]:
+    files: list[DumpFile], folder: str, extent: DumpExtent | None
+) -> Iterator[DumpFile | MissingInput]:
     """The files, or with an extent the parts of them that lie in it."""
     if extent is None:
         yield from files
@@ -175,7 +177,7 @@ def _within(
     try:
         first, last = extent.offsets_in(folder)
     except (SourceError, KafkaStorageError, OSError) as error:
-        yield Missing(folder, f"the range cannot be looked up: {error}")
+        yield MissingInput(folder, f"the range cannot be looked up: {error}")
         return
     ends = _ends(wanted)
     for file in wanted:

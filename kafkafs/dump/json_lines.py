@@ -37,9 +37,9 @@ from engine.units import MAX_INT64
 from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
-from kafkafs.dump.findings import Contradiction, Entry, Found, Note
+from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
 from kafkafs.dump.large_batches import json_field
-from kafkafs.dump.log_batches import Batches, Lost, batches_of, rows_within
+from kafkafs.dump.log_batches import Lost, ShownBatches, batches_of, rows_within
 from kafkafs.dump.record_parts import LegacyRecord, legacy_records
 from kafkafs.dump.report import DumpReport
 
@@ -117,7 +117,7 @@ class JsonLines:
         """A file of entries. Raises what reading it raises."""
         self._headline(file, file.root.stat(file.name).st_size)
         for item in found:
-            if isinstance(item, Entry):
+            if isinstance(item, ShownEntry):
                 if not self.options.verify_index_only:
                     self._line("entry", _with_bytes(item.fields))
             elif isinstance(item, Note):
@@ -164,7 +164,7 @@ class JsonLines:
         self._error(facts)
         self.report.findings -= damage.kind == "zero_tail"
 
-    def _batches(self, file: DumpFile, batches: Batches, decoder: TopicDecoder | None) -> None:
+    def _batches(self, file: DumpFile, batches: ShownBatches, decoder: TopicDecoder | None) -> None:
         first = _LEAST_OFFSET if file.first is None else file.first
         last = MAX_INT64 if file.last is None else file.last
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
@@ -180,7 +180,7 @@ class JsonLines:
                 elif first <= int(record["offset"]) <= last:
                     self._record(record, fields, decoder)
 
-    def _plain_records(self, batches: Batches, row: int, first: int, last: int) -> None:
+    def _plain_records(self, batches: ShownBatches, row: int, first: int, last: int) -> None:
         """The records of a batch of magic 2 that are what they are: most of all there is."""
         fields = batches.table[row]
         columns = self._decoded(batches, row)
@@ -222,7 +222,7 @@ class JsonLines:
             out(after)
         out(b",".join(map(_pair, columns.headers(index))) + b"]}\n")
 
-    def _decoded(self, batches: Batches, row: int) -> Columns:
+    def _decoded(self, batches: ShownBatches, row: int) -> Columns:
         return kernel.decode(
             *(batches.buffer, batches.readable, row, row + 1),
             start_position=batches.start_position,
@@ -241,7 +241,7 @@ class JsonLines:
             }
         )
 
-    def _records(self, batches: Batches, row: int) -> Iterator[dict[str, Any] | BatchProblem]:
+    def _records(self, batches: ShownBatches, row: int) -> Iterator[dict[str, Any] | BatchProblem]:
         """The records of a batch, as facts, and what ends them early."""
         fields = batches.table[row]
         if int(fields["magic"]) < 2:

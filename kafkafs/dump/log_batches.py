@@ -22,7 +22,7 @@ from engine.units import MAX_INT64, Position
 _SHOWN = ("crc_mismatch", "bad_offsets", "unknown_magic")
 
 
-class Batches(NamedTuple):
+class ShownBatches(NamedTuple):
     """Batches that follow one another.
 
     Attributes:
@@ -54,17 +54,19 @@ class Lost(NamedTuple):
 
 def batches_of(
     file: SourceFile, end: Position, *, path: str, budgets: Budgets
-) -> Iterator[Batches | Lost]:
+) -> Iterator[ShownBatches | Lost]:
     """Everything in the first `end` bytes of a records file, in file order."""
     for item in scan(file, 0, end, path=path, budgets=budgets):
         if isinstance(item, BatchRun):
-            yield Batches(item.buffer, item.start_position, item.table, item.table)
+            yield ShownBatches(item.buffer, item.start_position, item.table, item.table)
         elif item.skipped:
             yield _bad_batch(file, item, end, budgets) or Lost(item)
         del item  # before the next one is read: a batch may be as large as the budget
 
 
-def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets) -> Batches | None:
+def _bad_batch(
+    file: SourceFile, damage: Damage, end: Position, budgets: Budgets
+) -> ShownBatches | None:
     """The damaged batch as its own frame has it, None when it is not whole."""
     if damage.kind not in _SHOWN:
         return None
@@ -86,7 +88,7 @@ def _bad_batch(file: SourceFile, damage: Damage, end: Position, budgets: Budgets
     table["magic"] = magic
     # Kafka reads the records of such a batch too; the kernel asks for offsets in order.
     readable["last_offset"] = np.maximum(readable["last_offset"], readable["base_offset"])
-    return Batches(known, damage.position, table, readable, damage)
+    return ShownBatches(known, damage.position, table, readable, damage)
 
 
 def rows_within(table: Table, first: int, last: int) -> Table:

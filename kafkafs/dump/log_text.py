@@ -27,7 +27,7 @@ from kafkafs.dump.decoded import DecodedText, decoded_text
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.large_batches import dump_pieces, is_large
-from kafkafs.dump.log_batches import Batches, Lost, batches_of, rows_within
+from kafkafs.dump.log_batches import Lost, ShownBatches, batches_of, rows_within
 from kafkafs.dump.log_sentences import problem_sentence, stop_sentence
 from kafkafs.dump.record_parts import LegacyRecord, control_part, legacy_records, legacy_text, shown
 from kafkafs.dump.report import DumpReport
@@ -131,7 +131,7 @@ class LogText:
 
     # Batches
 
-    def _write_batches(self, batches: Batches) -> None:
+    def _write_batches(self, batches: ShownBatches) -> None:
         if self.file.first is not None or self.file.last is not None:
             mask = rows_within(batches.table, self.first, self.last)
             if not mask.any():
@@ -154,7 +154,7 @@ class LogText:
                 for row in range(first, last):
                     self._write_apart(batches, row)
 
-    def _stretches(self, batches: Batches) -> Iterator[tuple[int, int, bool]]:
+    def _stretches(self, batches: ShownBatches) -> Iterator[tuple[int, int, bool]]:
         """Runs of rows that the kernel writes, and of those that it does not."""
         table = batches.readable
         plain = (table["magic"] == 2) & ((table["attributes"] & CONTROL_MASK) == 0)
@@ -166,7 +166,9 @@ class LogText:
             yield first, last, bool(plain[first])
             first = last
 
-    def _decoded(self, batches: Batches, first: int, last: int) -> Iterator[tuple[Columns, int]]:
+    def _decoded(
+        self, batches: ShownBatches, first: int, last: int
+    ) -> Iterator[tuple[Columns, int]]:
         """The records of rows [first, last), some rows at a time, and the row after these."""
         while first < last:
             columns = kernel.decode(
@@ -178,7 +180,7 @@ class LogText:
             first = columns.next_row
             yield columns, first
 
-    def _write_plain(self, batches: Batches, first: int, last: int) -> None:
+    def _write_plain(self, batches: ShownBatches, first: int, last: int) -> None:
         shape = self.shape | DumpShape.BATCHES
         for columns, after in self._decoded(batches, first, last):
             at = 0
@@ -202,7 +204,7 @@ class LogText:
                 first = stop
             self._follow(columns.offset)
 
-    def _write_large(self, batches: Batches, columns: Columns, first: int, after: int) -> None:
+    def _write_large(self, batches: ShownBatches, columns: Columns, first: int, after: int) -> None:
         """Rows of which a batch takes much memory, each in pieces."""
         problems = {problem.row: problem for problem in columns.problems}
         for row in range(first, after):
@@ -217,7 +219,7 @@ class LogText:
             if row in problems:
                 self._problem(problems[row], int(batches.table["position"][row]))
 
-    def _write_apart(self, batches: Batches, row: int) -> None:
+    def _write_apart(self, batches: ShownBatches, row: int) -> None:
         """One batch with what Python writes: control records, old formats, decoded topics."""
         fields = batches.table[row]
         self.report.line(batch_text(fields))
@@ -260,7 +262,7 @@ class LogText:
             return DecodedText(shown(key), shown(value))
         return decoded_text(self.options.decoder, offset, key, value)
 
-    def _write_legacy(self, batches: Batches, row: int, fields: np.void) -> None:
+    def _write_legacy(self, batches: ShownBatches, row: int, fields: np.void) -> None:
         label = timestamp_label(fields)
         offsets = []
         for record in legacy_records(batches, row, self.options.budgets):

@@ -22,7 +22,7 @@ from engine.record.control_records import (
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header
 from kafkafs.dump.java_json import java_json
-from kafkafs.dump.log_batches import Batches
+from kafkafs.dump.log_batches import ShownBatches
 from kafkafs.dump.log_sentences import error_problem
 
 _QUORUM = {
@@ -77,7 +77,7 @@ def control_part(key: bytes | None, value: bytes | None) -> tuple[bytes, str]:
 
 
 def legacy_records(
-    batches: Batches, row: int, budgets: Budgets
+    batches: ShownBatches, row: int, budgets: Budgets
 ) -> Iterator[LegacyRecord | BatchProblem]:
     """The messages of a row of magic 0 or 1, then what ended them early, if something did."""
     fields: np.void = batches.readable[row]

@@ -18,7 +18,7 @@ from engine.record.default_records import decrement_sequence
 from engine.state.producer_snapshot import CURRENT_VERSION, ENTRY, HEADER, SnapshotEntry
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
-from kafkafs.dump.findings import Entry, Fault, Found
+from kafkafs.dump.findings import Fault, Found, ShownEntry
 
 _CHECKED_FROM = HEADER.position_of("entry_count")
 
@@ -60,7 +60,7 @@ def producer_entries(file: DumpFile, data: bytes) -> Iterator[Found]:
     count = min(max(header.entry_count, 0), there)
     body = memoryview(data)[HEADER.size : HEADER.size + count * ENTRY.size]
     for slot, entry in enumerate(ENTRY.iter_unpack(body)):
-        yield Entry(_producer_text(entry), {"slot": slot, **_json_names(entry._asdict())})
+        yield ShownEntry(_producer_text(entry), {"slot": slot, **_json_names(entry._asdict())})
 
 
 def _producer_text(entry: SnapshotEntry) -> str:
@@ -151,11 +151,11 @@ def state_entries(file: DumpFile, options: DumpOptions) -> Iterator[Found]:
             yield from producer_entries(file, data)
             return
         for fields in _READERS[file.kind](data, file.shown):
-            yield Entry(_text(fields), fields)
+            yield ShownEntry(_text(fields), fields)
     except (CorruptCheckpointError, LimitExceededError) as error:
         yield Fault("damaged", str(error), error.position, error.expected, error.found)
         for number, line in enumerate(data.splitlines(), 1):
-            yield Entry(f"line {number}: {ascii(line)[2:-1]}", {"line": number, "bytes": line})
+            yield ShownEntry(f"line {number}: {ascii(line)[2:-1]}", {"line": number, "bytes": line})
 
 
 def _text(fields: dict[str, Any]) -> str:

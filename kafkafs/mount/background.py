@@ -20,7 +20,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.mount.aside import fork
 
 
-class Report:
+class StartReport:
     """Where a daemon says how its start went. This one belongs to a daemon in the foreground."""
 
     def ready(self, sentence: str) -> None:
@@ -31,7 +31,7 @@ class Report:
         print(f"kafkafs: {printable(sentence)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-class PipeReport(Report):
+class PipeReport(StartReport):
     """The report of a daemon in the background."""
 
     def __init__(self, fd: int) -> None:
@@ -61,7 +61,7 @@ class PipeReport(Report):
 
 
 def start(
-    serve: Callable[[Report], int],
+    serve: Callable[[StartReport], int],
     answers: Callable[[], None],
     *,
     keep: Collection[int] = (),
@@ -87,7 +87,7 @@ def start(
 
 
 def _wait_for_answer(messages: Any, answers: Callable[[], None]) -> int:  # noqa: ANN401
-    report = Report()
+    report = StartReport()
     pid = 0
     try:
         for line in messages:
@@ -116,7 +116,9 @@ def _end_daemon(pid: int) -> None:
             os.kill(pid, signal.SIGTERM)
 
 
-def _become_daemon(serve: Callable[[Report], int], writer: int, keep: Collection[int]) -> NoReturn:
+def _become_daemon(
+    serve: Callable[[StartReport], int], writer: int, keep: Collection[int]
+) -> NoReturn:
     """In the first child: fork again, serve in the second, never return."""
     status = 1
     try:

@@ -50,7 +50,7 @@ def run(
     cannot be mounted; with one line on standard error that says why and what to do.
     """
     paths = [os.path.abspath(path) for path in source_paths]
-    report = background.Report()
+    report = background.StartReport()
     try:
         if not paths:
             raise MountError("no source given", usage=True)
@@ -97,7 +97,7 @@ def _serve(
     mountpoint: str,
     options: MountOptions,
     opener: Opener,
-    report: background.Report,
+    report: background.StartReport,
 ) -> int:
     """Open the source, mount, serve until the end; the exit status."""
     try:

@@ -27,7 +27,7 @@ from kafkafs.fuse.operations import Operations
 from kafkafs.fuse.pyfuse3_patches import fast_loop
 from kafkafs.fuse.slow_work import SlowWork
 from kafkafs.mount import mounting
-from kafkafs.mount.background import Report
+from kafkafs.mount.background import StartReport
 from kafkafs.mount.mount_table import mount_at
 from kafkafs.mount.mounting import MountError, MountOptions
 from kafkafs.mount.served import Served
@@ -52,7 +52,7 @@ class Session:
         options: MountOptions,
         served: Served,
         status: DaemonStatus,
-        report: Report,
+        report: StartReport,
     ) -> None:
         self._paths = paths
         self._mountpoint = mountpoint

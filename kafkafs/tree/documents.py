@@ -30,7 +30,7 @@ class Document(NamedTuple):
     timestamp: Timestamp
 
 
-class Slots:
+class DocumentSlots:
     """The cookies of folders' listings, by path; those asked for longest ago are forgotten."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ import pytest
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from engine.rebuild.options import Bound, Mode, RebuildOptions
+from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.units import TopicPartition
 from tests.fixtures_data import TruthRecord
@@ -88,14 +88,18 @@ HELD = ("last-log-lost", "all-logs-lost", "last-batch-torn")
 """The log end is held by a batch without records."""
 CASES = [
     *(
-        Case(f"cut-{name}", f"{name}-0", {"start": Bound(offset=13), "stop": Bound(offset=91)})
+        Case(
+            f"cut-{name}",
+            f"{name}-0",
+            {"start": RebuildBound(offset=13), "stop": RebuildBound(offset=91)},
+        )
         for name in ("orders", "codec-zstd", "codec-gzip", "codec-snappy", "codec-lz4", "txn")
     ),
     Case("cut-by-time", "days-0"),
     Case(
         "cut-whole",
         "codec-lz4-0",
-        {"start": Bound(offset=50), "stop": Bound(offset=120), "whole_batches": True},
+        {"start": RebuildBound(offset=50), "stop": RebuildBound(offset=120), "whole_batches": True},
     ),
     Case("as-broker", "days-0", {"mode": Mode.BROKER, "clean": False}, damage_unflushed),
     Case("merged", "orders-0", {}, damage, merges=True),
@@ -136,8 +140,8 @@ def make(case: Case, current: Written, folder: Path, topic_id: str) -> Rebuilt:
     options = dict(case.options)
     if case.topic == "cut-by-time":
         stamps = sorted(record.timestamp for record in current.truth["days-0"].records)
-        options["start"] = Bound(timestamp=stamps[len(stamps) // 3])
-        options["stop"] = Bound(timestamp=stamps[2 * len(stamps) // 3])
+        options["start"] = RebuildBound(timestamp=stamps[len(stamps) // 3])
+        options["stop"] = RebuildBound(timestamp=stamps[2 * len(stamps) // 3])
     old = case.source.rpartition("-")[0]
     asked = RebuildOptions(
         topics=(old,), renames={old: case.topic}, topic_ids={case.topic: topic_id}, **options

@@ -23,7 +23,7 @@ Table: TypeAlias = npt.NDArray[Any]
 _ROWS = 1024
 
 
-class Chunk:
+class CleanedChunk:
     """Whole batches that follow one another.
 
     Args:
@@ -94,7 +94,7 @@ def chunks_of(
     size: int,
     *,
     budgets: Budgets = DEFAULT_BUDGETS,
-) -> Iterator[Chunk]:
+) -> Iterator[CleanedChunk]:
     """All batches from a position on. A chunk is good until the next is asked for: they share their memory.
 
     Args:
@@ -113,7 +113,7 @@ def chunks_of(
         view = memoryview(buffer)[:read]
         rows, used, _ = kernel.walk(view, table, 0, position, True, largest=MAX_INT32)
         if rows:
-            yield Chunk(view[:used], position, table[:rows], records.path, budgets)
+            yield CleanedChunk(view[:used], position, table[:rows], records.path, budgets)
             position += used
             if len(buffer) > size:
                 buffer = bytearray(size)

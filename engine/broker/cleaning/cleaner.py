@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from engine.broker.cleaning.batch_filter import BatchFilter, LastRecord
-from engine.broker.cleaning.chunks import Chunk, chunks_of
+from engine.broker.cleaning.chunks import CleanedChunk, chunks_of
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.filtered_chunk import filter_chunk
@@ -253,7 +253,7 @@ class Cleaner:
 
 
 def _map_chunk(
-    chunk: Chunk,
+    chunk: CleanedChunk,
     start: Offset,
     limit: int,
     offset_map: OffsetMap,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.broker.cleaning.batch_filter import BatchFilter
-from engine.broker.cleaning.chunks import Chunk
+from engine.broker.cleaning.chunks import CleanedChunk
 from engine.broker.cleaning.rewritten_batch import rewrite
 from engine.columns.columns import Column, Columns
 from engine.record import default_records
@@ -41,7 +41,7 @@ class _Decided:
         return self.kept[record.index]
 
 
-def filter_chunk(chunk: Chunk, by: BatchFilter) -> FilterResult:
+def filter_chunk(chunk: CleanedChunk, by: BatchFilter) -> FilterResult:
     """What stays of a chunk.
 
     Raises:

@@ -15,7 +15,7 @@ from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from engine.writing.records.encoding import encode_batch
 
 
-class Rewritten(NamedTuple):
+class RewrittenBatch(NamedTuple):
     """A batch, its largest timestamp, and the last offset of its records."""
 
     data: bytearray
@@ -25,7 +25,7 @@ class Rewritten(NamedTuple):
 
 def rewrite(
     batch: RecordBatch, columns: Columns, kept: Column, delete_horizon_ms: Timestamp | None
-) -> Rewritten:
+) -> RewrittenBatch:
     """The batch again with some of its records.
 
     Byte for byte what `record_filter` makes of it, from columns instead of records.
@@ -65,4 +65,4 @@ def rewrite(
         record_count=len(timestamps),
     )
     data = encode_batch(header, compress(batch.compression, records, magic=MAGIC, level=None))
-    return Rewritten(data, largest, int(columns.offset[kept][-1]))
+    return RewrittenBatch(data, largest, int(columns.offset[kept][-1]))

@@ -23,7 +23,7 @@ GAPS_KEPT = 1000
 """Gaps of one segment that are kept one by one."""
 
 
-class Gap(NamedTuple):
+class OffsetGap(NamedTuple):
     """Offsets [first_offset, next_offset) that no batch has; `position` is that of the batch behind them."""
 
     first_offset: Offset
@@ -41,7 +41,7 @@ class Gaps:
         next_offset: where the last one ends.
     """
 
-    kept: list[Gap]
+    kept: list[OffsetGap]
     count: int = 0
     offsets: int = 0
     next_offset: Offset = -1
@@ -56,7 +56,7 @@ class _Row(NamedTuple):
     base: Offset
     last: Offset
     crc: int
-    gap: Gap | None = None
+    gap: OffsetGap | None = None
 
     @property
     def span(self) -> int:
@@ -95,7 +95,7 @@ class BatchOrder:
     def end(self, place: int, next_base: Offset) -> None:
         """The log ends in an empty segment: what is missing before its base offset is a gap too."""
         if next_base > self.next_offset and not self._is_after_damage:
-            self._add_gap(place, Gap(self.next_offset, next_base, 0))
+            self._add_gap(place, OffsetGap(self.next_offset, next_base, 0))
 
     def feed(self, place: int, table: Table, find_copy: FindCopy) -> tuple[list[Breach], int]:
         """Take in a run of the segment at `place`; what is wrong, and how many of its first batches are late."""
@@ -113,7 +113,7 @@ class BatchOrder:
     def _accept(self, place: int, table: Table, base: Table, last: Table) -> None:
         gap = None
         if base[0] > self.next_offset and not self._is_after_damage:
-            gap = Gap(self.next_offset, int(base[0]), int(table["position"][0]))
+            gap = OffsetGap(self.next_offset, int(base[0]), int(table["position"][0]))
             self._add_gap(place, gap)
         self._is_after_damage = False
         holes = np.flatnonzero(base[1:] != last[:-1] + 1)
@@ -123,7 +123,9 @@ class BatchOrder:
         for row in rows:
             before = gap
             if row and base[row] > last[row - 1] + 1:
-                before = Gap(int(last[row - 1]) + 1, int(base[row]), int(table["position"][row]))
+                before = OffsetGap(
+                    int(last[row - 1]) + 1, int(base[row]), int(table["position"][row])
+                )
             elif row:
                 before = None
             self._last.append(_row_of(place, table[row], before))
@@ -134,12 +136,12 @@ class BatchOrder:
         found = self.gaps.setdefault(place, Gaps([]))
         room = max(GAPS_KEPT - len(found.kept), 0)
         columns = (first[:room].tolist(), following[:room].tolist(), position[:room].tolist())
-        found.kept += map(Gap, *columns)
+        found.kept += map(OffsetGap, *columns)
         found.count += len(first)
         found.offsets += int((following - first).sum())
         found.next_offset = int(following[-1])
 
-    def _add_gap(self, place: int, gap: Gap) -> None:
+    def _add_gap(self, place: int, gap: OffsetGap) -> None:
         self._add_gaps(place, *(np.array([field]) for field in gap))
 
     def _take_back(self, row: _Row) -> None:
@@ -248,7 +250,7 @@ class BatchOrder:
             )
 
 
-def _row_of(place: int, batch: np.void, gap: Gap | None = None) -> _Row:
+def _row_of(place: int, batch: np.void, gap: OffsetGap | None = None) -> _Row:
     position, base, last = batch["position"], batch["base_offset"], batch["last_offset"]
     return _Row(
         place, int(position), int(batch["size"]), int(base), int(last), int(batch["crc"]), gap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from engine.check.batches.batch_order import Gap, Gaps
+from engine.check.batches.batch_order import Gaps, OffsetGap
 from engine.check.batches.gaps import Evidence, Verdict, classify, without
 from engine.check.batches.key_evidence import first_repeated_key
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
@@ -29,7 +29,7 @@ def gap_findings(
     _look_at_keys(under, gaps, evidence)
     for place, found in gaps.items():
         segment = under.segments[place]
-        normal: dict[Verdict, list[Gap]] = defaultdict(list)
+        normal: dict[Verdict, list[OffsetGap]] = defaultdict(list)
         left = without(found.kept, late) if late else found.kept
         for gap in left:
             verdict = classify(gap, evidence)
@@ -47,7 +47,7 @@ def gap_findings(
 
 def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence: Evidence) -> None:
     """Where nothing certain tells why offsets are missing, ask the keys."""
-    unsure: list[Gap] = []
+    unsure: list[OffsetGap] = []
     for found in gaps.values():
         verdicts = ((gap, classify(gap, evidence)) for gap in found.kept)
         unsure += [
@@ -59,7 +59,7 @@ def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence
     evidence.has_unique_keys = evidence.repeated is None and len(unsure) >= _MANY
 
 
-def _lost(segment: SegmentUnderCheck, gap: Gap, verdict: Verdict) -> Finding:
+def _lost(segment: SegmentUnderCheck, gap: OffsetGap, verdict: Verdict) -> Finding:
     number = gap.next_offset - gap.first_offset
     what = f"offset {gap.first_offset} is" if number == 1 else f"{number} offsets are"
     sentence = f"{what} missing before byte {gap.position}"
@@ -83,7 +83,7 @@ def _lost(segment: SegmentUnderCheck, gap: Gap, verdict: Verdict) -> Finding:
 
 
 def _summed(
-    segment: SegmentUnderCheck, verdict: Verdict, gaps: list[Gap], found: Gaps, more: int
+    segment: SegmentUnderCheck, verdict: Verdict, gaps: list[OffsetGap], found: Gaps, more: int
 ) -> Finding:
     """Many gaps of one kind; those that were not kept are taken to be of the first kind."""
     number = len(gaps) + more

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.check.batches.batch_order import Gap
+from engine.check.batches.batch_order import OffsetGap
 from engine.check.batches.key_evidence import Repeated
 from engine.check.batches.producer_check import SequenceBreak
 from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -73,7 +73,7 @@ class Verdict(NamedTuple):
     why: str
 
 
-def classify(gap: Gap, evidence: Evidence) -> Verdict:
+def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
     """Why the offsets of a gap are missing."""
     if gap.next_offset <= evidence.log_start_offset:
         return Verdict("gap-retention", True, "below the log start")
@@ -103,7 +103,7 @@ def classify(gap: Gap, evidence: Evidence) -> Verdict:
     return Verdict("gap-unexplained", False, "nothing shows that the log was compacted")
 
 
-def _compaction(gap: Gap, evidence: Evidence) -> Verdict:
+def _compaction(gap: OffsetGap, evidence: Evidence) -> Verdict:
     if evidence.cleaned_to is not None and gap.next_offset <= evidence.cleaned_to:
         why = f"the log was compacted up to offset {evidence.cleaned_to}"
         return Verdict("gap-compaction", True, why)
@@ -119,14 +119,14 @@ def _compaction(gap: Gap, evidence: Evidence) -> Verdict:
     return Verdict("gap-compaction", False, "the topic is compacted")
 
 
-def _spanning(gap: Gap, breaks: Sequence[SequenceBreak]) -> SequenceBreak | None:
+def _spanning(gap: OffsetGap, breaks: Sequence[SequenceBreak]) -> SequenceBreak | None:
     for each in breaks:
         if each.after < gap.first_offset and each.first_offset >= gap.next_offset and each.missing:
             return each
     return None
 
 
-def without(gaps: Sequence[Gap], late: Sequence[tuple[Offset, Offset]]) -> list[Gap]:
+def without(gaps: Sequence[OffsetGap], late: Sequence[tuple[Offset, Offset]]) -> list[OffsetGap]:
     """The gaps that are left where the offsets of batches out of their place are not missing."""
     left = list(gaps)
     for first, following in late:
@@ -134,7 +134,7 @@ def without(gaps: Sequence[Gap], late: Sequence[tuple[Offset, Offset]]) -> list[
     return left
 
 
-def _cut(gap: Gap, first: Offset, following: Offset) -> list[Gap]:
+def _cut(gap: OffsetGap, first: Offset, following: Offset) -> list[OffsetGap]:
     if following <= gap.first_offset or first >= gap.next_offset:
         return [gap]
     parts = [

@@ -37,7 +37,7 @@ UNREADABLE = "unreadable"
 """The kind of damage where the device, not the format, says that something is wrong."""
 
 
-class ReadableFile(Protocol):
+class ScannedFile(Protocol):
     """What a scan needs of a file."""
 
     @property
@@ -73,7 +73,7 @@ class Resync:
 
     __slots__ = ("_barren", "budgets", "end", "file")
 
-    def __init__(self, file: ReadableFile, end: Position, budgets: Budgets) -> None:
+    def __init__(self, file: ScannedFile, end: Position, budgets: Budgets) -> None:
         self.file = FilledFile(file)
         self.end = end
         self.budgets = budgets

@@ -20,7 +20,7 @@ from engine.columns.batch_table import BATCH_DTYPE, Stop
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
-from engine.log.segment.resync import UNREADABLE, Frame, ReadableFile, Resync
+from engine.log.segment.resync import UNREADABLE, Frame, Resync, ScannedFile
 from engine.log.segment.unproven import unproven_offsets
 from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
@@ -125,7 +125,7 @@ class Damage(NamedTuple):
 
 
 def scan(
-    file: ReadableFile,
+    file: ScannedFile,
     start: Position,
     end: Position,
     *,
@@ -169,7 +169,7 @@ class _Scan:
 
     def __init__(
         self,
-        file: ReadableFile,
+        file: ScannedFile,
         end: Position,
         path: str,
         expected: Offset | None,

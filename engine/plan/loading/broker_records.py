@@ -41,7 +41,7 @@ _CRC = CRC_POSITION[0]
 _LARGEST_CODEC = max(CompressionType)
 
 
-class Frame(NamedTuple):
+class BrokerFrame(NamedTuple):
     """Where a batch lies, and its magic, which is a signed byte."""
 
     position: Position
@@ -49,7 +49,7 @@ class Frame(NamedTuple):
     magic: int
 
 
-def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Frame]:
+def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[BrokerFrame]:
     """The batches from a position on, by their length fields alone.
 
     Raises:
@@ -74,11 +74,13 @@ def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Fr
         if position > end - LOG_OVERHEAD - length:
             return
         magic = head[MAGIC_POSITION]
-        yield Frame(position, LOG_OVERHEAD + length, magic if magic < 128 else magic - 256)
+        yield BrokerFrame(position, LOG_OVERHEAD + length, magic if magic < 128 else magic - 256)
         position += LOG_OVERHEAD + length
 
 
-def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGETS) -> RecordBatch:
+def batch_in(
+    file: ReadableFile, frame: BrokerFrame, budgets: Budgets = DEFAULT_BUDGETS
+) -> RecordBatch:
     """The batch in a frame, its bytes read when they are asked for.
 
     Raises CorruptRecordError where the file ends in the header.
@@ -109,7 +111,7 @@ def batch_in(file: ReadableFile, frame: Frame, budgets: Budgets = DEFAULT_BUDGET
     )
 
 
-def _load_as_known(file: ReadableFile, frame: Frame, budgets: Budgets) -> bytes:
+def _load_as_known(file: ReadableFile, frame: BrokerFrame, budgets: Budgets) -> bytes:
     data = read_batch(file, frame.position, frame.size, budgets)
     if frame.magic >= 0:
         return _as_known(data)

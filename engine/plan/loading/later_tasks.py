@@ -19,7 +19,7 @@ class LaterTask(NamedTuple):
         """Nothing: it is not going to run."""
 
 
-class LaterTasks:
+class DueTaskScheduler:
     """See Scheduler.
 
     Attributes:

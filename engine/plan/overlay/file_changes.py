@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 Read: TypeAlias = Callable[[int, int], bytes]
 
 
-class Change(Enum):
+class ChangeKind(Enum):
     """What becomes of a file.
 
     PREALLOCATED: an index of the active segment, which grows to segment.index.bytes in any start.
@@ -45,7 +45,7 @@ class FileChange(NamedTuple):
     """
 
     name: str
-    change: Change
+    change: ChangeKind
     size_before: int | None = None
     size_after: int | None = None
     new_name: str | None = None
@@ -86,7 +86,7 @@ def file_changes(
             changes += _changes_of(root, path, name, moved.get(path))
             if made is not None:
                 new[name] = made
-    changes += (FileChange(name, Change.CREATED, None, each.size) for name, each in new.items())
+    changes += (FileChange(name, ChangeKind.CREATED, None, each.size) for name, each in new.items())
     return sorted(changes, key=lambda change: (change.name, change.change.value))
 
 
@@ -95,14 +95,14 @@ def _replaced(root: SourceRoot, path: str, name: str, made: OverlayContent) -> I
     with root.open_fresh(path) as file:
         before = file.size()
         if before != made.size or not _alike(made.read_at, file.read_at, before):
-            yield FileChange(name, Change.REWRITTEN, before, made.size)
+            yield FileChange(name, ChangeKind.REWRITTEN, before, made.size)
 
 
 def _changes_of(
     root: SourceRoot, path: str, name: str, now: tuple[str, OverlayContent | None] | None
 ) -> Iterator[FileChange]:
     if now is None:
-        yield FileChange(name, Change.DELETED, root.stat(path).st_size)
+        yield FileChange(name, ChangeKind.DELETED, root.stat(path).st_size)
         return
     new_name, content = now
     before = content.place.size if content is not None and content.place is not None else None
@@ -111,23 +111,25 @@ def _changes_of(
         size = root.stat(path).st_size if before is None else before
         doomed = new_name.endswith(_DELETED)
         after = size if after is None else after
-        yield FileChange(name, Change.RENAMED, size, after, new_name, doomed)
+        yield FileChange(name, ChangeKind.RENAMED, size, after, new_name, doomed)
     elif content is not None and before is not None and after is not None:
         change = _content_change(name, content, before, after)
         if change is not None:
             yield FileChange(name, change, before, after)
 
 
-def _content_change(name: str, content: OverlayContent, before: int, after: int) -> Change | None:
+def _content_change(
+    name: str, content: OverlayContent, before: int, after: int
+) -> ChangeKind | None:
     if not content.is_own:
-        return Change.TRUNCATED if after < before else None
+        return ChangeKind.TRUNCATED if after < before else None
     if not _starts_alike(content, min(before, after)):
-        return Change.REWRITTEN
+        return ChangeKind.REWRITTEN
     if after < before:
-        return Change.TRUNCATED
+        return ChangeKind.TRUNCATED
     if after == before:
         return None
-    return Change.PREALLOCATED if name.endswith(_INDEXES) else Change.REWRITTEN
+    return ChangeKind.PREALLOCATED if name.endswith(_INDEXES) else ChangeKind.REWRITTEN
 
 
 def _starts_alike(content: OverlayContent, size: int) -> bool:

@@ -55,7 +55,7 @@ class AppendTerms(NamedTuple):
     transaction_version: int = -1
 
 
-class BatchFacts(NamedTuple):
+class AppendedBatch(NamedTuple):
     """What an append has to know of a batch.
 
     Attributes:
@@ -81,10 +81,10 @@ class Analysis(NamedTuple):
     """What the first look found: facts, and the batches to append."""
 
     info: LogAppendInfo
-    batches: list[BatchFacts]
+    batches: list[AppendedBatch]
 
 
-def facts_of(records: MemoryRecords) -> Iterator[BatchFacts]:
+def facts_of(records: MemoryRecords) -> Iterator[AppendedBatch]:
     """The facts of each whole batch. CorruptRecordError for a frame that cannot be."""
     buffer = records.buffer
     end = len(buffer)
@@ -97,7 +97,7 @@ def facts_of(records: MemoryRecords) -> Iterator[BatchFacts]:
         if magic != 2 or not HEADER.size <= size <= end - position:
             break
         codec_id = attributes & COMPRESSION_MASK
-        yield BatchFacts(
+        yield AppendedBatch(
             position, size, magic, crc, codec_id, base, base + delta, epoch, max_timestamp, producer_id
         )  # fmt: skip
         position += size
@@ -107,8 +107,8 @@ def facts_of(records: MemoryRecords) -> Iterator[BatchFacts]:
             yield _facts_of_any(batch, batch.file_position - records.start)
 
 
-def _facts_of_any(batch: RecordBatch, position: Position) -> BatchFacts:
-    return BatchFacts(
+def _facts_of_any(batch: RecordBatch, position: Position) -> AppendedBatch:
+    return AppendedBatch(
         position,
         batch.size,
         batch.magic,
@@ -122,7 +122,7 @@ def _facts_of_any(batch: RecordBatch, position: Position) -> BatchFacts:
     )
 
 
-def batch_of(records: MemoryRecords, facts: BatchFacts) -> RecordBatch:
+def batch_of(records: MemoryRecords, facts: AppendedBatch) -> RecordBatch:
     """The batch itself."""
     batch = batch_at(
         records.buffer,
@@ -154,7 +154,7 @@ def analyze(
         OffsetsOutOfOrderError: given offsets do not ascend.
     """
     info = LogAppendInfo(log_start_offset=log_start_offset, valid_bytes=0)
-    batches: list[BatchFacts] = []
+    batches: list[AppendedBatch] = []
     fenced = False
     is_replicated = terms.origin is AppendOrigin.REPLICATION
     for batch in facts_of(records):
@@ -186,7 +186,7 @@ def analyze(
     return Analysis(info, batches)
 
 
-def _check_checksum(records: MemoryRecords, batch: BatchFacts) -> None:
+def _check_checksum(records: MemoryRecords, batch: AppendedBatch) -> None:
     if batch.magic >= 2:
         start, end = batch.position + CRC_COVERS_FROM[2], batch.position + batch.size
         if crc32c(records.buffer[start:end]) == batch.crc:
@@ -194,7 +194,7 @@ def _check_checksum(records: MemoryRecords, batch: BatchFacts) -> None:
     batch_of(records, batch).ensure_valid()
 
 
-def _note(info: LogAppendInfo, batch: BatchFacts, *, is_first: bool) -> None:
+def _note(info: LogAppendInfo, batch: AppendedBatch, *, is_first: bool) -> None:
     if is_first:
         info.first_offset = batch.base_offset
         info.last_offset_of_first_batch = batch.last_offset
@@ -211,7 +211,7 @@ def _note(info: LogAppendInfo, batch: BatchFacts, *, is_first: bool) -> None:
             raise InvalidRecordError("the codec is unknown", found=batch.codec_id) from None
 
 
-def _check_sender(batch: BatchFacts, terms: AppendTerms, partition: TopicPartition) -> None:
+def _check_sender(batch: AppendedBatch, terms: AppendTerms, partition: TopicPartition) -> None:
     if terms.origin is AppendOrigin.RAFT_LEADER and batch.leader_epoch != terms.leader_epoch:
         raise InvalidRecordError(
             f"a raft leader's batch for {partition} has not its leader epoch",

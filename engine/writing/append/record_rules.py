@@ -40,7 +40,7 @@ _SHOWN = 3
 """Errors of records that are put into the message of the error for all."""
 
 
-class Entry(NamedTuple):
+class CheckedRecord(NamedTuple):
     """What is kept of a record that is written anew."""
 
     timestamp: Timestamp
@@ -80,16 +80,16 @@ class CheckedBatch:
             return bool(np.array_equal(self.source.offset, np.arange(self.count)))
         return all(record.offset == index for index, record in enumerate(self.source))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[CheckedRecord]:
         """The records, in order."""
         if isinstance(self.source, Columns):
             stamps = self.source.timestamp.tolist()
             key, value, headers = self.source.key, self.source.value, self.source.headers
             for index, timestamp in enumerate(stamps):
-                yield Entry(timestamp, key(index), value(index), headers(index))
+                yield CheckedRecord(timestamp, key(index), value(index), headers(index))
         else:
             for record in self.source:
-                yield Entry(record.timestamp, record.key, record.value, record.headers)
+                yield CheckedRecord(record.timestamp, record.key, record.value, record.headers)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import BatchMetadata
 from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
 from engine.writing.append.append_analysis import (
+    AppendedBatch,
     AppendTerms,
-    BatchFacts,
     analyze,
     batch_of,
     facts_of,
@@ -93,7 +93,7 @@ def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppe
 def _append_valid(
     to: LogUpkeep,
     records: MemoryRecords,
-    batches: list[BatchFacts],
+    batches: list[AppendedBatch],
     info: LogAppendInfo,
     terms: AppendTerms,
 ) -> None:
@@ -184,7 +184,7 @@ def _unexpected_offset(
     )
 
 
-def _note_epochs(to: LogUpkeep, batches: list[BatchFacts]) -> None:
+def _note_epochs(to: LogUpkeep, batches: list[AppendedBatch]) -> None:
     """Magic 0 and 1 have no epochs: what is known does not tell any more where to truncate."""
     for batch in batches:
         if batch.magic >= 2:
@@ -218,7 +218,7 @@ def _check_producers(
     to: LogUpkeep,
     records: MemoryRecords,
     segment: WritableSegment,
-    batches: list[BatchFacts],
+    batches: list[AppendedBatch],
     terms: AppendTerms,
 ) -> ProducerChanges | None:
     """What batches that are about to lie behind the segment's do to producers; None without any."""

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.progress import Tell
-    from kafkafs.spark.jobs.summary import Summary
+    from kafkafs.spark.jobs.summary import JobSummary
 
 MOST_WARNINGS = 20
 Command = TypeVar("Command", bound=Callable[..., Any])
-Found = TypeVar("Found", bound="Summary")
+Found = TypeVar("Found", bound="JobSummary")
 
 
 def job_options(command: Command) -> Command:
@@ -94,7 +94,7 @@ def tell_damage(damages: Sequence[str], count: int) -> None:
         click.echo(f"kafkafs: {count - MOST_WARNINGS} more damaged places", err=True)
 
 
-def show(summary: Summary, *, err: bool = False) -> None:
+def show(summary: JobSummary, *, err: bool = False) -> None:
     """Print the tables of what a job came back with."""
     for place, table in enumerate(summary.tables()):
         if place:

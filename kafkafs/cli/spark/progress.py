@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kafkafs.spark.jobs.progress import Progress, Tell
+    from kafkafs.spark.jobs.progress import JobProgress, Tell
 
 LINE_EVERY = 10.0
 
@@ -39,7 +39,7 @@ class _Lines:
         self._job = job
         self._last: tuple[str, float] | None = None
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: JobProgress) -> None:
         now = time.monotonic()
         last = self._last
         is_news = last is None or last[0] != progress.step or progress.share >= 1
@@ -63,16 +63,16 @@ def _bar(job: str) -> Iterator[Tell]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: JobProgress) -> None:
             bar.update(task, completed=progress.share, description=_counted(progress))
 
         yield tell
 
 
-def _said(progress: Progress) -> str:
+def _said(progress: JobProgress) -> str:
     return f"{100 * progress.share:.0f}%, {_counted(progress)}"
 
 
-def _counted(progress: Progress) -> str:
+def _counted(progress: JobProgress) -> str:
     text = f"{progress.step}: {progress.done} of {progress.tasks} tasks, {progress.active} running"
     return f"{text}, {progress.failed} failed" if progress.failed else text

@@ -24,10 +24,10 @@ from kafkafs.spark.jobs.export_ledger import (
     offsets_done,
     topic_ids_done,
 )
-from kafkafs.spark.jobs.export_plan import Chunk, plan_chunks
+from kafkafs.spark.jobs.export_plan import ExportChunk, plan_chunks
 from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
 from kafkafs.spark.jobs.progress import JobWatch, Tell
-from kafkafs.spark.jobs.selection import OptionValue, Selection
+from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.jobs.target_files import outside_of, target_files
@@ -165,7 +165,7 @@ def export(
         DataLossError: records that were to be read are gone.
         PySparkException: a task failed, such as for damage; chunks that were written stay.
     """
-    selection = Selection(
+    selection = JobSelection(
         path=path,
         topics=topics,
         partitions=partitions,
@@ -191,7 +191,7 @@ class _Export:
     def __init__(
         self,
         spark: SparkSession,
-        selection: Selection,
+        selection: JobSelection,
         form: tuple[str, str],
         compression: str | None,
         where: str | None,
@@ -247,7 +247,7 @@ class _Export:
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def _write(self, ledger: Ledger, number: int, chunk: Chunk) -> Done:
+    def _write(self, ledger: Ledger, number: int, chunk: ExportChunk) -> Done:
         """Write a chunk, and the places in it that are damaged."""
         staged = ledger.staging(number)
         records, damaged = dict.fromkeys(chunk.topics, 0), 0
@@ -270,7 +270,7 @@ class _Export:
         ledger.record(done)
         return done
 
-    def _write_records(self, chunk: Chunk, staged: str) -> tuple[dict[str, int], int]:
+    def _write_records(self, chunk: ExportChunk, staged: str) -> tuple[dict[str, int], int]:
         topics = chunk.topics
         with settings(
             self._spark,
@@ -297,12 +297,12 @@ class _Export:
         records = {topic: int(found[f"topic {place}"]) for place, topic in enumerate(topics)}
         return records, int(holes.get["damaged"])
 
-    def _write_damage(self, chunk: Chunk, staged: str) -> None:
+    def _write_damage(self, chunk: ExportChunk, staged: str) -> None:
         places = self._read(chunk, _PLACE).where(F.col(CORRUPT).isNotNull())
         facts = places.withColumnRenamed(CORRUPT, "damage")
         facts.write.format("json").save(f"{self._files.uri}/{staged}")
 
-    def _read(self, chunk: Chunk, schema: StructType) -> DataFrame:
+    def _read(self, chunk: ExportChunk, schema: StructType) -> DataFrame:
         how = self._options.on_corrupt
         options = replace(self._options, on_corrupt="fail" if how == "fail" else "row")
         return records_of(self._spark, chunk.splits, schema, options)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import DataLossError, could_not_read, partition_offset_changed
-from kafkafs.spark.source.offset_ranges import OffsetRange, log_end, resolve_partitions
+from kafkafs.spark.source.offset_ranges import QueryRange, log_end, resolve_partitions
 from kafkafs.spark.source.options import ReadOptions
 from kafkafs.spark.source.partition_choice import choose
 from kafkafs.spark.source.source_paths import open_paths
@@ -20,7 +20,7 @@ MOST_TOPICS = 16
 """Of a chunk: the records of each are counted on the way."""
 
 
-class Chunk(NamedTuple):
+class ExportChunk(NamedTuple):
     """What is written in one go.
 
     Attributes:
@@ -49,7 +49,7 @@ def plan_chunks(
     done: Mapping[TopicPartition, Offset],
     topic_ids: Mapping[TopicPartition, str],
     chunk_bytes: int,
-) -> list[Chunk]:
+) -> list[ExportChunk]:
     """The chunks of an export.
 
     Args:
@@ -80,7 +80,7 @@ def plan_chunks(
         source.close()
     chunks = _chunks(splits, chunk_bytes)
     if empty:
-        chunks.append(Chunk((), empty, 0))
+        chunks.append(ExportChunk((), empty, 0))
     return chunks
 
 
@@ -97,7 +97,7 @@ def _refuse_another(
 
 def _left(
     view: LogView,
-    wanted: OffsetRange,
+    wanted: QueryRange,
     done: Mapping[TopicPartition, Offset],
     options: ReadOptions,
     owner: str | None,
@@ -120,8 +120,8 @@ def _left(
     return splits
 
 
-def _chunks(splits: list[Split], chunk_bytes: int) -> list[Chunk]:
-    chunks: list[Chunk] = []
+def _chunks(splits: list[Split], chunk_bytes: int) -> list[ExportChunk]:
+    chunks: list[ExportChunk] = []
     taken: list[Split] = []
     topics: set[str] = set()
     size = 0
@@ -139,9 +139,9 @@ def _chunks(splits: list[Split], chunk_bytes: int) -> list[Chunk]:
     return chunks
 
 
-def _chunk(splits: list[Split]) -> Chunk:
+def _chunk(splits: list[Split]) -> ExportChunk:
     ranges: dict[TopicPartition, tuple[Offset, Offset]] = {}
     for split in splits:
         start, stop = split.wanted
         ranges[split.partition] = ranges.get(split.partition, (start, stop))[0], stop
-    return Chunk(tuple(splits), ranges, sum(split.size for split in splits))
+    return ExportChunk(tuple(splits), ranges, sum(split.size for split in splits))

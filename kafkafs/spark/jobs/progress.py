@@ -16,7 +16,7 @@ INTERVAL = 0.5
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 
-class Progress(NamedTuple):
+class JobProgress(NamedTuple):
     """How far a job has come.
 
     Attributes:
@@ -34,7 +34,7 @@ class Progress(NamedTuple):
     failed: int
 
 
-Tell: TypeAlias = Callable[[Progress], None]
+Tell: TypeAlias = Callable[[JobProgress], None]
 
 
 class JobWatch:
@@ -95,7 +95,9 @@ class JobWatch:
             tell(_progress(context, group, name, part))
 
 
-def _progress(context: SparkContext, group: str, name: str, part: tuple[float, float]) -> Progress:
+def _progress(
+    context: SparkContext, group: str, name: str, part: tuple[float, float]
+) -> JobProgress:
     tracker = context.statusTracker()
     done = tasks = active = failed = 0
     for job in tracker.getJobIdsForGroup(group):
@@ -112,4 +114,4 @@ def _progress(context: SparkContext, group: str, name: str, part: tuple[float, f
                 failed += found.numFailedTasks
     start, end = part
     share = start + (end - start) * (done / tasks if tasks else 0)
-    return Progress(name, share, done, tasks, active, failed)
+    return JobProgress(name, share, done, tasks, active, failed)

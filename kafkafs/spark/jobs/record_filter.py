@@ -74,7 +74,7 @@ class Predicate:
             raise OptionError(f"not a regular expression: {error}: {pattern}") from error
 
 
-class RecordFilter(KeyFilter):
+class SearchFilter(KeyFilter):
     """Finds the records of one partition's batches that a predicate is true of.
 
     In Kafka's own topics keys and values are searched as what they say, in JSON.

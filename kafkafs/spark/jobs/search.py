@@ -24,8 +24,8 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
 from kafkafs.spark.jobs.progress import JobWatch, Tell
-from kafkafs.spark.jobs.record_filter import Predicate, RecordFilter
-from kafkafs.spark.jobs.selection import OptionValue, Selection
+from kafkafs.spark.jobs.record_filter import Predicate, SearchFilter
+from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import frame_of, settings
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.jobs.target_files import outside_of, target_files
@@ -123,7 +123,7 @@ def find(
     Raises:
         OptionError: something of that cannot be.
     """
-    selection = Selection(
+    selection = JobSelection(
         path=path, topics=topics, partitions=partitions, since=since, until=until, options=options
     )
     predicate.checked()
@@ -165,7 +165,7 @@ def search(
         OptionError: something of that cannot be.
         PySparkException: a task failed.
     """
-    selection = Selection(
+    selection = JobSelection(
         path=path,
         topics=topics,
         partitions=partitions,
@@ -250,7 +250,7 @@ class _SearchReader(SplitReader):
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """See `SplitReader`."""
-        self._filter = RecordFilter(self._predicate, split.partition.topic, self._asked)
+        self._filter = SearchFilter(self._predicate, split.partition.topic, self._asked)
         self._keys = self._filter
         return super().read(split)
 

@@ -14,7 +14,7 @@ OptionValue = str | int | bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class JobSelection:
     """Which records of which partitions.
 
     Attributes:

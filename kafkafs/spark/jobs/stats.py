@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField, StructType
 
 from engine.units import Timestamp
 from kafkafs.spark.jobs.progress import JobWatch, Tell
-from kafkafs.spark.jobs.selection import OptionValue, Selection
+from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import batches_of, records_of
 from kafkafs.spark.jobs.summary import Table, percent, size
 from kafkafs.spark.reading import Moment
@@ -250,7 +250,7 @@ def stats(
         OptionError: something of that cannot be.
         PySparkException: a task failed.
     """
-    selection = Selection(
+    selection = JobSelection(
         path=path,
         topics=topics,
         partitions=partitions,

@@ -14,7 +14,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[object]]
 
 
-class Summary(Protocol):
+class JobSummary(Protocol):
     """What `kafkafs spark` prints at the end of a job, and exits with."""
 
     @property

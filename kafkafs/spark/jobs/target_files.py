@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Found(NamedTuple):
+class FoundTarget(NamedTuple):
     """A file below a folder: its path from there with "/" between, and its size in bytes."""
 
     path: str
@@ -39,7 +39,7 @@ class TargetFiles(Protocol):
     def names(self, folder: str = "") -> list[str]:
         """The names in a folder; none when it is not there."""
 
-    def files(self, folder: str) -> Iterator[Found]:
+    def files(self, folder: str) -> Iterator[FoundTarget]:
         """All files below a folder but hidden ones (Spark's and Hadoop's own), in order."""
 
     def read(self, path: str) -> bytes:
@@ -111,7 +111,7 @@ class LocalFiles:
         path = self._full(folder)
         return self._disk.list(path) if self._disk.is_dir(path) else []
 
-    def files(self, folder: str) -> Iterator[Found]:
+    def files(self, folder: str) -> Iterator[FoundTarget]:
         """See `TargetFiles`."""
         for name in self.names(folder):
             if name.startswith((".", "_")):
@@ -119,9 +119,9 @@ class LocalFiles:
             path = f"{folder}/{name}"
             if self._disk.is_dir(self._full(path)):
                 for found in self.files(path):
-                    yield Found(f"{name}/{found.path}", found.size)
+                    yield FoundTarget(f"{name}/{found.path}", found.size)
             else:
-                yield Found(name, self._disk.size(self._full(path)))
+                yield FoundTarget(name, self._disk.size(self._full(path)))
 
     def read(self, path: str) -> bytes:
         """See `TargetFiles`."""
@@ -203,7 +203,7 @@ class HadoopFiles:
         """See `TargetFiles`."""
         return [status.getPath().getName() for status in self._statuses(folder)]
 
-    def files(self, folder: str) -> Iterator[Found]:
+    def files(self, folder: str) -> Iterator[FoundTarget]:
         """See `TargetFiles`."""
         for status in self._statuses(folder):
             name = status.getPath().getName()
@@ -211,9 +211,9 @@ class HadoopFiles:
                 continue
             if status.isDirectory():
                 for found in self.files(f"{folder}/{name}"):
-                    yield Found(f"{name}/{found.path}", found.size)
+                    yield FoundTarget(f"{name}/{found.path}", found.size)
             else:
-                yield Found(name, status.getLen())
+                yield FoundTarget(name, status.getLen())
 
     def read(self, path: str) -> bytes:
         """See `TargetFiles`."""

@@ -71,7 +71,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)
-class NewLog:
+class AssembledLog:
     """A partition's log as it is put together.
 
     Attributes:
@@ -132,7 +132,7 @@ def commit(
         topic_ids[topic] = options.topic_ids.get(topic) or random_uuid()
     disk.make_new_folder(job.log_dir)
 
-    def build(log: NewLog) -> None:
+    def build(log: AssembledLog) -> None:
         _build(job, log, topic_ids[log.partition.topic], disk)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
@@ -161,7 +161,7 @@ def read_manifest(log_dir: str, disk: Disk = DISK) -> Json:
 
 def plan_logs(
     outputs: Iterable[TaskOutput], options: WriteOptions, *, keeps_offsets: bool
-) -> list[NewLog]:
+) -> list[AssembledLog]:
     """The logs of the parts, by partition. Raises RecordError where offsets contradict each other."""
     parts: dict[TopicPartition, list[WrittenPart]] = {}
     for output in sorted(outputs, key=lambda each: each.task):
@@ -176,7 +176,7 @@ def _plan(
     parts: list[WrittenPart],
     options: WriteOptions,
     keeps_offsets: bool,
-) -> NewLog:
+) -> AssembledLog:
     start, end = options.log_starts.get(partition), options.log_ends.get(partition)
     if keeps_offsets:
         placed = [(part, 0) for part in sorted(parts, key=lambda part: part.first_offset)]
@@ -194,7 +194,7 @@ def _plan(
             after += part.next_offset - part.first_offset
     if start is None:
         start = first if first is not None else end or 0
-    log = NewLog(partition, start, start, placed)
+    log = AssembledLog(partition, start, start, placed)
     if end is not None and log.records_end > end:
         raise RecordError(
             f"{partition}: a record has offset {log.records_end - 1}, and the log is to end at {end}"
@@ -215,7 +215,7 @@ def _refuse_overlaps(partition: TopicPartition, parts: Sequence[WrittenPart]) ->
             )
 
 
-def _epochs_of(log: NewLog) -> list[EpochEntry]:
+def _epochs_of(log: AssembledLog) -> list[EpochEntry]:
     found: list[EpochEntry] = []
     for part, shift in log.parts:
         for epoch, start in part.epochs:
@@ -232,7 +232,7 @@ def _epochs_of(log: NewLog) -> list[EpochEntry]:
 # -- a partition
 
 
-def _build(job: JobFolder, log: NewLog, topic_id: str, disk: Disk) -> None:
+def _build(job: JobFolder, log: AssembledLog, topic_id: str, disk: Disk) -> None:
     folder = os.path.join(job.log_dir, str(log.partition))
     disk.make_new_folder(folder)
     sizes = _move_parts(job, log, folder, disk)
@@ -257,7 +257,7 @@ def _build(job: JobFolder, log: NewLog, topic_id: str, disk: Disk) -> None:
     log.bases = sorted(int(name[:20]) for name in sizes)
 
 
-def _move_parts(job: JobFolder, log: NewLog, folder: str, disk: Disk) -> dict[str, int]:
+def _move_parts(job: JobFolder, log: AssembledLog, folder: str, disk: Disk) -> dict[str, int]:
     """Give the segments of all parts their final names; the sizes of the .log files."""
     sizes = {}
     is_first = True
@@ -281,7 +281,7 @@ def _move_parts(job: JobFolder, log: NewLog, folder: str, disk: Disk) -> dict[st
     return sizes
 
 
-def _fill_gaps(log: NewLog, folder: str, sizes: dict[str, int], disk: Disk) -> None:
+def _fill_gaps(log: AssembledLog, folder: str, sizes: dict[str, int], disk: Disk) -> None:
     """Have a batch without records for the offsets between what two tasks wrote; a task leaves none within its own."""
     bases = sorted(int(name[:20]) for name in sizes)
     for (before, after_before), (part, shift) in pairwise(log.parts):
@@ -298,7 +298,9 @@ def _fill_gaps(log: NewLog, folder: str, sizes: dict[str, int], disk: Disk) -> N
         sizes[name] += len(batch)
 
 
-def _write_bounds(log: NewLog, bases: Iterable[Offset], folder: str, disk: Disk) -> dict[str, int]:
+def _write_bounds(
+    log: AssembledLog, bases: Iterable[Offset], folder: str, disk: Disk
+) -> dict[str, int]:
     """Segments that only tell where the log begins or ends; the sizes of their .log files."""
     data: dict[Offset, bytes] = {}
     end = log.records_end
@@ -340,7 +342,9 @@ def _empty_batch(start: Offset, stop: Offset, epoch: int | None) -> bytes:
 # -- the log dir
 
 
-def _root_files(logs: Sequence[NewLog], options: WriteOptions, manifest: Json) -> dict[str, bytes]:
+def _root_files(
+    logs: Sequence[AssembledLog], options: WriteOptions, manifest: Json
+) -> dict[str, bytes]:
     """The checkpoints, the manifest, meta.properties; never .kafka_cleanshutdown: a recovery is cheap, and sure."""
     ends = {log.partition: log.end for log in logs}
     starts = {log.partition: log.start for log in logs if log.start > log.bases[0]}
@@ -361,7 +365,7 @@ def _root_files(logs: Sequence[NewLog], options: WriteOptions, manifest: Json) -
     return files
 
 
-def _manifest(job: JobFolder, logs: Sequence[NewLog], topic_ids: dict[str, str]) -> Json:
+def _manifest(job: JobFolder, logs: Sequence[AssembledLog], topic_ids: dict[str, str]) -> Json:
     now = datetime.datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() // 1000, datetime.UTC)
     return {
         "format": FORMAT,

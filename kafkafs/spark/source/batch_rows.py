@@ -43,7 +43,7 @@ _NO_TIMESTAMP_TYPE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class HeaderRun:
     """Some batches of one segment.
 
     Attributes:
@@ -101,7 +101,7 @@ class BatchReader:
             wanted &= fates != Fate.ABORTED
         if not wanted.any():
             return
-        batches = Batches(
+        batches = HeaderRun(
             split.partition,
             segment.base_offset,
             run.table[wanted],
@@ -151,41 +151,43 @@ def instants(milliseconds: Numbers, partition: TopicPartition, offsets: Numbers 
 # -- columns
 
 
-def _times(of: Callable[[Table], Numbers]) -> Callable[[Batches], pa.Array]:
-    def build(batches: Batches) -> pa.Array:
+def _times(of: Callable[[Table], Numbers]) -> Callable[[HeaderRun], pa.Array]:
+    def build(batches: HeaderRun) -> pa.Array:
         offsets = None if batches.is_lenient else batches.facts.base_offset
         return instants(of(batches.table), batches.partition, offsets)
 
     return build
 
 
-def _timestamp_type(batches: Batches) -> pa.Array:
+def _timestamp_type(batches: HeaderRun) -> pa.Array:
     table = batches.table
     is_append_time = (table["attributes"] & TIMESTAMP_TYPE_MASK) != 0
     kinds = np.where(table["magic"] == 0, _NO_TIMESTAMP_TYPE, is_append_time)
     return pa.array(kinds.astype(np.int32))
 
 
-def _codec(batches: Batches) -> pa.Array:
+def _codec(batches: HeaderRun) -> pa.Array:
     return _CODECS.take(pa.array((batches.table["attributes"] & COMPRESSION_MASK).astype(np.int32)))
 
 
-def _transaction(batches: Batches) -> pa.Array:
+def _transaction(batches: HeaderRun) -> pa.Array:
     if batches.fates is None:
         return pa.nulls(len(batches), pa.string())
     return _TRANSACTIONS.take(pa.array(batches.fates.astype(np.int32)))
 
 
-def _stated(field: str, kind: pa.DataType) -> Callable[[Batches], pa.Array]:
+def _stated(field: str, kind: pa.DataType) -> Callable[[HeaderRun], pa.Array]:
     dtype = kind.to_pandas_dtype()
     return lambda batches: pa.array(batches.table[field].astype(dtype), kind)
 
 
-def _same(value: Callable[[Batches], object], kind: pa.DataType) -> Callable[[Batches], pa.Array]:
+def _same(
+    value: Callable[[HeaderRun], object], kind: pa.DataType
+) -> Callable[[HeaderRun], pa.Array]:
     return lambda batches: pa.repeat(pa.scalar(value(batches), kind), len(batches))
 
 
-_BUILDERS: dict[str, Callable[[Batches], pa.Array]] = {
+_BUILDERS: dict[str, Callable[[HeaderRun], pa.Array]] = {
     "topic": _same(lambda batches: batches.partition.topic, pa.string()),
     "partition": _same(lambda batches: batches.partition.partition, pa.int32()),
     "segment": _same(lambda batches: batches.segment, pa.int64()),

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 Views = Mapping[TopicPartition, LogView]
 
 
-class OffsetRange(NamedTuple):
+class QueryRange(NamedTuple):
     """Offsets [start, stop) of a partition; of a larger range's parts, whether it is the first and the last."""
 
     partition: TopicPartition
@@ -62,7 +62,7 @@ def log_end(view: LogView, options: ReadOptions) -> Offset:
     return min(end, view.high_watermark)
 
 
-def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
+def resolve_batch(views: Views, options: ReadOptions) -> list[QueryRange]:
     """The ranges of a batch query that hold something, if only damage, in the partitions' order.
 
     Raises:
@@ -75,12 +75,12 @@ def resolve_batch(views: Views, options: ReadOptions) -> list[OffsetRange]:
     ]
 
 
-def _reaches_lost_segment(view: LogView, wanted: OffsetRange) -> bool:
+def _reaches_lost_segment(view: LogView, wanted: QueryRange) -> bool:
     """Whether a range without known offsets is the end of a log whose last segment is damaged whole."""
     return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
 
 
-def resolve_partitions(views: Views, options: ReadOptions) -> list[OffsetRange]:
+def resolve_partitions(views: Views, options: ReadOptions) -> list[QueryRange]:
     """The range of a batch query in each partition, also where that holds nothing.
 
     Raises:
@@ -95,7 +95,7 @@ def resolve_partitions(views: Views, options: ReadOptions) -> list[OffsetRange]:
         said = start if _was_said(options.start, partition) else EARLIEST
         if start > stop and said != EARLIEST:
             raise resolved_start_is_greater(partition, start, stop)
-        ranges.append(within_log(view, OffsetRange(partition, start, stop), options))
+        ranges.append(within_log(view, QueryRange(partition, start, stop), options))
     return ranges
 
 
@@ -106,7 +106,7 @@ def _was_said(limit: OffsetLimit, partition: TopicPartition) -> bool:
     return not isinstance(limit, Extreme)
 
 
-def within_log(view: LogView, wanted: OffsetRange, options: ReadOptions) -> OffsetRange:
+def within_log(view: LogView, wanted: QueryRange, options: ReadOptions) -> QueryRange:
     """The part of a range that is in the log.
 
     Raises:
@@ -123,7 +123,7 @@ def within_log(view: LogView, wanted: OffsetRange, options: ReadOptions) -> Offs
     log.warning(
         "%s: of offsets [%d, %d) the log holds [%d, %d)", partition, start, stop, first, end
     )
-    return OffsetRange(partition, max(start, first), min(stop, end))
+    return QueryRange(partition, max(start, first), min(stop, end))
 
 
 def resolve_limit(

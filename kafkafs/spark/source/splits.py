@@ -16,7 +16,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.places import Extent
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
-from kafkafs.spark.source.offset_ranges import OffsetRange
+from kafkafs.spark.source.offset_ranges import QueryRange
 from kafkafs.spark.source.options import ReadOptions
 
 
@@ -72,14 +72,14 @@ class Split:
 
 
 def plan(
-    view: LogView, wanted: OffsetRange, split_bytes: int, owner: str | None = None
+    view: LogView, wanted: QueryRange, split_bytes: int, owner: str | None = None
 ) -> Iterator[Split]:
     """The splits of a range of a partition's offsets, in log order, none of them empty."""
     for segment, whole in _parts(view, wanted, owner):
         yield from _pieces(segment, whole, split_bytes)
 
 
-def plan_segments(view: LogView, wanted: OffsetRange, owner: str | None = None) -> Iterator[Split]:
+def plan_segments(view: LogView, wanted: QueryRange, owner: str | None = None) -> Iterator[Split]:
     """A split for each segment that holds something of a range: all of the segment."""
     for segment, part in _parts(view, wanted, owner):
         yield replace(
@@ -94,7 +94,7 @@ def plan_segments(view: LogView, wanted: OffsetRange, owner: str | None = None) 
 
 
 def _parts(
-    view: LogView, wanted: OffsetRange, owner: str | None
+    view: LogView, wanted: QueryRange, owner: str | None
 ) -> Iterator[tuple[LogSegment, Split]]:
     """The part of each segment that holds a range, as one split."""
     log = view.log
@@ -145,7 +145,7 @@ def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Spl
     yield rest
 
 
-def split_ranges(ranges: list[OffsetRange], options: ReadOptions) -> list[OffsetRange]:
+def split_ranges(ranges: list[QueryRange], options: ReadOptions) -> list[QueryRange]:
     """The ranges, divided for minPartitions and maxRecordsPerPartition by the connector's arithmetic."""
     minimum, most = options.min_partitions, options.max_records_per_partition
     if most is not None:
@@ -167,7 +167,7 @@ def _pieces_of(size: int, total: int, minimum: int) -> int:
     return max(math.floor(size / max(total, 1) * minimum + 0.5), 1)
 
 
-def _divided(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
+def _divided(whole: QueryRange, pieces: int) -> list[QueryRange]:
     if not whole.size:  # the end of a log that is damaged there
         return [whole]
     found = []
@@ -178,7 +178,7 @@ def _divided(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
         stop = min(start + size, whole.stop)
         if stop > start:
             found.append(
-                OffsetRange(
+                QueryRange(
                     *(whole.partition, start, stop),
                     is_first=whole.is_first and start == whole.start,
                     is_last=whole.is_last and stop == whole.stop,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 
-class Piece(Protocol):
+class TaskPiece(Protocol):
     """What has a size in bytes."""
 
     @property
@@ -14,7 +14,7 @@ class Piece(Protocol):
         """In bytes."""
 
 
-Some = TypeVar("Some", bound=Piece)
+Some = TypeVar("Some", bound=TaskPiece)
 
 
 def packed(pieces: Iterable[Some], most: int, opening: int) -> list[tuple[Some, ...]]:

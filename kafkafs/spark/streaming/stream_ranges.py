@@ -19,7 +19,7 @@ from kafkafs.spark.errors import (
     partitions_deleted,
     topics_made_anew,
 )
-from kafkafs.spark.source.offset_ranges import OffsetRange, within_log
+from kafkafs.spark.source.offset_ranges import QueryRange, within_log
 from kafkafs.spark.source.options import ReadOptions
 from kafkafs.spark.source.splits import Split, plan
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, StreamPlace, TopicIds
@@ -112,7 +112,7 @@ def stream_ranges(
     options: ReadOptions,
     *,
     is_first: bool,
-) -> list[OffsetRange]:
+) -> list[QueryRange]:
     """The ranges of a micro-batch that hold something, in the partitions' order.
 
     Args:
@@ -130,13 +130,13 @@ def stream_ranges(
     ranges = []
     for partition in sorted(starts.keys() & views.keys()):
         if starts[partition] < end[partition]:
-            wanted = OffsetRange(partition, starts[partition], end[partition])
+            wanted = QueryRange(partition, starts[partition], end[partition])
             found = within_log(views[partition], wanted, options)
             ranges.append(found._replace(is_first=is_first or partition not in start))
     return [each for each in ranges if each.size > 0]
 
 
-def stream_splits(ranges: list[OffsetRange], views: Views, split_bytes: int) -> list[Split]:
+def stream_splits(ranges: list[QueryRange], views: Views, split_bytes: int) -> list[Split]:
     """The splits of ranges, in their order.
 
     What is torn behind the last good batch of a log is none of it: perhaps it is on its way.

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.batches.batch_order import Gap
+from engine.check.batches.batch_order import OffsetGap
 from engine.check.batches.gaps import Evidence, classify, without
-from engine.check.log_dir_check import CheckOptions, Progress, SourceCheck
+from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.coding.compression import CompressionType
@@ -51,7 +51,7 @@ def test_what_brokers_left_has_no_errors_or_warnings(kind: str) -> None:
 def test_progress_goes_on_beside_the_records(tmp_path: Path) -> None:
     write(tmp_path / "t-0", {0: [plain(0)], 5: [plain(5)]})
     source = open_source(str(tmp_path))
-    events = [event for event in SourceCheck(source).run() if isinstance(event, Progress)]
+    events = [event for event in SourceCheck(source).run() if isinstance(event, CheckProgress)]
     source.close()
     steps = [event.file for event in events if event.file]
     count = len(steps) - 1
@@ -184,7 +184,7 @@ def test_progress_counts_every_byte(tmp_path: Path) -> None:
     checking = SourceCheck(open_source(str(folder)), CheckOptions(clock=Clock()))
     size = sum(path.stat().st_size for path in folder.glob("*.log"))
     events = list(checking.run())
-    assert sum(event.size for event in events if isinstance(event, Progress)) == size
+    assert sum(event.size for event in events if isinstance(event, CheckProgress)) == size
     assert checking.size() == size
 
 
@@ -221,7 +221,7 @@ def test_a_gap_is_explained_by_what_is_known(
     facts: dict[str, object], rule: str, certain: bool
 ) -> None:
     evidence = Evidence(**({"topic": "t", "log_start_offset": 0} | facts))  # type: ignore[arg-type]
-    assert classify(Gap(10, 15, 0), evidence)[:2] == (rule, certain)
+    assert classify(OffsetGap(10, 15, 0), evidence)[:2] == (rule, certain)
 
 
 def test_a_segment_that_is_gone_is_a_loss_when_its_index_is_there(tmp_path: Path) -> None:
@@ -285,8 +285,12 @@ def test_a_device_that_fails_costs_one_file(
 
 
 def test_batches_out_of_their_place_fill_gaps() -> None:
-    gaps = [Gap(10, 20, 0), Gap(30, 40, 0)]
-    assert without(gaps, [(12, 15), (25, 35)]) == [Gap(10, 12, 0), Gap(15, 20, 0), Gap(35, 40, 0)]
+    gaps = [OffsetGap(10, 20, 0), OffsetGap(30, 40, 0)]
+    assert without(gaps, [(12, 15), (25, 35)]) == [
+        OffsetGap(10, 12, 0),
+        OffsetGap(15, 20, 0),
+        OffsetGap(35, 40, 0),
+    ]
 
 
 def test_a_key_that_comes_again_speaks_against_compaction(tmp_path: Path) -> None:
@@ -342,7 +346,7 @@ def test_a_log_that_grows_and_rolls_gives_no_false_alarm(
             and not any(event.rule.startswith(name) for name in own)
         ]
         assert alarms == []
-        assert any(not isinstance(event, Finding | Progress) for event in events)
+        assert any(not isinstance(event, Finding | CheckProgress) for event in events)
 
 
 def test_damage_in_a_live_log_is_found_all_the_same(

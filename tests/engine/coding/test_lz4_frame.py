@@ -6,7 +6,7 @@ import cramjam
 import pytest
 
 from engine.coding.checksums import xxh32
-from engine.coding.lz4_frame import MAGIC, STORED, FrameError, compress, decompress
+from engine.coding.lz4_frame import MAGIC, STORED, Lz4FrameError, compress, decompress
 
 TEXT = b"".join(b"%d bottles, " % n for n in range(20_000))
 LIMIT = 1 << 20
@@ -31,7 +31,7 @@ def read(data: bytes, limit: int = LIMIT) -> bytes:
 
 
 def refused(data: bytes) -> str:
-    with pytest.raises(FrameError) as raised:
+    with pytest.raises(Lz4FrameError) as raised:
         read(data)
     return str(raised.value)
 

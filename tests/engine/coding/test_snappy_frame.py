@@ -3,7 +3,7 @@
 import cramjam
 import pytest
 
-from engine.coding.snappy_frame import HEADER, MAGIC, FrameError, compress, decompress
+from engine.coding.snappy_frame import HEADER, MAGIC, SnappyFrameError, compress, decompress
 
 TEXT = b"".join(b"%d bottles, " % n for n in range(20_000))
 LIMIT = 1 << 20
@@ -24,7 +24,7 @@ def read(data: bytes, limit: int = LIMIT) -> bytes:
 
 
 def refused(data: bytes) -> str:
-    with pytest.raises(FrameError) as raised:
+    with pytest.raises(SnappyFrameError) as raised:
         read(data)
     return str(raised.value)
 

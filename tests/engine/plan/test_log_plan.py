@@ -17,8 +17,8 @@ from engine.files.source_files import SourceRoot
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
-from engine.plan.lost_records import OffsetRange
-from engine.plan.overlay.file_changes import Change
+from engine.plan.lost_records import LostOffsets
+from engine.plan.overlay.file_changes import ChangeKind
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.units import EpochEntry, TopicPartition
 from engine.writing.log.unified_log import UnifiedLog
@@ -95,7 +95,7 @@ def flipped(data: bytes, at: int, size: int) -> bytes:
     return patched(data, at + size - 3, bytes([data[at + size - 3] ^ 0xFF]))
 
 
-def named(made: LogPlan, change: Change) -> set[str]:
+def named(made: LogPlan, change: ChangeKind) -> set[str]:
     return {each.name for each in made.changes if each.change is change}
 
 
@@ -116,13 +116,13 @@ def test_a_flipped_bit_ends_the_log_and_takes_all_later_segments(folder: Path) -
     assert unseen.kept.damage[0].startswith(f"{SECOND} at byte ")
     made = plan(folder)
     assert (made.log_end_before, made.log_end) == (END, 70)
-    assert made.losses.ranges == (OffsetRange(75, END),)
+    assert made.losses.ranges == (LostOffsets(75, END),)
     assert made.losses.records == END - 75
     data = (folder / SECOND).read_bytes()
     at, size = list(batches(data))[4]
     assert made.losses.damaged_bytes == size
     assert made.losses.bytes == len(data) - at + (folder / THIRD).stat().st_size
-    assert named(made, Change.TRUNCATED) >= {SECOND}
+    assert named(made, ChangeKind.TRUNCATED) >= {SECOND}
     assert THIRD in {each.name for each in made.changes if each.deleted_later}
     assert not made.is_harmless
 
@@ -162,7 +162,7 @@ def test_zeros_after_a_segment_take_all_later_ones(folder: Path) -> None:
     made = plan(folder)
     assert made.log_end == 100
     assert made.losses.records == 50
-    assert made.losses.ranges == (OffsetRange(100, END),)
+    assert made.losses.ranges == (LostOffsets(100, END),)
 
 
 def test_zeros_at_the_end_keep_a_broker_from_starting_after_a_clean_stop(folder: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_batch_twice_empties_the_segment(folder: Path) -> None:
     edit(folder / SECOND, 6, lambda data, at, size: data[: at + size] + data[at:])
     made = plan(folder)
     assert made.log_end == 50
-    assert made.losses.ranges == (OffsetRange(50, END),)
+    assert made.losses.ranges == (LostOffsets(50, END),)
 
 
 def test_an_offset_far_above_keeps_a_broker_from_starting(folder: Path) -> None:
@@ -209,9 +209,9 @@ def test_a_missing_index_brings_damage_to_light_even_after_a_clean_stop(folder: 
     (folder / SECOND).with_suffix(".index").unlink()
     made = plan(folder, clean=True)
     assert made.log_end == END  # later segments stay, with a hole before them
-    assert made.losses.ranges == (OffsetRange(75, 100),)
+    assert made.losses.ranges == (LostOffsets(75, 100),)
     # Cut by the time that it is recovered, it does not look damaged any more.
-    assert plan(folder).losses.ranges == (OffsetRange(75, 100),)
+    assert plan(folder).losses.ranges == (LostOffsets(75, 100),)
 
 
 def test_an_index_that_leads_astray_hides_records_after_a_clean_stop(folder: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_name_that_is_nearly_a_segments_cuts_the_log(folder: Path) -> None:
     (folder / f"{120}.log").write_bytes(b"")
     made = plan(folder, clean=True)
     assert (made.log_end_before, made.log_end) == (END, 120)
-    assert made.losses.ranges == (OffsetRange(120, END),)
+    assert made.losses.ranges == (LostOffsets(120, END),)
     assert made.losses.bytes == 0  # they are still there, and nobody sees them
 
 
@@ -364,7 +364,7 @@ def test_a_log_start_above_the_end_deletes_everything(folder: Path) -> None:
 def test_records_below_the_log_start_are_not_lost(folder: Path) -> None:
     edit(folder / SECOND, 0, flipped)
     made = plan(folder, log_start=57)
-    assert made.losses.ranges == (OffsetRange(57, END),)
+    assert made.losses.ranges == (LostOffsets(57, END),)
     assert made.losses.records == END - 57
 
 
@@ -376,16 +376,16 @@ def test_a_finished_compaction_takes_the_place_of_what_it_replaced(folder: Path)
             (folder / file).with_suffix(suffix).rename(folder / f"{file[:-4]}{suffix}.deleted")
     made = plan(folder, clean=True)
     assert (made.log_start, made.log_end) == (0, 21)
-    assert f"{0:020}.log" in named(made, Change.DELETED)
+    assert f"{0:020}.log" in named(made, ChangeKind.DELETED)
     renamed = {each.name: each.new_name for each in made.changes if each.new_name}
     assert renamed[f"{0:020}.log.swap"] == f"{0:020}.log"
-    assert made.losses.ranges == (OffsetRange(25, 50),)
+    assert made.losses.ranges == (LostOffsets(25, 50),)
 
 
 def test_older_brokers_find_an_unfinished_swap_otherwise(folder: Path) -> None:
     (folder / f"{0:020}.log.swap").write_bytes(batch(values("only"), 20))
     new, old = plan(folder, clean=True), plan(folder, clean=True, version="2.8.2")
-    assert f"{0:020}.log" in named(new, Change.DELETED)
+    assert f"{0:020}.log" in named(new, ChangeKind.DELETED)
     assert {each.name for each in old.changes if each.deleted_later} >= {f"{0:020}.log"}
     assert new.log_end == old.log_end == END
     assert new.losses.records == old.losses.records
@@ -413,7 +413,7 @@ def test_a_length_beyond_the_end_hides_what_follows_after_a_clean_stop(
         (folder / THIRD).with_suffix(".index").write_bytes(b"")
     made = plan(folder, clean=True)
     assert made.log_end == log_end
-    assert made.losses.ranges == (OffsetRange(100, 145) if has_index else OffsetRange(140, END),)
+    assert made.losses.ranges == (LostOffsets(100, 145) if has_index else LostOffsets(140, END),)
     assert made.losses.bytes == 0
     assert not made.is_harmless
 

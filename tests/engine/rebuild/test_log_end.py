@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from engine.log.log_directory import open_source
-from engine.rebuild.options import Bound, Mode, RebuildOptions
+from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.units import EpochEntry, Offset
 from tests.engine.rebuild.made_logs import MadeLog, facts_of, make_log, offsets_of
@@ -132,7 +132,7 @@ def test_a_replica_gives_what_is_lost_and_nothing_is_missing(tmp_path: Path) -> 
 def test_a_bound_before_the_loss_needs_nothing_held(tmp_path: Path) -> None:
     made = log_that_came_to_its_end(tmp_path)
     first = last_gone(made)
-    result = made_of(tmp_path, stop=Bound(offset=first))
+    result = made_of(tmp_path, stop=RebuildBound(offset=first))
     assert not result.lost_something
     assert result.partitions[0]["notes"] == []
     assert bounds_of(tmp_path / "target") == (0, first)

@@ -26,7 +26,7 @@ from engine.log.log_directory import open_source
 from engine.rebuild.broker_mode import copy_file
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, read_manifest
-from engine.rebuild.options import Bound, Mode, RebuildOptions
+from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
 from engine.rebuild.rebuilding import Rebuilt, rebuild
 from engine.units import TopicPartition
 from engine.writing.checkpoint.file_lock import FileLock
@@ -213,7 +213,7 @@ def test_a_deleted_topics_folder_is_taken_when_it_is_named(tmp_path):
         ({"renames": {"orders": "a/b"}}, "no topic name"),
         ({"topic_ids": {"nobody": ANOTHER_ID}}, "no topic 'nobody'"),
         ({"mode": Mode.BROKER, "deleted": True}, "--deleted"),
-        ({"mode": Mode.BROKER, "start": Bound(offset=1)}, "--from"),
+        ({"mode": Mode.BROKER, "start": RebuildBound(offset=1)}, "--from"),
     ],
 )
 def test_what_cannot_be_done_is_refused(tmp_path, options, why):

@@ -20,7 +20,7 @@ from kafkafs.cli import cli
 from kafkafs.cli.spark import commands as spark_group
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.spark.job_errors import sentence_of
-from kafkafs.spark.jobs.progress import JobWatch, Progress
+from kafkafs.spark.jobs.progress import JobProgress, JobWatch
 from kafkafs.spark.jobs.summary import percent, size
 from tests.fixtures_data import copy_of, log_dir
 
@@ -192,7 +192,7 @@ def test_a_source_that_is_none_is_status_3(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_watch_tells_of_its_part_and_leaves_no_trace(spark: SparkSession) -> None:
-    told: list[Progress] = []
+    told: list[JobProgress] = []
     context = spark.sparkContext
     group = context.getLocalProperty("spark.jobGroup.id")
     context.setJobDescription("mine")
@@ -210,7 +210,7 @@ def test_a_watch_tells_of_its_part_and_leaves_no_trace(spark: SparkSession) -> N
 
 
 def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
-    some = Progress("step", 0.25, 1, 4, 2, 1)
+    some = JobProgress("step", 0.25, 1, 4, 2, 1)
     for wanted in (None, False):
         with shown_progress("job", wanted=wanted) as tell:
             tell(some)

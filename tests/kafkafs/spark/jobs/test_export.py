@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.jobs.export import ExportSummary, export
 from kafkafs.spark.jobs.exported_rows import read_files
-from kafkafs.spark.jobs.progress import Progress
+from kafkafs.spark.jobs.progress import JobProgress
 from kafkafs.spark.jobs.target_files import LocalFiles
 
 ORDERS = ["orders-0", "orders-1"]
@@ -100,7 +100,7 @@ def test_what_failed_midway_goes_on_and_repeats_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = str(log_dir("sample")), tmp_path / "out"
-    told: list[Progress] = []
+    told: list[JobProgress] = []
     with monkeypatch.context() as patch:
         patch.setattr(
             "kafkafs.spark.jobs.export.target_files",

@@ -14,7 +14,7 @@ from engine.log.segment.scan import BatchRun
 from engine.units import TopicPartition
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.source.batch_plan import for_counting, tasks_of
-from kafkafs.spark.source.offset_ranges import OffsetRange, resolve_batch
+from kafkafs.spark.source.offset_ranges import QueryRange, resolve_batch
 from kafkafs.spark.source.options import parse_options
 from kafkafs.spark.source.partition_choice import choose
 from kafkafs.spark.source.splits import Split, plan, split_ranges
@@ -28,7 +28,7 @@ def view_of(folder: Path) -> LogView:
     return next(iter(open_source(str(folder)).partitions().values())).view()
 
 
-def offsets_in(view: LogView, wanted: OffsetRange, size: int) -> list[int]:
+def offsets_in(view: LogView, wanted: QueryRange, size: int) -> list[int]:
     """The base offsets of the batches in all splits, each as often as it comes."""
     found = []
     for split in plan(view, wanted, size):
@@ -55,7 +55,7 @@ def test_each_batch_is_in_one_split(
         for index in folder.glob("*.index"):
             index.unlink()
     view = view_of(folder)
-    wanted = OffsetRange(view.partition, view.log_start_offset, view.log_end_offset)
+    wanted = QueryRange(view.partition, view.log_start_offset, view.log_end_offset)
     whole = offsets_in(view, wanted, 1 << 40)
     assert offsets_in(view, wanted, size) == whole
     assert len(whole) > 3
@@ -70,18 +70,18 @@ def test_an_index_that_lies_cuts_nowhere_wrong(tmp_path: Path) -> None:
             data[at] ^= 3
         index.write_bytes(data)
     view = view_of(folder)
-    wanted = OffsetRange(view.partition, 0, view.log_end_offset)
+    wanted = QueryRange(view.partition, 0, view.log_end_offset)
     assert offsets_in(view, wanted, 5000) == offsets_in(view, wanted, 1 << 40)
 
 
 def test_a_part_of_a_log_takes_only_its_bytes() -> None:
     view = view_of(log_dir("current") / "orders-0")
-    (split,) = plan(view, OffsetRange(view.partition, 30, 31), 1 << 30)
+    (split,) = plan(view, QueryRange(view.partition, 30, 31), 1 << 30)
     assert split.size < 3000
 
 
 def test_ranges_are_divided_as_the_connector_divides_them() -> None:
-    ranges = [OffsetRange(TopicPartition("t", number), 0, 1000) for number in range(4)]
+    ranges = [QueryRange(TopicPartition("t", number), 0, 1000) for number in range(4)]
     options = parse_options({"path": "/x", "minPartitions": "10"})
     assert len(split_ranges(ranges, options)) == 12
     options = parse_options({"path": "/x", "maxRecordsPerPartition": "300"})
@@ -91,7 +91,7 @@ def test_ranges_are_divided_as_the_connector_divides_them() -> None:
     ]  # fmt: skip
 
 
-def resolved(**options: str) -> list[OffsetRange]:
+def resolved(**options: str) -> list[QueryRange]:
     given = parse_options({"path": str(log_dir("current"))} | options)
     source = open_source(list(given.paths))
     logs = choose(source.partitions(), given.choice, internal=given.internal)
@@ -118,7 +118,7 @@ def test_offsets_and_their_codes() -> None:
         startingOffsets='{"orders":{"0":-2}}',
         endingOffsets='{"orders":{"0":50}}',
     )
-    assert part == OffsetRange(ORDERS, whole.start, 50)
+    assert part == QueryRange(ORDERS, whole.start, 50)
 
 
 def test_a_transaction_that_never_ended_ends_a_committed_read() -> None:
