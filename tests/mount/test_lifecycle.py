@@ -339,7 +339,7 @@ def test_auto_unmount_unmounts_after_a_crash(start: Start) -> None:
     mounted = start("auto_unmount")
     mounted.process.kill()
     mounted.process.wait()
-    assert wait_until(lambda: not mounted.is_mounted(), 30)
+    assert wait_until(lambda: not mounted.is_mounted(), 120)
 
 
 def test_a_second_daemon_on_a_live_mount_is_refused(start: Start) -> None:
