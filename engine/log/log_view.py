@@ -24,6 +24,7 @@ from engine.log import stable_offset
 from engine.log.fetch import FetchIsolation, offset_metadata, read_up_to, upper_bound
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
 from engine.log.log_segments import LogSegments
+from engine.log.proven_end import end_of_clean_stop
 from engine.log.segment.batch_search import check_gap
 from engine.log.segment.decode_errors import decode_error
 from engine.log.segment.fetched_records import FetchedRecords
@@ -317,7 +318,10 @@ class LogView:
     def _refuse_unread(self, offset: Offset) -> None:
         """Raise CorruptRecordError when unreadable bytes at the log end may hold an offset."""
         unread = self.unread_end if offset >= self.log_end_offset else None
-        if unread is not None and self._active is not None:
+        if unread is None or self._active is None:
+            return
+        end = end_of_clean_stop(self)
+        if end is None or not self.log_end_offset <= end <= offset:
             path, position = self._active.path, self._active.end
             raise CorruptRecordError(unread.reason, path=path, position=position)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,10 +37,12 @@ from engine.index import offset_index, time_index
 from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
-from engine.log.log_view import LogView
 from engine.log.stable_offset import leader_epochs
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
+
+if TYPE_CHECKING:
+    from engine.log.log_view import LogView
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _LARGEST_INDEX = 64 * MiB

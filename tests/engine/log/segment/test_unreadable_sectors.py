@@ -186,6 +186,34 @@ def test_the_last_sector_leaves_all_before_it(folder: Path) -> None:
     assert damages[-1].position + damages[-1].length == size
 
 
+def test_above_an_unreadable_log_end_nothing_is_known_but_by_the_recovery_point_of_a_clean_stop(
+    folder: Path,
+) -> None:
+    made = batches(40, 400)
+    path = write_segment(folder, made)
+    size = path.stat().st_size
+    bad = {path: [((size - 1) // 4096 * 4096, size)]}
+
+    def is_known(offset: int) -> bool:
+        with unreadable_bytes(bad):
+            try:
+                found = view_of(folder).batch(offset)
+            except CorruptRecordError:
+                return False
+        assert found is None
+        return True
+
+    recovery_point = folder.parent / "recovery-point-offset-checkpoint"
+    recovery_point.write_text("0\n1\nt 0 160\n")
+    assert not is_known(160)
+    (folder.parent / ".kafka_cleanshutdown").touch()
+    assert [is_known(offset) for offset in (159, 160, 161, 1 << 40)] == [False, True, True, True]
+    recovery_point.write_text("0\n1\nt 0 100\n")
+    assert not is_known(160), "a recovery point below the records is wrong"
+    recovery_point.unlink()
+    assert not is_known(160)
+
+
 def test_a_disk_that_reads_nothing_is_one_stretch_a_file(folder: Path) -> None:
     made = batches(400, 4000)
     write_segment(folder, made)
