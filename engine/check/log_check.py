@@ -37,7 +37,7 @@ from engine.check.start_effect import with_start
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
-from engine.log.segment.resync import UNREADABLE
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
@@ -304,11 +304,11 @@ class _Damaged:
         known = self._open
         if not damage.skipped:
             return
-        if known is not None and UNREADABLE in (known.kind, damage.kind):
+        if known is not None and DamageKind.UNREADABLE in (known.kind, damage.kind):
             if known.kind == damage.kind:
                 self._open = _joined(known, damage)
                 return
-        elif known is not None and damage.kind != "crc_mismatch":
+        elif known is not None and damage.kind != DamageKind.CRC_MISMATCH:
             length = damage.position + damage.length - known.position
             self._open = known._replace(length=length)
             return

@@ -18,8 +18,8 @@ from engine.check.rules.rules import Severity
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.source_files import SourceRoot
 from engine.log.log_view import LogView
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.resync import UNREADABLE
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset, Position, TopicPartition
 
@@ -173,7 +173,9 @@ class PartitionUnderCheck:
             return False
         last = self.segments[-1]
         good = last.extents[-1][1] if last.extents else 0
-        return any(each.kind == UNREADABLE and each.position >= good for each in last.damages)
+        return any(
+            each.kind is DamageKind.UNREADABLE and each.position >= good for each in last.damages
+        )
 
     def relative(self, name: str) -> str:
         """The path of one of the partition's files below `root`."""

@@ -14,10 +14,19 @@ from engine.check.partition_under_check import SegmentUnderCheck
 from engine.check.rules.breach import Breach
 from engine.check.rules.rules import Severity
 from engine.files.file_names import CLEAN_SHUTDOWN
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.topics.topic_names import CLUSTER_METADATA
 
-_ENDS_RECOVERY = frozenset({"crc_mismatch", "bad_length", "zeros", "torn_tail", "zero_tail"})
+_ENDS_RECOVERY = frozenset(
+    {
+        DamageKind.CRC_MISMATCH,
+        DamageKind.BAD_LENGTH,
+        DamageKind.ZEROS,
+        DamageKind.TORN_TAIL,
+        DamageKind.ZERO_TAIL,
+    }
+)
 _LEAST_HEADER = 18
 """Bytes behind the last batch from which on a broker takes them for a batch."""
 _SAVE = "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches behind the damage."
@@ -33,7 +42,7 @@ def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Br
     if damage.kind not in _ENDS_RECOVERY:
         return breach
     partition = segment.partition
-    is_at_end = damage.kind in ("torn_tail", "zero_tail")
+    is_at_end = damage.kind.is_tail
     if partition.log_dir is not None and is_served(partition):
         if _is_recovered(segment):
             if not _something_follows(damage, segment):
@@ -42,7 +51,11 @@ def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Br
             behind = f"byte {damage.position} on" if start is None else f"offset {start}"
             what = f"a broker that starts here drops the rest of the log, from {behind}"
             return _graver(breach, f"{what} to offset {partition.log_end_offset - 1}", _SAVE)
-        if damage.kind == "zero_tail" and segment.next_base is None and not partition.is_live:
+        if (
+            damage.kind is DamageKind.ZERO_TAIL
+            and segment.next_base is None
+            and not partition.is_live
+        ):
             what = f"{CLEAN_SHUTDOWN} is there, and a broker does not start on such a log"
             if damage.length < _LEAST_HEADER:
                 what = f"{CLEAN_SHUTDOWN} is there, so a broker appends behind them, and nobody reads that"
@@ -79,6 +92,4 @@ def _something_follows(damage: Damage, segment: SegmentUnderCheck) -> bool:
     """Whether good batches stand behind damage; what is behind it in its own segment was not read yet."""
     if segment.next_base is not None:
         return segment.next_base < segment.partition.log_end_offset
-    return damage.kind not in ("torn_tail", "zero_tail") and (
-        segment.segment.end > damage.position + damage.length
-    )
+    return not damage.kind.is_tail and (segment.segment.end > damage.position + damage.length)

@@ -22,6 +22,7 @@ from engine.files.source_files import SourceRoot
 from engine.files.source_presence import gone
 from engine.log.folder_watch import FolderWatch
 from engine.log.partition_log import PartitionLog, Shared
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_identity import (
@@ -369,7 +370,7 @@ class LogSource:
             try:
                 left -= log.freeze(left)
             except (DamagedFileError, OSError) as error:
-                log.problems.add_error("unreadable", log.folder, error)
+                log.problems.add_error(DamageKind.UNREADABLE, log.folder, error)
 
 
 def open_source(

@@ -17,8 +17,9 @@ from engine.log.active_tail import ActiveTail
 from engine.log.folder_listing import FolderListing, sort_entries
 from engine.log.folder_watch import FolderWatch
 from engine.log.log_view import LogView
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.open_segments import UNREADABLE, OpenSegments, SegmentFiles
+from engine.log.segment.open_segments import OpenSegments, SegmentFiles
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.transactions import MarkerCache
@@ -155,7 +156,7 @@ class PartitionLog:
                 return self._look()
             except OSError as error:
                 if not isinstance(error, FileNotFoundError) or not self._has_broker():
-                    self.problems.add_error(UNREADABLE, self._failed(error), error)
+                    self.problems.add_error(DamageKind.UNREADABLE, self._failed(error), error)
                 raise
 
     def view_or_none(self) -> LogView | None:

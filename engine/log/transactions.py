@@ -215,7 +215,7 @@ def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chun
 
 def may_have_taken_a_marker(damage: Damage) -> bool:
     """Whether bytes are lost; what is only not there yet at a log's end is not."""
-    return damage.skipped and damage.kind not in ("torn_tail", "zero_tail")
+    return damage.skipped and not damage.kind.is_tail
 
 
 class FateFinder:

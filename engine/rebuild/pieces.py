@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.resync import ScannedFile
 from engine.log.segment.scan import BatchRun, scan
 from engine.record.attributes import COMPRESSION_MASK
@@ -16,14 +17,10 @@ from engine.record.batch_frame import CURRENT_MAGIC, HEADER
 from engine.units import MAX_INT32, Offset, Position
 
 LARGEST_PIECE = 1024**3
-REPAIRABLE = frozenset(
-    {
-        "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets", "zeros",
-        "torn_tail", "zero_tail", "misplaced", "unloadable", "cannot_be_cut", "unreadable",
-    }
-)  # fmt: skip
+REPAIRABLE = frozenset(kind for kind in DamageKind if kind.is_skipped) | {
+    "misplaced", "unloadable", "cannot_be_cut",
+}  # fmt: skip
 """Kinds of what is left out because of what it is, and not because somebody asked for it."""
-HARMLESS = frozenset({"zero_tail"})
 
 
 class RecordsFile:
@@ -151,7 +148,7 @@ class Dropped(NamedTuple):
     @property
     def is_loss(self) -> bool:
         """Whether records may be missing for it that nobody asked to leave out."""
-        is_harmless = self.kind in HARMLESS or self.is_repaired
+        is_harmless = self.kind == DamageKind.ZERO_TAIL or self.is_repaired
         return self.kind in REPAIRABLE and not is_harmless
 
 

@@ -20,6 +20,7 @@ from engine.log.proven_end import (
     first_offset_without_records,
     proven_end,
 )
+from engine.log.segment.damage import DamageKind
 from engine.log.stable_offset import leader_epochs
 from engine.rebuild.cut import cut, first_at_or_after
 from engine.rebuild.filling import fill
@@ -199,7 +200,8 @@ class _Planner:
         if self.options.stop is not None or end_of_clean_stop(self.view) is not None:
             return False
         return any(
-            each.kind == "unreadable" and (each.first_offset is None or each.first_offset >= held)
+            each.kind == DamageKind.UNREADABLE
+            and (each.first_offset is None or each.first_offset >= held)
             for each in self.dropped
         )
 

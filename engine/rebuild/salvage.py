@@ -21,6 +21,7 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
 from engine.log.proven_end import end_of_clean_stop
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.rebuild.filling import fill
@@ -249,7 +250,7 @@ class _Reader:
                 del item  # before the next one is read: a batch may be as large as the budget
         except OSError as error:
             reason = f"it cannot be read from here on: {error.strerror or error}"
-            yield Dropped(records.path, done, 0, "unreadable", reason)
+            yield Dropped(records.path, done, 0, DamageKind.UNREADABLE, reason)
 
     def _splits_at_gaps(self, run: BatchRun) -> bool:
         """Whether a missing offset means a lost batch: in a compacted log it does not, and there are many."""
@@ -348,7 +349,7 @@ class _Reader:
     def _note_stated_end(self, records: RecordsFile, dropped: list[Dropped]) -> None:
         """Where the last batch of the log is damaged, but says where it ended."""
         last = dropped[-1] if dropped else None
-        if last is None or last.kind != "crc_mismatch":
+        if last is None or last.kind != DamageKind.CRC_MISMATCH:
             return
         if self.pieces and self.pieces[-1].next_offset > (last.first_offset or 0):
             return

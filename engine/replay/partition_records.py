@@ -18,8 +18,6 @@ from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Timestamp
 
 NO_PRODUCER = -1
-QUIET = frozenset({"zero_tail", "offset_order"})
-"""Kinds of damage that cost no record."""
 
 
 class ReplayedRecord(NamedTuple):
@@ -95,7 +93,7 @@ def replayed_records(
     """
     for segment, item in view.runs(start, stop):
         if isinstance(item, Damage):
-            if item.kind not in QUIET:
+            if item.skipped and not item.kind.is_quiet:
                 yield damaged(view.name, item)
             continue
         for each in records_of_run(item, view.log.budgets, view.name, segment.path):

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from engine.log.segment.problems import Problems
     from engine.log.segment.scan import Damage
 
-QUIET_KINDS = frozenset({"zero_tail"})
-"""Kinds that are a normal state of a file: the unwritten end of a preallocated one."""
-
 
 def shown_path(path: str | None) -> str | None:
     """A source file's path as the tree's user knows it: its folder and its name."""

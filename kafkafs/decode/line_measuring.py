@@ -18,7 +18,6 @@ from engine.record.fate import Fate
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import TextPiece
 from kafkafs.decode.error_line import (
-    QUIET_KINDS,
     add_problem,
     damage_facts,
     error_line,
@@ -116,7 +115,7 @@ class PartMeasuring:
                 raise Cancelled
             if isinstance(item, Damage):
                 findings.is_clean_end = not item.skipped
-                if item.kind not in QUIET_KINDS:
+                if not item.kind.is_quiet:
                     self._size += len(error_line(item))
                     findings.note(damage_facts(item))
                     self._problems.add_damage(segment.path, item)

@@ -18,7 +18,7 @@ from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
-from kafkafs.decode.error_line import QUIET_KINDS, add_problem, error_line, problem_line
+from kafkafs.decode.error_line import add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import TextChunk
 
@@ -100,7 +100,7 @@ class Rendering(NamedTuple):
 
         for item in self.scan(file, start, end, expected):
             if isinstance(item, Damage):
-                if item.kind not in QUIET_KINDS:
+                if not item.kind.is_quiet:
                     view.log.problems.add_damage(segment.path, item)
                     yield error_line(item)
             else:
@@ -143,7 +143,7 @@ class Rendering(NamedTuple):
             if isinstance(item, Damage):
                 if item.position >= chunk.end:
                     break
-                if item.kind not in QUIET_KINDS:
+                if not item.kind.is_quiet:
                     out.append(error_line(item))
                 continue
             run = _before(item, chunk.end)

@@ -26,7 +26,7 @@ from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
 from engine.topics.decoded_record import TopicDecoder
 from kafkafs.decode.batch_lines import BatchLines
-from kafkafs.decode.error_line import QUIET_KINDS, damage_facts, problem_facts
+from kafkafs.decode.error_line import damage_facts, problem_facts
 
 DamageFacts: TypeAlias = dict[str, Any]
 ENOUGH = 4 * MiB
@@ -112,7 +112,7 @@ def search(
     """
     for segment, item in view.runs(from_offset, to_offset):
         if isinstance(item, Damage):
-            if item.kind not in QUIET_KINDS:
+            if not item.kind.is_quiet:
                 on_damage(damage_facts(item))
             continue
         on_bytes(int(item.table["size"].sum()))

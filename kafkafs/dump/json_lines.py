@@ -20,6 +20,7 @@ from engine.errors import InvalidNameError
 from engine.files.file_names import FileKind, parse_folder_name
 from engine.lines.dump_text import codec_name, last_sequence, timestamp_label
 from engine.lines.json_text import Values, bytes_json, hide
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.memory_gate import LARGE
 from engine.record.attributes import (
@@ -155,14 +156,14 @@ class JsonLines:
         self._flush()
 
     def _damage(self, damage: Damage) -> None:
-        if self.options.is_partial and damage.kind == "torn_tail":
+        if self.options.is_partial and damage.kind == DamageKind.TORN_TAIL:
             return
         facts = damage._asdict()
-        del facts["path"], facts["skipped"]
+        del facts["path"]
         for name in ("first_offset", "last_offset"):
             facts[_camel(name)] = facts.pop(name)
         self._error(facts)
-        self.report.findings -= damage.kind == "zero_tail"
+        self.report.findings -= damage.kind.is_quiet
 
     def _batches(self, file: DumpFile, batches: ShownBatches, decoder: TopicDecoder | None) -> None:
         first = _LEAST_OFFSET if file.first is None else file.first

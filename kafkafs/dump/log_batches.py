@@ -15,11 +15,12 @@ from engine import kernel
 from engine.budgets import Budgets
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.source_files import SourceFile
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, Table, scan
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD, MAGIC_POSITION, UP_TO_MAGIC
 from engine.units import MAX_INT64, Position
 
-_SHOWN = ("crc_mismatch", "bad_offsets", "unknown_magic")
+_SHOWN = (DamageKind.CRC_MISMATCH, DamageKind.BAD_OFFSETS, DamageKind.UNKNOWN_MAGIC)
 
 
 class ShownBatches(NamedTuple):

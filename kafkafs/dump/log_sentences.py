@@ -10,6 +10,7 @@ from engine.errors import (
     KafkaStorageError,
     LimitExceededError,
 )
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.record.batch_frame import SMALLEST_LENGTH, UP_TO_MAGIC
 
@@ -25,8 +26,9 @@ _KAFKA = {
 def stop_sentence(damage: Damage, path: str, end: int) -> str:
     """Why there is no batch at a place."""
     left = end - damage.position
-    found = 0 if damage.kind in ("zeros", "zero_tail") else damage.found
-    is_length = damage.kind in ("zeros", "zero_tail", "bad_length") and left > UP_TO_MAGIC
+    found = 0 if damage.kind.is_zeros else damage.found
+    is_length = damage.kind.is_zeros or damage.kind is DamageKind.BAD_LENGTH
+    is_length &= left > UP_TO_MAGIC
     if is_length and found is not None and found < SMALLEST_LENGTH:
         return (
             f"Found record size {found} smaller than minimum record overhead"

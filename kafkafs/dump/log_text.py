@@ -19,6 +19,7 @@ from engine.lines.dump_text import (
     record_metadata,
     timestamp_label,
 )
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.record.attributes import CONTROL_MASK
 from engine.units import MAX_INT64, Offset
@@ -100,17 +101,17 @@ class LogText:
 
     def _note_lost(self, damage: Damage, end: int) -> None:
         self.lost += damage.length
-        if self.options.is_partial and damage.kind == "torn_tail":
+        if self.options.is_partial and damage.kind == DamageKind.TORN_TAIL:
             return
         # The unwritten end of a file, or the end of one that a broker is writing, is no damage.
-        is_finding = damage.kind != "zero_tail"
+        is_finding = not damage.kind.is_quiet
         sentence = stop_sentence(damage, self.file.shown, end)
         self.report.complain(sentence, is_finding=is_finding)
 
     def _note_bad(self, damage: Damage, size: int) -> None:
         """A wrong checksum alone is said by the batch's own line."""
         where = f"in {self.file.shown} at byte {damage.position}"
-        if damage.kind != "crc_mismatch":
+        if damage.kind != DamageKind.CRC_MISMATCH:
             self.report.complain(f"{damage.reason} {where}")
         elif size > damage.length:
             self.report.complain(

@@ -9,6 +9,7 @@ from functools import partial
 from engine.budgets import MiB
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import RenderedBatch
@@ -106,7 +107,7 @@ class FileContent(Content):
             return self._file.read_at(position, size) if size > 0 else b""
         except UnreadableError as error:
             if self._problems is not None:
-                self._problems.add_error("unreadable", self._name, error)
+                self._problems.add_error(DamageKind.UNREADABLE, self._name, error)
             raise
 
     @property

@@ -10,22 +10,12 @@ from engine.coding.checksums import crc32c
 from engine.coding.fixed_width import read_uint32
 from engine.files.read_failures import errno_name, way_out
 from engine.files.source_files import SourceFile
-from engine.log.segment.resync import UNREADABLE
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
-from engine.record.batch_frame import CRC_POSITION, HEAD, LOG_OVERHEAD
+from engine.record.batch_frame import CRC_COVERS_FROM, CRC_POSITION, HEAD, LOG_OVERHEAD
 from engine.units import Offset, Position
 
-_RULES = {
-    "crc_mismatch": "batch-checksum",
-    "bad_length": "batch-length",
-    "unknown_magic": "batch-magic",
-    "batch_too_large": "batch-too-large",
-    "bad_offsets": "batch-offsets",
-    "zeros": "batch-zeros",
-    "torn_tail": "torn-tail",
-    "zero_tail": "zero-tail",
-}
-_NOT_BY_CHECKSUM = 21
+_NOT_BY_CHECKSUM = CRC_COVERS_FROM[2]
 _LARGEST_PROOF = 64 << 20
 
 
@@ -40,13 +30,12 @@ def damage_breach(
         following: where the next good batch starts, or the file ends.
         next_base: the next segment's base offset, None for the log's last segment.
     """
-    if damage.kind == UNREADABLE:
+    if damage.kind is DamageKind.UNREADABLE:
         return _unreadable(damage, next_base)
-    rule = _RULES.get(damage.kind)
-    if rule is None or not damage.skipped:
+    if not damage.skipped:
         return None
     sentence = f"{damage.reason}: {damage.length} bytes from byte {damage.position} on"
-    if damage.kind == "crc_mismatch" and damage.expected is not None:
+    if damage.kind == DamageKind.CRC_MISMATCH and damage.expected is not None:
         sentence = (
             f"the batch at byte {damage.position} has the checksum {damage.expected:#010x},"
             f" its {damage.length} bytes make {damage.found or 0:#010x}"
@@ -57,15 +46,15 @@ def damage_breach(
         facts["onlyField"] = only
         sentence += f"; but for its {only} it is a whole batch"
     severity = None
-    if damage.kind == "torn_tail" and next_base is not None:
+    if damage.kind == DamageKind.TORN_TAIL and next_base is not None:
         severity = Severity.ERROR
         sentence += ", and it is not the last segment"
-    if damage.kind == "zero_tail" and (damage.first_offset or 0) < (next_base or 0):
+    if damage.kind == DamageKind.ZERO_TAIL and (damage.first_offset or 0) < (next_base or 0):
         severity = Severity.ERROR
         sentence += f", where offsets {damage.first_offset} to {(next_base or 0) - 1} were"
     end = next_base if damage.last_offset is None else damage.last_offset + 1
     return Breach(
-        rule,
+        damage.kind.rule,
         sentence,
         damage.position,
         damage.length,
@@ -95,7 +84,7 @@ def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
         " are missing"
     )
     return Breach(
-        "unreadable",
+        DamageKind.UNREADABLE.rule,
         sentence,
         damage.position,
         damage.length,
@@ -110,7 +99,7 @@ def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
 def _only_field(damage: Damage, file: SourceFile, following: Position) -> str | None:
     """Which one field outside of the checksum is wrong, where the rest proves itself as a batch of magic 2."""
     size = following - damage.position
-    if not _NOT_BY_CHECKSUM < size <= _LARGEST_PROOF or damage.kind in ("zeros", "zero_tail"):
+    if not _NOT_BY_CHECKSUM < size <= _LARGEST_PROOF or damage.kind.is_zeros:
         return None
     data = file.read_at(damage.position, size)
     if len(data) < size:

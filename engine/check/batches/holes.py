@@ -13,6 +13,7 @@ from typing import Any
 
 from engine import kernel
 from engine.log.log_view import LogView
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.record.attributes import COMPRESSION_MASK
@@ -103,7 +104,7 @@ class HoleMap:
     def end(self) -> Iterator[Hole]:
         """The segment is over."""
         # What only was never written took nothing, unless the next segment says otherwise.
-        if all(damage.kind == "zero_tail" for damage in self._open) and (
+        if all(damage.kind == DamageKind.ZERO_TAIL for damage in self._open) and (
             self._next_base is None or self._next_base <= self.next_offset
         ):
             self._open.clear()
@@ -116,7 +117,7 @@ class HoleMap:
         stated = [
             (damage.first_offset, damage.last_offset + 1)
             for damage in damages
-            if damage.kind == "crc_mismatch"
+            if damage.kind == DamageKind.CRC_MISMATCH
             and damage.first_offset is not None
             and damage.last_offset is not None
         ]

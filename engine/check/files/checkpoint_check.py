@@ -20,11 +20,11 @@ from engine.files.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from engine.log.segment.resync import UNREADABLE
+from engine.log.segment.damage import DamageKind
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
-_NO_DAMAGE = frozenset({"zero_tail", UNREADABLE})
+_NO_DAMAGE = frozenset({DamageKind.ZERO_TAIL, DamageKind.UNREADABLE})
 
 
 def check_partition_checkpoints(partition: PartitionUnderCheck) -> Iterator[Finding]:

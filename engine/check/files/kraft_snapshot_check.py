@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,17 @@ from engine.log.log_directory import LogSource
 from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
-from engine.units import Offset
+from engine.units import Offset, Position
+
+
+class _Place(NamedTuple):
+    """Bytes of a snapshot, and the value there that is wrong."""
+
+    position: Position
+    length: int
+    expected: int | None = None
+    found: int | None = None
+
 
 Frame: TypeAlias = tuple[Offset | None, int | None]
 """The offset that comes next and the epoch of all batches; None where that is not known."""
@@ -30,15 +40,12 @@ def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
     for snapshot in partition.view.kraft_snapshots:
         name = kraft_checkpoint_name(*snapshot)
 
-        def make(sentence: str, damage: Damage | None, name: str = name) -> Finding:
+        def make(sentence: str, place: _Place | None, name: str = name) -> Finding:
             return partition.found(
                 "kraft-snapshot",
                 name,
                 sentence,
-                position=None if damage is None else damage.position,
-                length=None if damage is None else damage.length,
-                expected=None if damage is None else damage.expected,
-                found=None if damage is None else damage.found,
+                **({} if place is None else place._asdict()),
             )
 
         path = partition.relative(name)
@@ -48,13 +55,12 @@ def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
 def check_bootstrap_snapshot(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
     """What is wrong with a log dir's bootstrap.checkpoint, which a new controller begins with."""
 
-    def make(sentence: str, damage: Damage | None) -> Finding:
+    def make(sentence: str, place: _Place | None) -> Finding:
         return found(
             "kraft-snapshot",
             log_dir.display(BOOTSTRAP_CHECKPOINT),
             sentence,
-            position=None if damage is None else damage.position,
-            length=None if damage is None else damage.length,
+            **({} if place is None else place._asdict()),
         )
 
     yield from _check(log_dir, BOOTSTRAP_CHECKPOINT, source.budgets, make)
@@ -64,7 +70,7 @@ def _check(
     root: SourceRoot,
     path: str,
     budgets: Budgets,
-    make: Callable[[str, Damage | None], Finding],
+    make: Callable[[str, _Place | None], Finding],
 ) -> Iterator[Finding]:
     try:
         with root.open(path, fresh=True) as file:
@@ -76,7 +82,7 @@ def _check(
 
 
 def _contents(
-    file: SourceFile, budgets: Budgets, make: Callable[[str, Damage | None], Finding]
+    file: SourceFile, budgets: Budgets, make: Callable[[str, _Place | None], Finding]
 ) -> Iterator[Finding]:
     first: ControlRecordType | None = None
     last: ControlRecordType | None = None
@@ -84,7 +90,7 @@ def _contents(
     frame: Frame = (0, None)
     for item in scan(file, 0, file.size(), budgets=budgets):
         if isinstance(item, Damage):
-            yield make(item.reason, item)
+            yield make(item.reason, _Place(item.position, item.length, item.expected, item.found))
             frame = None, frame[1]
             continue
         columns = kernel.decode(
@@ -95,7 +101,7 @@ def _contents(
         for problem in columns.problems:
             row = item.table[problem.row]
             position, size = int(row["position"]), int(row["size"])
-            yield make(problem.detail, Damage(file.path, position, size, "records", problem.detail))
+            yield make(problem.detail, _Place(position, size))
         frame = yield from _frames(file, item, frame, make)
         if not batches:
             first = _control_type(item, 0)
@@ -111,7 +117,7 @@ def _frames(
     file: SourceFile,
     run: BatchRun,
     frame: Frame,
-    make: Callable[[str, Damage | None], Finding],
+    make: Callable[[str, _Place | None], Finding],
 ) -> Generator[Finding, None, Frame]:
     """Offsets and epochs, which no checksum covers: they count on from 0, and the epoch is the same."""
     following, epoch = frame
@@ -122,7 +128,7 @@ def _frames(
         if base != following or (epoch is not None and stated != epoch):
             reason = f"a batch of offset {base} and epoch {stated}, where offset {following}"
             reason += "" if epoch is None else f" and epoch {epoch}"
-            yield make(f"{reason} must be", Damage(file.path, position, size, "frame", reason))
+            yield make(f"{reason} must be", _Place(position, size))
         else:
             epoch = stated
         following = int(row["last_offset"]) - base + following + 1

@@ -23,6 +23,7 @@ from engine.check.rules.rules import Severity
 from engine.errors import DamagedFileError
 from engine.files.file_names import transaction_index_name
 from engine.index.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
+from engine.log.segment.damage import DamageKind
 from engine.log.transactions import may_have_taken_a_marker
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.control_records import ControlRecordType
@@ -249,7 +250,7 @@ class _SegmentCheck:
         if not 0 <= offset < MAX_INT64 or not self.segment.damages:
             return False
         return any(
-            may_have_taken_a_marker(each) or each.kind == "torn_tail"
+            may_have_taken_a_marker(each) or each.kind == DamageKind.TORN_TAIL
             for each in self.segment.damages
         ) and self._is_gone(offset)
 

@@ -24,6 +24,7 @@ from engine.files.unopened_file import UnopenedFile
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
 from engine.kernel.python import Location
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
 
@@ -35,8 +36,6 @@ _LOOK_UP_SPAN = 1024 * 1024
 """Bytes behind an index's entry in which a look-up ends as a rule."""
 _NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
 _TRY_AGAIN_AFTER = 1.0
-UNREADABLE = "unreadable"
-"""The kind of problem of bytes that cannot be read."""
 _ENTRY_AT = ENTRY.plain.unpack_from
 
 
@@ -269,7 +268,7 @@ class SegmentFiles:
                 raise
             status = self.root.stat(self.path)
             file = UnopenedFile(self.root.display(self.path), status, error.errno)
-            self.problems.add_error(UNREADABLE, self.path, file.error)
+            self.problems.add_error(DamageKind.UNREADABLE, self.path, file.error)
             return file
 
     def let_go(self) -> None:

@@ -14,14 +14,19 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
+from engine.coding.fixed_width import read_int64
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.unreadable import FilledFile, Stretch
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.zeros import behind_hole, first_data
 from engine.record.batch_frame import (
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
     HEAD,
     HEADER,
     LENGTH_POSITION,
     LOG_OVERHEAD,
+    MAGIC_POSITION,
     SMALLEST_BATCH,
     SMALLEST_LENGTH,
 )
@@ -31,10 +36,6 @@ _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
 _MOST_INNER = 100
-
-
-UNREADABLE = "unreadable"
-"""The kind of damage where the device, not the format, says that something is wrong."""
 
 
 class ScannedFile(Protocol):
@@ -52,13 +53,13 @@ class Frame(NamedTuple):
     """What the header at a position says.
 
     Attributes:
-        kind, reason: what is wrong with the batch; "" when nothing is.
+        kind, reason: what is wrong with the batch; None and "" when nothing is.
         size: bytes of the batch; 0 when its frame leads nowhere.
         row: of BATCH_DTYPE, when the batch is whole and its header can be read.
         found: the value that is wrong, if it is one.
     """
 
-    kind: str
+    kind: DamageKind | None
     reason: str
     size: int = 0
     row: np.void | None = None
@@ -83,24 +84,28 @@ class Resync:
         """Judge the header at a position, and the batch behind it if it is whole."""
         head = self.file.read_at(position, min(HEADER.size, self.end - position))
         if len(head) < HEAD.size:
-            return Frame("torn_tail", "the file ends inside a batch's header")
+            return Frame(DamageKind.TORN_TAIL, "the file ends inside a batch's header")
         _, length, _, magic = HEAD.unpack_from(head)
         size = length + LOG_OVERHEAD
         bad = self.file.met.first_in(position + LENGTH_POSITION, position + HEAD.size)
         if bad is not None:
-            return Frame(UNREADABLE, bad.reason)
+            return Frame(DamageKind.UNREADABLE, bad.reason)
         if not any(head):
-            return Frame("zeros", "zeros where a batch should be")
+            return Frame(DamageKind.ZEROS, "zeros where a batch should be")
         if length < SMALLEST_LENGTH:
-            return Frame("bad_length", "no batch is as short as this one states", found=length)
+            return Frame(
+                DamageKind.BAD_LENGTH, "no batch is as short as this one states", found=length
+            )
         if magic not in SMALLEST_BATCH:
-            return Frame("unknown_magic", "a batch of a format that is not known", found=magic)
+            return Frame(
+                DamageKind.UNKNOWN_MAGIC, "a batch of a format that is not known", found=magic
+            )
         if size < SMALLEST_BATCH[magic]:
-            return Frame("bad_length", "a batch shorter than its own header", found=length)
+            return Frame(DamageKind.BAD_LENGTH, "a batch shorter than its own header", found=length)
         if position + size > self.end:
-            return Frame("torn_tail", "the file ends inside a batch", found=length)
+            return Frame(DamageKind.TORN_TAIL, "the file ends inside a batch", found=length)
         if size > self.budgets.batch_bytes:
-            return Frame("batch_too_large", "a batch above the limit", size, found=length)
+            return Frame(DamageKind.BATCH_TOO_LARGE, "a batch above the limit", size, found=length)
         return self._whole(position, size)
 
     def _whole(self, position: Position, size: int) -> Frame:
@@ -109,14 +114,18 @@ class Resync:
         table = np.zeros(1, BATCH_DTYPE)
         rows, _, _ = kernel.walk(data, table, 0, position, True, largest=self.budgets.batch_bytes)
         if not rows:
-            return Frame("torn_tail", "the file ends inside a batch")
+            return Frame(DamageKind.TORN_TAIL, "the file ends inside a batch")
         if bad is not None:
             is_known = bad.position >= position + HEADER.size
-            return Frame(UNREADABLE, bad.reason, size, table[0] if is_known else None)
+            return Frame(DamageKind.UNREADABLE, bad.reason, size, table[0] if is_known else None)
         if table["crc_ok"][0]:
-            return Frame("", "", size, table[0])
-        found = crc32c(data[21:]) if data[16] == 2 else crc32(data[16:])
-        return Frame("crc_mismatch", "the batch's checksum is wrong", size, table[0], found)
+            return Frame(None, "", size, table[0])
+        magic = data[MAGIC_POSITION]
+        covered = data[CRC_COVERS_FROM[magic] :]
+        found = crc32c(covered) if magic == CURRENT_MAGIC else crc32(covered)
+        return Frame(
+            DamageKind.CRC_MISMATCH, "the batch's checksum is wrong", size, table[0], found
+        )
 
     def good_batch_at(self, position: Position) -> Offset | None:
         """The base offset of the batch at a position, None when no good one stands there."""
@@ -130,7 +139,7 @@ class Resync:
 
     def base_offset(self, position: Position) -> Offset:
         """The base offset that the header at a position states."""
-        return int.from_bytes(self.file.read_at(position, 8), "big", signed=True)
+        return read_int64(self.file.read_at(position, 8))
 
     def first_data(self, position: Position) -> Position:
         """Where the first byte that is not zero lies, the end if there is none; holes are not read."""
@@ -147,7 +156,7 @@ class Resync:
 
     def is_unreadable(self, position: Position) -> bool:
         """Whether the batch at a position, or its header, cannot be read whole."""
-        return position < self.end and self.frame(position).kind == UNREADABLE
+        return position < self.end and self.frame(position).kind == DamageKind.UNREADABLE
 
     def next_good(
         self, position: Position, frame: Frame, search_from: Position, min_offset: Offset
@@ -172,7 +181,7 @@ class Resync:
         """Where the damaged batch's frame leads to a good one, directly or over others that are damaged."""
         if frame.size:
             return self._follow(position + frame.size)
-        if frame.kind != "unknown_magic":
+        if frame.kind != DamageKind.UNKNOWN_MAGIC:
             return None
         head = self.file.read_at(position, HEAD.size)
         following = position + HEAD.unpack(head)[1] + LOG_OVERHEAD

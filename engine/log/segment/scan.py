@@ -20,7 +20,8 @@ from engine.columns.batch_table import BATCH_DTYPE, Stop
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
-from engine.log.segment.resync import UNREADABLE, Frame, Resync, ScannedFile
+from engine.log.segment.damage import DamageKind
+from engine.log.segment.resync import Frame, Resync, ScannedFile
 from engine.log.segment.unproven import unproven_offsets
 from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
@@ -96,14 +97,9 @@ class Damage(NamedTuple):
 
     Attributes:
         path, position, length: where.
-        kind: skipped are "crc_mismatch", "bad_length", "unknown_magic", "batch_too_large", "bad_offsets",
-            "zeros"; nothing good follows "torn_tail" and "zero_tail"; "offset_order" is not skipped: the
-            batch at `position` is good, but its offset is not above the one before it; "unreadable" is
-            skipped: bytes that the device cannot read, and the rest of the batches that they belong to.
         reason: one sentence.
         expected, found: where a value is not the one it should be.
         first_offset, last_offset: which offsets it can have cost, as far as that is known.
-        skipped: whether the bytes are left out of the runs.
         stretches: which bytes cannot be read, in whole blocks: the first and the last one may reach over
             the edges of the damage.
         unproven: offsets, first and last, of records on readable bytes of an uncompressed batch that no
@@ -113,15 +109,19 @@ class Damage(NamedTuple):
     path: str
     position: Position
     length: int
-    kind: str
+    kind: DamageKind
     reason: str
     expected: int | None = None
     found: int | None = None
     first_offset: Offset | None = None
     last_offset: Offset | None = None
-    skipped: bool = True
     stretches: tuple[Stretch, ...] = ()
     unproven: tuple[tuple[Offset, Offset], ...] = ()
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the bytes are left out of the runs."""
+        return self.kind.is_skipped
 
 
 def scan(
@@ -267,13 +267,12 @@ class _Scan:
             self.path,
             int(row["position"]),
             int(row["size"]),
-            "offset_order",
+            DamageKind.OFFSET_ORDER,
             "the batch's offset is not above the one before it",
             expected=self.expected,
             found=int(row["base_offset"]),
             first_offset=int(row["base_offset"]),
             last_offset=int(row["last_offset"]),
-            skipped=False,
         )
 
     def _pass_bad_batch(self, row: np.void) -> Generator[Damage, None, Position]:
@@ -284,7 +283,7 @@ class _Scan:
         found = int(row["base_offset"])
         reason = "a batch whose offsets are no offsets"
         yield Damage(
-            *(self.path, position, size, "bad_offsets", reason),
+            *(self.path, position, size, DamageKind.BAD_OFFSETS, reason),
             found=found,
             first_offset=self.expected,
         )
@@ -296,7 +295,7 @@ class _Scan:
         frame = damage.frame(position)
         following = None
         if self.resync:
-            data = damage.first_data(position) if frame.kind == "zeros" else position
+            data = damage.first_data(position) if frame.kind == DamageKind.ZEROS else position
             if data < self.end:
                 # A batch's first bytes may be zeros: a small offset, the high bytes of its length.
                 start = max(position + 1, data - LOG_OVERHEAD)
@@ -327,16 +326,17 @@ class _Scan:
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:
         """Whether nothing behind a position tells of a whole batch; nothing good is there."""
-        if frame.kind != "zeros" or self.damage is None:
-            return frame.kind == "torn_tail"
+        if frame.kind != DamageKind.ZEROS or self.damage is None:
+            return frame.kind == DamageKind.TORN_TAIL
         return self.damage.first_data(position) >= self.end
 
     def _tail(self, position: Position, frame: Frame) -> Damage:
         """Nothing good follows, and nothing says that there was a whole batch."""
+        assert frame.kind is not None
         length = self.end - position
         kind, reason = frame.kind, frame.reason
-        if kind == "zeros":
-            kind, reason = "zero_tail", "zeros up to the end of the file"
+        if kind == DamageKind.ZEROS:
+            kind, reason = DamageKind.ZERO_TAIL, "zeros up to the end of the file"
         return self._as_unreadable(
             Damage(
                 *(self.path, position, length, kind, reason),
@@ -354,7 +354,11 @@ class _Scan:
         if len(stretches) > 1:
             reason += f", and {len(stretches) - 1} more stretches"
         return damage._replace(
-            kind=UNREADABLE, reason=reason, expected=None, found=None, stretches=stretches
+            kind=DamageKind.UNREADABLE,
+            reason=reason,
+            expected=None,
+            found=None,
+            stretches=stretches,
         )
 
     def _lost(
@@ -368,9 +372,10 @@ class _Scan:
         """The damage of one batch, or of the whole stretch where no frame leads on."""
         if next_base is None and self._is_tail(position, frame):
             return self._tail(position, frame)
+        assert frame.kind is not None
         kind, reason = frame.kind, frame.reason
-        if kind == "torn_tail":
-            kind, reason = "bad_length", "a batch that states more bytes than the file has"
+        if kind == DamageKind.TORN_TAIL:
+            kind, reason = DamageKind.BAD_LENGTH, "a batch that states more bytes than the file has"
         expected, last = None, None if next_base is None else next_base - 1
         if frame.row is not None:
             expected = int(frame.row["crc"])

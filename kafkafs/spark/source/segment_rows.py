@@ -11,7 +11,7 @@ import pyarrow as pa
 from engine.budgets import Budgets
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
-from kafkafs.decode.error_line import QUIET_KINDS, damage_facts
+from kafkafs.decode.error_line import damage_facts
 from kafkafs.spark.errors import malformed_timestamp
 from kafkafs.spark.source.arrow_rows import MOST_MILLISECONDS, one_row
 from kafkafs.spark.source.header_facts import Numbers, base_timestamps, header_facts, is_control
@@ -108,7 +108,7 @@ class _Totals:
         self._add_times(base_timestamps(data), data["max_timestamp"])
 
     def add_damage(self, damage: Damage) -> None:
-        is_damage = damage.kind not in QUIET_KINDS
+        is_damage = not damage.kind.is_quiet
         self.damaged_places += is_damage
         if damage.skipped:
             self.size += damage.length

@@ -11,10 +11,10 @@ from engine.budgets import MiB
 from engine.errors import CorruptRecordError, SourceError
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import MAX_INT64, Offset, Position
-from kafkafs.decode.error_line import QUIET_KINDS
 from kafkafs.spark.errors import could_not_read, topics_made_anew
 from kafkafs.spark.source.splits import Split
 from kafkafs.spark.source.volume import check_same, check_visible
@@ -108,13 +108,12 @@ def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
             segment.path,
             int(row["position"]),
             int(row["size"]),
-            "offset_order",
+            DamageKind.OFFSET_ORDER,
             "the batch states offsets of what follows it",
             expected=split.part_stop,
             found=item.next_offset,
             first_offset=int(row["base_offset"]),
             last_offset=int(row["last_offset"]),
-            skipped=False,
         )
 
 
@@ -156,11 +155,11 @@ def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
     A batch that is cut off where the log ends was never in it for Kafka: that only counts where each place is
     to be a row.
     """
-    if damage.kind in QUIET_KINDS:
+    if damage.kind.is_quiet:
         return False
     if not damage.skipped:
         return _is_own_disorder(split, damage.first_offset or 0)
-    is_tail = damage.kind == "torn_tail" and split.part_stop == MAX_INT64
+    is_tail = damage.kind == DamageKind.TORN_TAIL and split.part_stop == MAX_INT64
     if is_tail and on_corrupt != "row":
         return False
     start, stop = split.wanted

@@ -153,7 +153,7 @@ def facts_of(log_dir: Path, name: str = "orders-0", *, below: bool = False) -> d
             for row, each in enumerate(item.table):
                 at = int(each["position"]) - item.start_position
                 data = item.buffer[at : at + int(each["size"])]
-                fate = "NOT_TRANSACTIONAL" if fates is None else Fate(int(fates[row])).name
+                fate = "NONE" if fates is None else Fate(int(fates[row])).name
                 for record in make_batch(data, file_position=0, path=None).records():
                     if start <= record.offset < view.log_end_offset:
                         assert record.offset not in found

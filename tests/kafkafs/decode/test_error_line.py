@@ -7,11 +7,12 @@ import pytest
 
 from engine.columns.batch_table import BATCH_DTYPE, BatchProblem, Problem
 from engine.errors import CorruptRecordError, UnsupportedCodecError
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from kafkafs.decode.error_line import error_line, exception_facts, problem_line, shown_path
 
 DAMAGE = Damage(
-    "/var/kafka/data/orders-0/00000000000000000000.log", 123, 456, "crc_mismatch",
+    "/var/kafka/data/orders-0/00000000000000000000.log", 123, 456, DamageKind.CRC_MISMATCH,
     "the checksum is wrong", 11, 22, 35, 44,
 )  # fmt: skip
 

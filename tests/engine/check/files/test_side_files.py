@@ -534,7 +534,7 @@ def test_topic_ids_are_held_to_the_cluster_metadata(tmp_path: Path) -> None:
 
 
 def test_each_rule_of_side_files_is_named_in_a_test() -> None:
-    texts = [path.read_text() for path in Path(__file__).parent.glob("test_*.py")]
+    texts = [path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py")]
     named = {"index-empty", "index-entry", "snapshot-not-compared"}  # large logs: below
     for _, _, group in SIDE_FILE_RULES:
         for rule in group:

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from engine.budgets import Budgets
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.source_files import SourceRoot
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, scan
 from tests.builders import (
     CompressionType,
@@ -103,7 +104,7 @@ def test_a_flipped_byte_costs_its_batch_and_names_its_offsets() -> None:
     stored = struct.unpack_from(">I", made[2], 17)[0]
     computed = crc32c(bytes(data[at + 21 : at + len(made[2])]))
     assert damage == Damage(
-        "a.log", at, len(made[2]), "crc_mismatch", damage.reason, stored, computed, 6, 8
+        "a.log", at, len(made[2]), DamageKind.CRC_MISMATCH, damage.reason, stored, computed, 6, 8
     )
 
 
