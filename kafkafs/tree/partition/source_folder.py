@@ -74,7 +74,7 @@ class SourceFileNode(File):
             return known._replace(inode=inode_number(self.path))
         view = partition.view()
         status = self._status(view)
-        size = self._shown_size(view, status.st_size)
+        size = self._shown_size(view, status.st_size, (status.st_dev, status.st_ino))
         mtime = min(max(status.st_mtime_ns, 0), MAX_MTIME_NS)
         attrs = Attrs(
             Kind.FILE, status.st_mode & 0o444, size, mtime, inode_number(self.path), 1,
@@ -96,7 +96,7 @@ class SourceFileNode(File):
             file = partition.root.open(name, fresh=True)
         except (FileNotFoundError, SourceRefusedError, ValueError):
             raise NotFound(self.path) from None
-        size = self._shown_size(view, file.size())
+        size = self._shown_size(view, file.size(), (file.device, file.inode))
         return FileContent(file, 0, size, view.log.problems, name)
 
     def _status(self, view: LogView) -> os.stat_result:
@@ -120,8 +120,9 @@ class SourceFileNode(File):
             return None
         return segment_with_base(view, parsed.base_offset or 0)
 
-    def _shown_size(self, view: LogView, size: int) -> int:
+    def _shown_size(self, view: LogView, size: int, identity: tuple[int, int]) -> int:
+        """The size without a batch that a broker is appending; that of a file which took the place is as it is."""
         active = view.active_segment
-        if active is not None and active.name == self._name and view.live:
-            return min(view.end_position, size)
-        return size
+        if active is None or active.name != self._name or not view.live:
+            return size
+        return min(view.end_position, size) if active.identity == identity else size

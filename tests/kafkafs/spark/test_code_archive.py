@@ -35,14 +35,14 @@ from engine.log.log_directory import open_source
 from kafkafs.spark.source.options import parse_options
 from kafkafs.spark.source.split_reader import SplitReader
 from kafkafs.spark.source.splits import plan
-from kafkafs.spark.source.offset_ranges import OffsetRange
+from kafkafs.spark.source.offset_ranges import QueryRange
 
 source = open_source(sys.argv[2])
 count = 0
 options = parse_options({"path": sys.argv[2]})
 for log in source.partitions().values():
     view = log.view()
-    wanted = OffsetRange(log.topic_partition, view.log_start_offset, view.log_end_offset)
+    wanted = QueryRange(log.topic_partition, view.log_start_offset, view.log_end_offset)
     for split in plan(view, wanted, options.split_bytes):
         reader = SplitReader(pa.schema([pa.field("offset", pa.int64())]), options)
         count += sum(batch.num_rows for batch in reader.read(split))

@@ -23,13 +23,13 @@ import pyarrow as pa
 from kafkafs.spark.source.options import parse_options
 from kafkafs.spark.source.split_reader import SplitReader
 from kafkafs.spark.source.splits import plan
-from kafkafs.spark.source.offset_ranges import OffsetRange
+from kafkafs.spark.source.offset_ranges import QueryRange
 from engine.log.log_directory import open_source
 
 options = parse_options({"path": sys.argv[1], "onCorrupt": "skip"})
 (log,) = open_source(sys.argv[1]).partitions().values()
 view = log.view()
-wanted = OffsetRange(log.topic_partition, view.log_start_offset, view.log_end_offset)
+wanted = QueryRange(log.topic_partition, view.log_start_offset, view.log_end_offset)
 schema = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
 count = 0
 for split in plan(view, wanted, options.split_bytes):

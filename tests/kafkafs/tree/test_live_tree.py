@@ -163,6 +163,23 @@ def test_a_compacted_segment_is_shown_at_once_and_old_readers_finish(
         tree.resolve("orders-0/offset/6")
 
 
+def test_a_file_that_took_the_place_of_the_active_one_is_not_cut_at_its_end(
+    tree: Tree, log: BuiltLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log.folder / f"{FIRST}.log"
+    (known,) = tree.source.partitions().values()
+    monkeypatch.setattr(known, "_is_live", lambda: True)
+    view = known.view(0.0)
+    monkeypatch.setattr(type(known), "view", lambda *_: view)  # as long as nobody looks again
+    node = opening(tree, f"orders-0/segments/{FIRST}.log")
+    assert content_of(node) == path.read_bytes()
+    longer = path.read_bytes() + text_batch(30, 50)
+    cleaned = path.with_suffix(".log.swap")
+    cleaned.write_bytes(longer)
+    cleaned.replace(path)
+    assert content_of(node) == longer
+
+
 def test_a_topic_that_is_deleted_is_gone_with_all_below(tree: Tree, log: BuiltLog) -> None:
     nodes = [
         tree.resolve(path)
