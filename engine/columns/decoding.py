@@ -357,7 +357,7 @@ class Decoder:
         """The value of a compressed message of magic 0 or 1."""
         if codec > LAST_CODEC:
             raise Refusal(Reason.CODEC_UNKNOWN, codec)
-        if codec == CompressionType.ZSTD:
+        if codec >= CompressionType.ZSTD:
             raise Refusal(Reason.WRAPPER_CODEC, codec)
         wrapper = read_message(data[LOG_OVERHEAD:], LOG_OVERHEAD, 0, row)
         start, size = wrapper[3], wrapper[6]

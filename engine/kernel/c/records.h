@@ -328,7 +328,7 @@ static int kfs_compressed_payload(const kfs_run *run, const kfs_row *row, kfs_pa
         return KFS_OK;
     }
     kfs_record wrapper;
-    if (payload->codec == KFS_CODEC_ZSTD) return kfs_problem_at(problem, KFS_WRAPPER_CODEC, 0, payload->codec, 0);
+    if (payload->codec >= KFS_CODEC_ZSTD) return kfs_problem_at(problem, KFS_WRAPPER_CODEC, 0, payload->codec, 0);
     int reason = kfs_read_message(p, p + KFS_LOG_OVERHEAD, (size_t)row->size - KFS_LOG_OVERHEAD, 0, &wrapper, problem);
     if (reason) return reason;
     if (wrapper.value_size < 0) return kfs_problem_at(problem, KFS_WRAPPER_NULL, 0, 0, 0);
