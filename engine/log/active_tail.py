@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.budgets import Budgets
 from engine.errors import UnreadableError
-from engine.log.segment.batch_search import LOOK_UP_CHUNK
+from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
@@ -70,7 +70,7 @@ class ActiveTail:
 
     def _find_end(self, size: Position) -> None:
         whole = LogSegment(self._files, size, budgets=self._budgets)
-        start, first = whole.proven_hint(MAX_INT64 - 1)
+        start, first = proven_hint(whole, MAX_INT64 - 1)
         self.next_offset = self._before_last = first
         end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)
         if end < size:

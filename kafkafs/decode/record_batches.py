@@ -19,8 +19,8 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
-from engine.log.segment.scan import BatchRun, Damage
-from engine.memory_gate import DECODED, LARGE, batches_decoded
+from engine.log.segment.scan import BatchRun, Damage, Table
+from engine.memory_gate import DECODED, LARGE, batches_decoded, batches_read
 from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from engine.record.fate import Fate
 from engine.units import MAX_INT64, Offset
@@ -49,16 +49,29 @@ class DamagedRecordError(CorruptRecordError):
 
 
 class FoundBatch(NamedTuple):
-    """A good batch: row `row` of a run of batches of a segment."""
+    """A good batch of a segment: its header, a table of one row. Its bytes are read when they are asked for."""
 
     segment: LogSegment
-    run: BatchRun
-    row: int
+    header: Table
 
     @property
     def base_offset(self) -> Offset:
         """The batch's first offset (of magic 0 and 1 the offset its header states)."""
-        return int(self.run.table["base_offset"][self.row])
+        return int(self.header["base_offset"][0])
+
+    @property
+    def last_offset(self) -> Offset:
+        """The batch's last offset."""
+        return int(self.header["last_offset"][0])
+
+    @property
+    def size(self) -> int:
+        """Bytes of the batch on disk."""
+        return int(self.header["size"][0])
+
+    def run(self) -> BatchRun:
+        """The batch with its bytes."""
+        return self.segment.run_of(self.header)
 
 
 class RenderedBatch:
@@ -200,7 +213,9 @@ class RenderedBatch:
         """All records of the batch as columns, decoded at first use."""
         columns = self._columns
         if columns is None:
-            with batches_decoded.room(DECODED if self.is_large else 0):
+            size = self.header("size") if self.is_large else 0
+            decoded = DECODED if self.is_large else 0
+            with batches_read.room(size), batches_decoded.room(decoded):
                 columns = kernel.decode(
                     self._bytes(), self.table, self.row, self.row + 1,
                     start_position=self.buffer_start, budgets=self._budgets,
@@ -300,16 +315,11 @@ class RecordBatches:
         batch = self._by_offset.get(offset)
         if batch is not None:
             return batch
-        try:
-            at = view.batch(offset)
-            found = None if at is None else FoundBatch(*at, 0)
-        except DamagedFileError as error:
-            raise _explained(view, offset, error) from None
-        if found is None:
+        segment = view.segment_for(offset)
+        with batches_read.room(0 if segment is None else segment.stated_size(offset)):
+            batch = self._find(view, offset)
+        if batch is None:
             return None
-        batch = self._render(view, found, offset)
-        if batch.is_cut and batch.line(offset) is None and batch.large != offset:
-            batch = self._render(view, found, offset, alone=True)
         if batch.line(offset) is not None:
             self._keep(view, batch)
             return batch
@@ -317,6 +327,18 @@ class RecordBatches:
             return batch
         self._refuse_if_lost(batch, offset)
         return None
+
+    def _find(self, view: LogView, offset: Offset) -> RenderedBatch | None:
+        try:
+            found = view.batch(offset)
+        except DamagedFileError as error:
+            raise _explained(view, offset, error) from None
+        if found is None:
+            return None
+        batch = self._render(view, found, offset)
+        if batch.is_cut and batch.line(offset) is None and batch.large != offset:
+            batch = self._render(view, found, offset, alone=True)
+        return batch
 
     def forget(self, batch: RenderedBatch) -> None:
         """Let go of a batch. With the cache's lock held."""
@@ -334,7 +356,7 @@ class RecordBatches:
             offsets = offsets[(offsets >= offset) & (offsets < limit)]
             if len(offsets):
                 return int(offsets.min())
-            offset = max(int(batch.run.table["last_offset"][batch.row]), offset) + 1
+            offset = max(batch.last_offset, offset) + 1
         return None
 
     def last_in(self, batch: FoundBatch, end: Offset) -> Offset | None:
@@ -344,12 +366,13 @@ class RecordBatches:
         return int(offsets.max()) if len(offsets) else None
 
     def _offsets(self, batch: FoundBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
-        run, row = batch.run, batch.row
-        columns = kernel.decode(
-            run.buffer, run.table, row, row + 1,
-            start_position=run.start_position, budgets=self._budgets,
-        )  # fmt: skip
-        return np.asarray(columns.offset)
+        with batches_read.room(batch.size):
+            run = batch.run()
+            columns = kernel.decode(
+                run.buffer, run.table, 0, 1,
+                start_position=run.start_position, budgets=self._budgets,
+            )  # fmt: skip
+            return np.array(columns.offset)  # a copy: the bytes go
 
     # -- one batch --------------------------------------------------------------------------------
 
@@ -369,14 +392,19 @@ class RecordBatches:
             if damage is not None and is_past and _may_hold(damage, target):
                 raise damaged(damage)
             if batch is not None:
-                return FoundBatch(segment, segment.run_of(batch), 0)
+                return FoundBatch(segment, batch)
         return None
 
     def _render(
-        self, view: LogView, found: FoundBatch, offset: Offset, *, alone: bool = False
+        self,
+        view: LogView,
+        found: tuple[LogSegment, BatchRun],
+        offset: Offset,
+        *,
+        alone: bool = False,
     ) -> RenderedBatch:
-        segment, run, row = found
-        table = run.table
+        segment, run = found
+        row, table = 0, run.table
         options = self._options
         if options.log_start_offset != view.log_start_offset:
             options = self._options = replace(options, log_start_offset=view.log_start_offset)

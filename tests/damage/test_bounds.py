@@ -55,6 +55,18 @@ def test_a_check_has_one_large_batch_in_memory_at_a_time(made: Path, tmp_path: P
     assert found.peak < IDLE + 75 * MiB + 40 * MiB
 
 
+@pytest.mark.parametrize("arguments", [["ls", "-l", "t-0/offset"], ["cat", "t-0/offset/1.value"]])
+def test_a_look_up_has_the_bytes_of_a_large_value_in_memory_once(
+    made: Path, arguments: list[str]
+) -> None:
+    source = make_source("huge-plain-values", made, 0.3)
+    command, *rest = arguments
+    *flags, path = rest
+    found = measured_run([*PROGRAM, command, *flags, str(source), path])
+    assert found.status == 0, found.shown
+    assert found.peak < IDLE + 75 * MiB
+
+
 def test_the_producers_of_a_snapshot_are_looked_at_one_by_one(made: Path, tmp_path: Path) -> None:
     source = make_source("checkpoints-within-budget", made, 0.3)
     found = measured_run([*PROGRAM, *arguments_of("transactions --open", source, tmp_path)])

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine import kernel
-from engine.errors import CorruptRecordError
+from engine.columns.batch_table import BATCH_DTYPE
+from engine.errors import CorruptRecordError, UnreadableError
+from engine.files.source_files import SourceFile
 from engine.log.segment.places import Landing, joined
+from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun, Damage, Table, headers
 from engine.record.attributes import COMPRESSION_MASK
-from engine.units import Offset
+from engine.units import Offset, Position
 
 if TYPE_CHECKING:
     from engine.log.segment.log_segment import LogSegment
 
 LOOK_UP_CHUNK = 64 * 1024
+_MOST_STEPS_BACK = 3
 
 
 class BatchSearch:
@@ -122,6 +126,17 @@ def check_gap(segment: LogSegment, offset: Offset, next_base: Offset) -> None:
         )
 
 
+def good_batch(file: SourceFile, position: Position, size: int, largest: int) -> BatchRun | None:
+    """The batch that lies there, a run of one row; None when it is not good."""
+    try:
+        data = file.read_at(position, size)
+    except UnreadableError:
+        return None
+    table = np.zeros(1, BATCH_DTYPE)
+    rows, _, _ = kernel.walk(data, table, 0, position, True, largest=largest)
+    return BatchRun(data, position, table) if rows and table["crc_ok"][0] else None
+
+
 def is_wrapper(table: Table) -> bool:
     """Whether a table's first batch is a compressed one of magic 0 or 1: its header names its last offset only."""
     row = table[0]
@@ -148,12 +163,51 @@ def first_offset(run: BatchRun) -> Offset:
     return int(columns.offset[0]) if len(columns) else base
 
 
+def proven_hint(segment: LogSegment, offset: Offset) -> tuple[Position, Offset]:
+    """Where to begin looking for an offset: a good batch that does not start above it, or the start.
+
+    The position, and the base offset there.
+    """
+    opened = segment.files.ensure_open()
+    prover = Resync(opened.file, segment.end, segment.budgets)
+    target = offset
+    lonely: tuple[Position, Offset] | None = None
+    for _ in range(_MOST_STEPS_BACK):
+        hint = opened.hints.floor(target)
+        if not hint.position:
+            break
+        is_inside = hint.position < segment.end
+        frame = prover.frame(hint.position) if is_inside else None
+        base = None if frame is None else frame.base_offset
+        before = opened.hints.floor(hint.offset - 1)
+        lowest = before.offset + 1 if before.position else segment.base_offset
+        if frame is not None and base is not None and lowest <= base <= offset:
+            if prover.goes_on(hint.position, frame):
+                return hint.position, base
+            # Damage follows, or the batch is part of a value: an earlier place leads by both.
+            lonely = lonely or (hint.position, base)
+        elif prover.is_unreadable(hint.position):
+            pass  # the index may be right
+        elif is_inside or hint.position >= opened.file.size():  # else written since we looked
+            segment.files.problems.add(
+                "offset_index",
+                segment.files.index_path,
+                "no good batch that fits stands where the index says",
+                position=hint.position,
+            )
+        target = hint.offset - 1
+    else:
+        if lonely is not None:
+            return lonely
+    return 0, segment.base_offset
+
+
 def land(segment: LogSegment, offset: Offset) -> Landing:
     """Where to read from for an offset; see `LogSegment.seek`."""
     damage: Damage | None = None
     ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
     holds = False  # whether that has the offset, and does not lie above it
-    position, expected = segment.proven_hint(offset)
+    position, expected = proven_hint(segment, offset)
     mixed = False
     items = segment.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK)
     for item in headers(items):

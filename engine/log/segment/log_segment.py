@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,15 +29,18 @@ from engine.log.segment.batch_search import (
     LOOK_UP_CHUNK,
     BatchSearch,
     first_offset,
+    good_batch,
     holds,
     is_wrapper,
     land,
+    proven_hint,
 )
 from engine.log.segment.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
 from engine.log.segment.open_segments import OpenSegment, SegmentFiles
 from engine.log.segment.places import BatchLocation, Extent, Landing
 from engine.log.segment.resync import Resync
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, Table, headers, scan
+from engine.memory_gate import LARGE
 from engine.record.file_records import FileRecords
 from engine.units import (
     MAX_INT32,
@@ -51,7 +56,7 @@ from engine.units import (
 T = TypeVar("T")
 
 _SCRATCH = 4 * 1024
-_MOST_STEPS_BACK = 3
+_MOST_LANDINGS = 64
 _ROW_SIZE = BATCH_DTYPE.itemsize
 
 
@@ -77,7 +82,7 @@ class LogSegment:
     Look-ups raise FileNotFoundError once the file is gone, other OSError, SourceRefusedError.
     """
 
-    __slots__ = ("_end", "_facts", "_tail_end", "base_offset", "budgets", "files")
+    __slots__ = ("_end", "_facts", "_landings", "_tail_end", "base_offset", "budgets", "files")
 
     def __init__(
         self,
@@ -93,6 +98,7 @@ class LogSegment:
         self._end = end
         self._tail_end = tail_end
         self._facts: dict[str, Any] | None = None
+        self._landings: dict[Offset, Landing] = {}  # at large batches: to prove one takes a second
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r})"
@@ -206,7 +212,7 @@ class LogSegment:
         opened, start, end = self._begin(offset)
         if not opened.can_be_read(start, end):
             return None
-        return kernel.read_record(opened.fd, start, end, offset, budgets=self.budgets)
+        return kernel.read_record(opened.fd, start, end, offset, budgets=_of_small(self.budgets))
 
     def batch(self, offset: Offset) -> BatchRun | None:
         """The batch whose offsets include this one, checksum checked: a run of one row; None in a gap.
@@ -215,15 +221,30 @@ class LogSegment:
             CorruptRecordError: damage took, or may have taken, the batch.
         """
         opened, start, end = self._begin(offset)
-        largest = self.budgets.batch_bytes
-        found = None
+        largest = min(self.budgets.batch_bytes, LARGE)
+        run = None
         if opened.can_be_read(start, end):
             found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
-        if found is not None:
-            run = BatchRun(*found)
-            if holds(run, offset):
-                return run
+            run = self._located_batch(offset) if found is None else BatchRun(*found)
+            del found
+        if run is not None and holds(run, offset):
+            return run
+        del run  # before another one is read
         return self._batch_proven(offset)
+
+    def stated_size(self, offset: Offset) -> int:
+        """Bytes of the batch that frames lead to for an offset; 0 where they lead to none."""
+        opened, start, end = self._begin(offset)
+        found = opened.locate(start, end, offset, _scratch.buffer, self.budgets.batch_bytes)
+        return 0 if found is None else found[1]
+
+    def _located_batch(self, offset: Offset) -> BatchRun | None:
+        """The same for a large batch, or one behind a large one; the kernel would hold the bytes twice."""
+        opened, start, end = self._begin(offset)
+        found = opened.locate(start, end, offset, _scratch.buffer, self.budgets.batch_bytes)
+        if found is None:
+            return None
+        return good_batch(opened.file, found[0], found[1], self.budgets.batch_bytes)
 
     def _batch_proven(self, offset: Offset) -> BatchRun | None:
         """The same with everything on the way checked, which tells a gap from damage."""
@@ -245,7 +266,14 @@ class LogSegment:
 
     def seek(self, offset: Offset) -> Landing:
         """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
-        return land(self, offset)
+        known = self._landings.get(offset)
+        if known is None:
+            known = land(self, offset)
+            if known.batch is not None and known.batch["size"][0] > LARGE:
+                if len(self._landings) >= _MOST_LANDINGS:
+                    self._landings.clear()
+                self._landings[offset] = known._replace(batch=known.batch.copy())
+        return known
 
     def run_of(self, batch: Table) -> BatchRun:
         """The batch of a header that a look-up found, with its bytes."""
@@ -254,45 +282,8 @@ class LogSegment:
 
     def scan_from(self, offset: Offset) -> Iterator[BatchRun | Damage]:
         """The batches from one on that is good and does not start above an offset; see `scan`."""
-        position, base = self.proven_hint(offset)
+        position, base = proven_hint(self, offset)
         return self.scan(position, next_offset=base, chunk=LOOK_UP_CHUNK)
-
-    def proven_hint(self, offset: Offset) -> tuple[Position, Offset]:
-        """Where to begin looking for an offset: a good batch that does not start above it, or the start.
-
-        The position, and the base offset there.
-        """
-        opened = self.files.ensure_open()
-        prover = Resync(opened.file, self.end, self.budgets)
-        target = offset
-        lonely: tuple[Position, Offset] | None = None
-        for _ in range(_MOST_STEPS_BACK):
-            hint = opened.hints.floor(target)
-            if not hint.position:
-                break
-            is_inside = hint.position < self.end
-            base = prover.good_batch_at(hint.position) if is_inside else None
-            before = opened.hints.floor(hint.offset - 1)
-            lowest = before.offset + 1 if before.position else self.base_offset
-            if base is not None and lowest <= base <= offset:
-                if prover.goes_on(hint.position):
-                    return hint.position, base
-                # Damage follows, or the batch is part of a value: an earlier place leads by both.
-                lonely = lonely or (hint.position, base)
-            elif prover.is_unreadable(hint.position):
-                pass  # the index may be right
-            elif is_inside or hint.position >= opened.file.size():  # else written since we looked
-                self.files.problems.add(
-                    "offset_index",
-                    self.files.index_path,
-                    "no good batch that fits stands where the index says",
-                    position=hint.position,
-                )
-            target = hint.offset - 1
-        else:
-            if lonely is not None:
-                return lonely
-        return 0, self.base_offset
 
     def scan(
         self,
@@ -469,6 +460,12 @@ class LogSegment:
             UnsupportedCodecError: the record may lie in a batch whose codec is not installed.
         """
         return segment_times.find_timestamp(self, timestamp, start_offset)
+
+
+@lru_cache(maxsize=16)
+def _of_small(budgets: Budgets) -> Budgets:
+    """Budgets under which no large batch is read."""
+    return replace(budgets, batch_bytes=min(budgets.batch_bytes, LARGE))
 
 
 def _is_good(data: bytes) -> bool:

@@ -19,6 +19,7 @@ from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.unreadable import FilledFile, Stretch
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.zeros import behind_hole, first_data
+from engine.memory_gate import batches_read
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
     CURRENT_MAGIC,
@@ -65,6 +66,11 @@ class Frame(NamedTuple):
     row: np.void | None = None
     found: int | None = None
 
+    @property
+    def base_offset(self) -> Offset | None:
+        """The base offset of the batch when it is good."""
+        return None if self.kind or self.row is None else int(self.row["base_offset"])
+
 
 class Resync:
     """Looks around in the damaged parts of one file up to `end`.
@@ -109,7 +115,10 @@ class Resync:
         return self._whole(position, size)
 
     def _whole(self, position: Position, size: int) -> Frame:
-        data = self.file.read_at(position, size)
+        with batches_read.room(size):
+            return self._judge(self.file.read_at(position, size), position, size)
+
+    def _judge(self, data: bytes, position: Position, size: int) -> Frame:
         bad = self.file.met.first_in(position, position + size)
         table = np.zeros(1, BATCH_DTYPE)
         rows, _, _ = kernel.walk(data, table, 0, position, True, largest=self.budgets.batch_bytes)
@@ -121,20 +130,15 @@ class Resync:
         if table["crc_ok"][0]:
             return Frame(None, "", size, table[0])
         magic = data[MAGIC_POSITION]
-        covered = data[CRC_COVERS_FROM[magic] :]
+        covered = memoryview(data)[CRC_COVERS_FROM[magic] :]
         found = crc32c(covered) if magic == CURRENT_MAGIC else crc32(covered)
         return Frame(
             DamageKind.CRC_MISMATCH, "the batch's checksum is wrong", size, table[0], found
         )
 
-    def good_batch_at(self, position: Position) -> Offset | None:
-        """The base offset of the batch at a position, None when no good one stands there."""
-        frame = self.frame(position)
-        return None if frame.kind or frame.row is None else int(frame.row["base_offset"])
-
-    def goes_on(self, position: Position) -> bool:
-        """Whether behind the good batch at a position stands another one, or the end."""
-        following = position + self.frame(position).size
+    def goes_on(self, position: Position, frame: Frame) -> bool:
+        """Whether behind the good batch with this frame stands another one, or the end."""
+        following = position + frame.size
         return following >= self.end or not self.frame(following).kind
 
     def base_offset(self, position: Position) -> Offset:
@@ -202,9 +206,9 @@ class Resync:
     def _outer(self, inner: Position, limit: Position, min_offset: Offset) -> Position:
         """Past batches in a damaged one's value: nothing good follows them, and what comes contradicts them."""
         for _ in range(_MOST_INNER):
-            if self.goes_on(inner):
-                return inner
             frame = self.frame(inner)
+            if self.goes_on(inner, frame):
+                return inner
             later = self._search(inner + max(frame.size, 1), limit, min_offset)
             if later is None or frame.row is None:
                 return inner

@@ -73,7 +73,8 @@ def _proven(
         entry = index.upper_bound_for_fetch(OffsetPosition(segment.base_offset, target), 0)
         if entry is None or entry.position >= min(stop, segment.end):
             return None
-        if prover.good_batch_at(entry.position) is not None and prover.goes_on(entry.position):
+        frame = prover.frame(entry.position)
+        if frame.base_offset is not None and prover.goes_on(entry.position, frame):
             item = next(segment.scan(entry.position, stop, chunk=_LOOK_UP_CHUNK), None)
             if isinstance(item, BatchRun) and item.position == entry.position:
                 return _cut_at(item._replace(table=item.table[:1]))

@@ -6,10 +6,14 @@ import errno
 import os
 from collections.abc import Callable
 
+import numpy as np
+
 from engine.budgets import MiB
 from engine.units import Position
 
-_READ = 1 * MiB
+_FIRST_READ = 4 * 1024
+_LARGEST_READ = 1 * MiB
+_ZEROS = bytes(_LARGEST_READ)
 
 
 def first_data(
@@ -22,15 +26,16 @@ def first_data(
         read_at: reads so many bytes from a position.
         position, end: where to look.
     """
+    size = _FIRST_READ
     while position < end:
         position = min(behind_hole(fd, position, end), end)
-        data = read_at(position, min(_READ, end - position))
+        data = read_at(position, min(size, end - position))
         if not data:
             return end
-        rest = data.lstrip(b"\0")
-        if rest:
-            return position + len(data) - len(rest)
+        if not _ZEROS.startswith(data):
+            return position + int(np.argmax(np.frombuffer(data, np.uint8) != 0))
         position += len(data)
+        size = min(4 * size, _LARGEST_READ)  # a hole may begin right behind: ask for it soon
     return end
 
 

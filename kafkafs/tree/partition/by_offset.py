@@ -160,8 +160,9 @@ class OffsetFolder(PartitionNode):
             if batch is None:
                 raise error
             rendered = RenderedBatch(
-                *batch, partition.options, 0, budgets=partition.context.budgets
-            )
+                batch.segment, batch.run(), 0, partition.options, 0,
+                budgets=partition.context.budgets,
+            )  # fmt: skip
             return FieldFile(self.child(name), partition, view, rendered, offset, rendered.raw())
         facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
         return FailingFile(
