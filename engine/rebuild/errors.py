@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import failure_text
-
-if TYPE_CHECKING:
-    from engine.rebuild.rebuilding import Rebuilt
 
 
 class RebuildRefusedError(KafkaStorageError):
@@ -18,18 +13,6 @@ class RebuildRefusedError(KafkaStorageError):
         super().__init__(f"{reason}; {hint}")
         self.reason = reason
         self.hint = hint
-
-
-class EmptyResultError(RebuildRefusedError):
-    """No record would be in the result.
-
-    Attributes:
-        result: what there is to say of each partition; nothing is written.
-    """
-
-    def __init__(self, reason: str, hint: str, result: Rebuilt) -> None:
-        super().__init__(reason, hint)
-        self.result = result
 
 
 class CopyUnreadableError(KafkaStorageError):

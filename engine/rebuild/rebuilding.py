@@ -10,7 +10,6 @@ import datetime
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
@@ -33,15 +32,11 @@ from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, Unread, open_source
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
-from engine.rebuild.errors import (
-    CopyUnreadableError,
-    EmptyResultError,
-    RebuildFailedError,
-    RebuildRefusedError,
-)
+from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash, files_below, hash_file
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.planning import PlannedLog, plan_log
+from engine.rebuild.rebuilt import EmptyResultError, Rebuilt
 from engine.rebuild.report import (
     Json,
     broker_report,
@@ -61,31 +56,6 @@ Advance = Callable[[str, int], None]
 """Told what is done ("read", "written", "verified") and to how many bytes."""
 
 _CHECKPOINT_LIMIT = 64 << 20
-
-
-@dataclass
-class Rebuilt:
-    """What came of a rebuild.
-
-    Attributes:
-        target: the log dir; None when nothing was written.
-        partitions: one report each, as the manifest has it.
-        left_out: what of the sources is not in it.
-        manifest: all of it.
-        lost_something: whether records may be missing that nobody asked to leave out.
-        unread: files and folders of the sources that could not be read.
-        unread_partitions: the partitions of which nothing could be read; they are left out.
-        removed: what interrupted runs had left, and this one removed.
-    """
-
-    target: str | None
-    partitions: list[Json]
-    left_out: list[LeftOut]
-    manifest: Json
-    lost_something: bool
-    unread: list[Unread]
-    unread_partitions: list[str]
-    removed: list[str] = field(default_factory=list)
 
 
 def rebuild(

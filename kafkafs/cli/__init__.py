@@ -16,12 +16,11 @@ from typing import Any, NoReturn
 
 import click
 
-from engine.errors import KafkaStorageError, SourceError
+from engine.errors import KafkaStorageError
 from engine.version import __version__
-from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_INTERRUPTED
+from kafkafs.cli.output import OutputFailed, fail, sentence_of
+from kafkafs.exit_codes import EXIT_INTERRUPTED
 from kafkafs.process_memory import keep_freed_memory
-
-MOST_MESSAGE = 1000
 
 COMMANDS = {
     "cat": "copying",
@@ -45,14 +44,6 @@ COMMANDS = {
 
 LASTING = ("mount",)
 """Commands that stay: what they free goes back to the system."""
-
-
-class OutputFailed(Exception):
-    """Standard output took no more: its reader went away (`| head`), or a disk is full."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Commands(click.Group):
@@ -180,20 +171,6 @@ def _without_output(error: OSError) -> int:
     return fail(f"cannot write the output: {error.strerror or error}")
 
 
-def write_output(data: bytes, *, flush: bool = False) -> None:
-    """Write bytes to standard output; they may wait in a buffer without `flush`.
-
-    Raises:
-        OutputFailed: it takes no more; an OSError would look like one of the source's.
-    """
-    try:
-        sys.stdout.buffer.write(data)
-        if flush:
-            sys.stdout.buffer.flush()
-    except OSError as error:
-        raise OutputFailed(error) from None
-
-
 def is_helper_call(program: str, arguments: list[str]) -> bool:
     """Whether mount(8) called: as /sbin/mount.kafkafs, or as `kafkafs SOURCE MOUNTPOINT -o …`."""
     if os.path.basename(program).startswith("mount."):
@@ -210,20 +187,3 @@ def _complain(error: click.ClickException) -> int:
     error.show(text)
     click.echo(printable_lines(text.getvalue()), err=True, nl=False)
     return error.exit_code
-
-
-def sentence_of(error: Exception) -> str:
-    """What went wrong, where, and a way out."""
-    from engine.files.read_failures import failure_text
-
-    if isinstance(error, SourceError):
-        return f"{error.reason} ({error.hint})" if error.hint else error.reason
-    return failure_text(error)
-
-
-def fail(sentence: str) -> int:
-    """Say one line on standard error; the exit status for «cannot read»."""
-    from kafkafs.decode.shown_text import printable
-
-    click.echo(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)
-    return EXIT_CANNOT_READ

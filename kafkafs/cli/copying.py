@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from engine.errors import UnreadableError
-from kafkafs.cli import write_output
 from kafkafs.cli.arguments import (
     Failures,
     clean_path,
@@ -20,6 +19,7 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
+from kafkafs.cli.output import write_output
 from kafkafs.cli.partition_choice import node_at
 from kafkafs.cli.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node

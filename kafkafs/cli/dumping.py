@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli import write_output
 from kafkafs.cli.arguments import Command
+from kafkafs.cli.output import write_output
 from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:

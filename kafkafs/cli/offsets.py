@@ -11,8 +11,8 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
-from kafkafs.cli import fail
 from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.cli.output import fail
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.table import print_json

@@ -12,7 +12,7 @@ from kafkafs.cli.table import counted
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
-    from engine.rebuild.rebuilding import Rebuilt
+    from engine.rebuild.rebuilt import Rebuilt
 
 _MOST_SHOWN = 5
 

@@ -84,8 +84,9 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
 
 
 def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
-    from engine.rebuild.errors import EmptyResultError, RebuildRefusedError
+    from engine.rebuild.errors import RebuildRefusedError
     from engine.rebuild.rebuilding import rebuild as run
+    from engine.rebuild.rebuilt import EmptyResultError
 
     options = _options(source, given)
     logging.getLogger("engine").addHandler(logging.NullHandler())  # what matters is in the report

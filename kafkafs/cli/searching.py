@@ -14,8 +14,8 @@ import click
 
 from engine import kernel
 from engine.log.log_directory import LogSource
-from kafkafs.cli import write_output
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
+from kafkafs.cli.output import write_output
 from kafkafs.cli.partition_choice import require_partitions, told_partitions
 from kafkafs.cli.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search

@@ -11,7 +11,7 @@ from engine.log.log_directory import LogSource
 from engine.replay.source_state import SourceState
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
-from kafkafs.tree.documents import DocumentSlots
+from kafkafs.tree.listing import FolderSlots
 from kafkafs.tree.owner import Owner
 from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
@@ -67,7 +67,7 @@ class Context:
         self.streams = Streams(self.chunks, budgets)
         self.memo = Memo(_MADE_SHARE)
         self.state = SourceState(source)
-        self.slots = DocumentSlots()
+        self.slots = FolderSlots()
         self._root_owner: Owner | None = None
 
     @property

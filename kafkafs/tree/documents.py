@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from engine.units import Timestamp
 from kafkafs.decode.shown_text import plain_json
+from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.escaped_names import escaped, name_of
 from kafkafs.tree.json_text import pretty_json
-from kafkafs.tree.listing import NameSlots, entry
+from kafkafs.tree.listing import entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node, mtime_of
 from kafkafs.tree.path_names import instant_name
 from kafkafs.tree.plain_files import BytesFile
-
-if TYPE_CHECKING:
-    from kafkafs.tree.context import Context
-
-MOST_FOLDERS = 4096
 
 
 class Document(NamedTuple):
@@ -28,25 +22,6 @@ class Document(NamedTuple):
 
     facts: Any
     timestamp: Timestamp
-
-
-class DocumentSlots:
-    """The cookies of folders' listings, by path; those asked for longest ago are forgotten."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._slots: OrderedDict[str, NameSlots] = OrderedDict()
-
-    def of(self, path: str) -> NameSlots:
-        """Those of a folder."""
-        with self._lock:
-            found = self._slots.get(path)
-            if found is None:
-                found = self._slots[path] = NameSlots()
-                if len(self._slots) > MOST_FOLDERS:
-                    self._slots.popitem(last=False)
-            self._slots.move_to_end(path)
-            return found
 
 
 class StateDirectory(Directory):

@@ -10,15 +10,14 @@ import itertools
 import threading
 from array import array
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from kafkafs.tree.node import Entry, Kind, inode_number
-
-if TYPE_CHECKING:
-    from kafkafs.tree.node import Directory
+from kafkafs.tree.node import Directory, Entry, Kind, inode_number
 
 FIRST_COOKIE = 3
+MOST_FOLDERS = 4096
 _NAMES_AT_ONCE = 256
 
 
@@ -170,3 +169,22 @@ class NameSlots:
         """Entries of a folder of files behind a cookie; see `number` for the names."""
         for slot, name in self.number(names).behind(after):
             yield entry(folder, name, Kind.FILE, slot)
+
+
+class FolderSlots:
+    """The cookies of folders' listings, by path; those asked for longest ago are forgotten."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slots: OrderedDict[str, NameSlots] = OrderedDict()
+
+    def of(self, path: str) -> NameSlots:
+        """Those of a folder."""
+        with self._lock:
+            found = self._slots.get(path)
+            if found is None:
+                found = self._slots[path] = NameSlots()
+                if len(self._slots) > MOST_FOLDERS:
+                    self._slots.popitem(last=False)
+            self._slots.move_to_end(path)
+            return found

@@ -19,7 +19,8 @@ from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
-from engine.rebuild.rebuilding import Rebuilt, rebuild
+from engine.rebuild.rebuilding import rebuild
+from engine.rebuild.rebuilt import Rebuilt
 from engine.units import TopicPartition
 from tests.fixtures_data import TruthRecord
 from tests.kafka import clients

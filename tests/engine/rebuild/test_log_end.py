@@ -11,7 +11,8 @@ import pytest
 
 from engine.log.log_directory import open_source
 from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
-from engine.rebuild.rebuilding import Rebuilt, rebuild
+from engine.rebuild.rebuilding import rebuild
+from engine.rebuild.rebuilt import Rebuilt
 from engine.units import EpochEntry, Offset
 from tests.engine.rebuild.made_logs import MadeLog, facts_of, make_log, offsets_of
 

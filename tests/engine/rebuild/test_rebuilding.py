@@ -27,7 +27,8 @@ from engine.rebuild.broker_mode import copy_file
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, read_manifest
 from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
-from engine.rebuild.rebuilding import Rebuilt, rebuild
+from engine.rebuild.rebuilding import rebuild
+from engine.rebuild.rebuilt import Rebuilt
 from engine.units import TopicPartition
 from engine.writing.checkpoint.file_lock import FileLock
 from engine.writing.disk import DISK

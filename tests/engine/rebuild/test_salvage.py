@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from engine.columns.batch_table import BATCH_DTYPE
-from engine.rebuild.rebuilding import Rebuilt, rebuild
+from engine.rebuild.rebuilding import rebuild
+from engine.rebuild.rebuilt import Rebuilt
 from engine.rebuild.salvage import heaviest_chain
 from engine.record.file_records import FileRecords
 from engine.record.record_batch import RecordBatch, batch_at
