@@ -292,11 +292,17 @@ class LogView:
                 return found
         return None
 
-    def batch(self, offset: Offset) -> tuple[LogSegment, BatchRun] | None:
+    def batch(
+        self, offset: Offset, before_large: Callable[[int], object] | None = None
+    ) -> tuple[LogSegment, BatchRun] | None:
         """The batch whose offsets include this one, checked, as a run of one row.
 
         None when the offset is outside of [log start, log end) or in a gap between batches. The record
         itself can be missing all the same: compaction keeps the batch's offsets.
+
+        Args:
+            offset: of a record.
+            before_large: called with the size of a large batch before it is read.
 
         Raises:
             CorruptRecordError: damage took, or may have taken, the batch.
@@ -308,7 +314,7 @@ class LogView:
         if place < 0:
             return None
         segment = self.segment_at(place)
-        run = segment.batch(offset)
+        run = segment.batch(offset, before_large)
         if run is not None:
             return segment, run
         if offset < self._next_base(segment):

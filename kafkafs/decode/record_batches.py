@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -315,9 +317,10 @@ class RecordBatches:
         batch = self._by_offset.get(offset)
         if batch is not None:
             return batch
-        segment = view.segment_for(offset)
-        with batches_read.room(0 if segment is None else segment.stated_size(offset)):
-            batch = self._find(view, offset)
+        with ExitStack() as held:  # the room that a large batch takes, until its lines are made
+            batch = self._find(
+                view, offset, lambda size: held.enter_context(batches_read.room(size))
+            )
         if batch is None:
             return None
         if batch.line(offset) is not None:
@@ -328,9 +331,11 @@ class RecordBatches:
         self._refuse_if_lost(batch, offset)
         return None
 
-    def _find(self, view: LogView, offset: Offset) -> RenderedBatch | None:
+    def _find(
+        self, view: LogView, offset: Offset, before_large: Callable[[int], object]
+    ) -> RenderedBatch | None:
         try:
-            found = view.batch(offset)
+            found = view.batch(offset, before_large)
         except DamagedFileError as error:
             raise _explained(view, offset, error) from None
         if found is None:

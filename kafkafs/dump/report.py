@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import TypeVar
 
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.findings import Contradiction, Mismatch
 
 Write = Callable[[bytes], object]
-Value = TypeVar("Value")
+Value = TypeVar("Value", bound=Sized)
 
 MOST_PAIRS = 1_000_000
 """Contradictions that wait for the end; what is beyond that is said at once."""
@@ -107,16 +107,23 @@ _TIME_INDEX = (
 
 
 def in_java_order(by_path: dict[str, Value]) -> list[tuple[str, Value]]:
-    """The items in the order in which Java's HashMap of the same keys has them."""
+    """The items in the order in which a HashMap that `computeIfAbsent` filled has them.
+
+    It puts a new key before the others of its slot, and looks whether to grow before it puts one in.
+    """
+    filled = len(by_path)
+    if filled and len(next(reversed(by_path.values()))) == 1:
+        filled -= 1  # nothing was looked up after the last key went in
     slots = 16
-    while len(by_path) > slots * 3 // 4:
+    while filled > slots * 3 // 4:
         slots *= 2
 
     def slot(item: tuple[str, Value]) -> int:
         code = java_hash(item[0])
         return (code ^ (code >> 16)) & (slots - 1)
 
-    return sorted(by_path.items(), key=slot)
+    newest_first = list(by_path.items())[::-1]
+    return sorted(newest_first, key=slot)
 
 
 def java_hash(text: str) -> int:

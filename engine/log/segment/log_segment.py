@@ -214,8 +214,14 @@ class LogSegment:
             return None
         return kernel.read_record(opened.fd, start, end, offset, budgets=_of_small(self.budgets))
 
-    def batch(self, offset: Offset) -> BatchRun | None:
+    def batch(
+        self, offset: Offset, before_large: Callable[[int], object] | None = None
+    ) -> BatchRun | None:
         """The batch whose offsets include this one, checksum checked: a run of one row; None in a gap.
+
+        Args:
+            offset: of a record.
+            before_large: called with the size of a batch above LARGE before it is read.
 
         Raises:
             CorruptRecordError: damage took, or may have taken, the batch.
@@ -225,25 +231,23 @@ class LogSegment:
         run = None
         if opened.can_be_read(start, end):
             found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
-            run = self._located_batch(offset) if found is None else BatchRun(*found)
+            run = self._located_batch(offset, before_large) if found is None else BatchRun(*found)
             del found
         if run is not None and holds(run, offset):
             return run
         del run  # before another one is read
         return self._batch_proven(offset)
 
-    def stated_size(self, offset: Offset) -> int:
-        """Bytes of the batch that frames lead to for an offset; 0 where they lead to none."""
-        opened, start, end = self._begin(offset)
-        found = opened.locate(start, end, offset, _scratch.buffer, self.budgets.batch_bytes)
-        return 0 if found is None else found[1]
-
-    def _located_batch(self, offset: Offset) -> BatchRun | None:
+    def _located_batch(
+        self, offset: Offset, before_large: Callable[[int], object] | None
+    ) -> BatchRun | None:
         """The same for a large batch, or one behind a large one; the kernel would hold the bytes twice."""
         opened, start, end = self._begin(offset)
         found = opened.locate(start, end, offset, _scratch.buffer, self.budgets.batch_bytes)
         if found is None:
             return None
+        if before_large is not None and found[1] > LARGE:
+            before_large(found[1])
         return good_batch(opened.file, found[0], found[1], self.budgets.batch_bytes)
 
     def _batch_proven(self, offset: Offset) -> BatchRun | None:

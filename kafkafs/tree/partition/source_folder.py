@@ -10,6 +10,7 @@ from engine.errors import SourceRefusedError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
+from engine.units import Offset
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -115,14 +116,29 @@ class SourceFileNode(File):
         """In a snapshot, the segment whose records file this is: it stays readable whatever happens."""
         if not self.partition.context.source.is_snapshot:
             return None
+        base = self._live_base()
+        return None if base is None else segment_with_base(view, base)
+
+    def _shown_size(self, view: LogView, size: int, identity: tuple[int, int]) -> int:
+        """The size without a batch that a broker is appending to the active segment."""
+        base = self._live_base()
+        if base is None or not view.live:
+            return size
+        active = view.active_segment
+        if (
+            active is None
+            or base > active.base_offset
+            or (base == active.base_offset and active.identity != identity)
+        ):
+            view = self.partition.log.view(0.0)  # the log rolled, or the file was replaced, since
+            active = view.active_segment
+        if active is None or base != active.base_offset or active.identity != identity:
+            return size
+        return min(view.end_position, size)
+
+    def _live_base(self) -> Offset | None:
+        """The base offset of a records file; None for other files, and for those that are going or coming."""
         parsed = parse_file_name(self._name)
         if parsed is None or parsed.kind is not FileKind.LOG or parsed.state is not FileState.LIVE:
             return None
-        return segment_with_base(view, parsed.base_offset or 0)
-
-    def _shown_size(self, view: LogView, size: int, identity: tuple[int, int]) -> int:
-        """The size without a batch that a broker is appending; that of a file which took the place is as it is."""
-        active = view.active_segment
-        if active is None or active.name != self._name or not view.live:
-            return size
-        return min(view.end_position, size) if active.identity == identity else size
+        return parsed.base_offset
