@@ -87,9 +87,9 @@ def parse_bound(text: str) -> DumpBound | None:
     """An offset (digits), or an instant: RFC 3339, the beginning of a day or hour, `@` and milliseconds.
 
     >>> parse_bound("35")
-    Bound(offset=35, instant=None)
+    DumpBound(offset=35, instant=None)
     >>> parse_bound("2024-01-01"), parse_bound("@1704067200000")
-    (Bound(offset=None, instant=1704067200000), Bound(offset=None, instant=1704067200000))
+    (DumpBound(offset=None, instant=1704067200000), DumpBound(offset=None, instant=1704067200000))
     """
     if (offset := parse_offset(text)) is not None:
         return DumpBound(offset=offset)
