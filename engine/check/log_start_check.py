@@ -30,7 +30,7 @@ from engine.units import Offset
 
 
 class _Claim(NamedTuple):
-    """A statement of a file that the log begins, or began, at an offset."""
+    """An offset at which the log begins, or once began, and the file that says so."""
 
     offset: Offset
     file: str

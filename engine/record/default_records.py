@@ -36,8 +36,6 @@ from engine.record.batch_frame import CRC_COVERS_FROM, CURRENT_MAGIC, HEADER, Ba
 from engine.record.record import Header, Record
 from engine.units import MAX_INT32, NO_SEQUENCE
 
-MAGIC = CURRENT_MAGIC
-
 
 class PartialRecord(NamedTuple):
     """A record without its key, value and headers: their sizes (-1 for null) and the rest."""
@@ -124,7 +122,7 @@ class DefaultRecordBatch(BatchBody):
     @property
     def computed_crc(self) -> int:
         """The CRC-32C of what it covers."""
-        return crc32c(self.raw[CRC_COVERS_FROM[MAGIC] :])
+        return crc32c(self.raw[CRC_COVERS_FROM[CURRENT_MAGIC] :])
 
     @property
     def attributes(self) -> int:
@@ -345,7 +343,7 @@ class DefaultRecordBatch(BatchBody):
         self.check_size(budgets)
         section = self.raw[HEADER.size :]
         try:
-            return memoryview(self.inflate(self.compression, section, budgets, MAGIC)), None
+            return memoryview(self.inflate(self.compression, section, budgets, CURRENT_MAGIC)), None
         except DecompressionError as error:
             return memoryview(error.partial), error
 

@@ -30,6 +30,7 @@ from engine.record.attributes import COMPRESSION_MASK, TimestampType, timestamp_
 from engine.record.batch_body import BatchBody, Load
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
+    LENGTH_POSITION,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MESSAGE_HEADERS,
@@ -348,7 +349,7 @@ def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
     """
     if len(run) - position < LOG_OVERHEAD:
         return None
-    size = read_int32(run, position + 8)
+    size = read_int32(run, position + LENGTH_POSITION)
     if size < SMALLEST_LENGTH:
         raise CorruptRecordError("a message inside a wrapper is too small", found=size)
     if size > len(run) - position - LOG_OVERHEAD:

@@ -14,6 +14,7 @@ from engine.record import default_records, legacy_records
 from engine.record.attributes import TimestampType
 from engine.record.batch_body import Load
 from engine.record.batch_frame import (
+    CURRENT_MAGIC,
     HEADER,
     LENGTH_POSITION,
     LOG_OVERHEAD,
@@ -222,7 +223,7 @@ def make_batch(
     """A batch over its bytes, or over its first bytes with a way to load them all."""
     kind = (
         default_records.DefaultRecordBatch
-        if head[MAGIC_POSITION] == default_records.MAGIC
+        if head[MAGIC_POSITION] == CURRENT_MAGIC
         else legacy_records.LegacyRecordBatch
     )
     return kind(head, file_position=file_position, path=path, load=load)

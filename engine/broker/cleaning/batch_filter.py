@@ -12,7 +12,7 @@ from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetada
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.offset_map import OffsetMap
 from engine.columns.columns import Column, Columns
-from engine.record import default_records
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_PRODUCER_ID, Offset, Timestamp
@@ -101,7 +101,7 @@ class BatchFilter:
         return kept
 
     def _retains_deletes(self, batch: RecordBatch) -> bool:
-        if batch.magic < default_records.MAGIC:
+        if batch.magic < CURRENT_MAGIC:
             return self.retains_legacy_deletes
         horizon = batch.delete_horizon_ms
         return horizon is None or self.current_time < horizon

@@ -13,7 +13,7 @@ from engine.broker.cleaning.batch_filter import BatchFilter
 from engine.broker.cleaning.chunks import CleanedChunk
 from engine.broker.cleaning.rewritten_batch import rewrite
 from engine.columns.columns import Column, Columns
-from engine.record import default_records
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Timestamp
@@ -59,7 +59,7 @@ def filter_chunk(chunk: CleanedChunk, by: BatchFilter) -> FilterResult:
         if not kept.any():
             if retention.batch_retention is BatchRetention.RETAIN_EMPTY:
                 _put_by_records(batch, kept, retention, by, result)
-        elif batch.magic == default_records.MAGIC and not batch.is_control:
+        elif batch.magic == CURRENT_MAGIC and not batch.is_control:
             _put_by_columns(batch, columns, kept, by, result)
         else:
             _put_by_records(batch, kept, retention, by, result)

@@ -9,7 +9,7 @@ from engine.coding.compression import compress
 from engine.coding.varint import to_int32
 from engine.columns.columns import Column, Columns
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.batch_frame import CURRENT_MAGIC as MAGIC, BatchHeader
+from engine.record.batch_frame import CURRENT_MAGIC, BatchHeader
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from engine.writing.records.encoding import encode_batch
@@ -47,7 +47,7 @@ def rewrite(
         base_offset=base_offset,
         length=0,
         partition_leader_epoch=batch.leader_epoch,
-        magic=MAGIC,
+        magic=CURRENT_MAGIC,
         crc=0,
         attributes=compute_attributes(
             batch.compression,
@@ -64,5 +64,7 @@ def rewrite(
         base_sequence=batch.base_sequence,
         record_count=len(timestamps),
     )
-    data = encode_batch(header, compress(batch.compression, records, magic=MAGIC, level=None))
+    data = encode_batch(
+        header, compress(batch.compression, records, magic=CURRENT_MAGIC, level=None)
+    )
     return RewrittenBatch(data, largest, int(columns.offset[kept][-1]))

@@ -18,6 +18,7 @@ from engine.check.files.index_entries import (
     Table,
     damaged_spans,
     looked_at,
+    not_above,
     read_entries,
     severity_of,
     size_findings,
@@ -190,16 +191,12 @@ class _OffsetIndexCheck:
         yield from at_slots(np.flatnonzero(back), self._not_above)
 
     def _not_above(self, slot: int) -> Finding:
-        return self.segment.partition.found(
-            "index-order",
-            self.name,
+        sentence = (
             f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
-            f" before it ({self.offsets[slot]} at {self.positions[slot]})",
-            position=slot * ENTRY.size,
-            length=2 * ENTRY.size,
-            first_offset=int(min(self.offsets[slot : slot + 2])),
-            next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
-            severity=severity_of(self.segment, "index-order"),
+            f" before it ({self.offsets[slot]} at {self.positions[slot]})"
+        )
+        return not_above(
+            self.segment, "index-order", self.name, slot, self.offsets, ENTRY.size, sentence
         )
 
     def _ends(self) -> Iterator[Finding]:

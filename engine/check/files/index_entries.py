@@ -83,11 +83,33 @@ def size_findings(
         yield segment.partition.found(
             "index-length",
             name,
-            f"{size} bytes are more than a segment needs: the first {MOST_ENTRIES} entries are checked,"
-            " the rest is not",
+            f"the index has {size} bytes: only its first {MOST_ENTRIES} entries are checked",
             position=size - entries.unread,
             length=entries.unread,
         )
+
+
+def not_above(
+    segment: SegmentUnderCheck,
+    rule: str,
+    name: str,
+    slot: int,
+    offsets: Table,
+    entry_size: int,
+    sentence: str,
+) -> Finding:
+    """The finding for the entry behind a slot, which is not above the entry in the slot."""
+    pair = offsets[slot : slot + 2]
+    return segment.partition.found(
+        rule,
+        name,
+        sentence,
+        position=slot * entry_size,
+        length=2 * entry_size,
+        first_offset=int(min(pair)),
+        next_offset=int(max(pair)) + 1,
+        severity=severity_of(segment, rule),
+    )
 
 
 def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from engine.check.files.index_entries import (
     Table,
     has_clean_shutdown,
     is_served,
+    not_above,
     read_entries,
     severity_of,
     size_findings,
@@ -107,16 +108,12 @@ class _TimeIndexCheck:
         yield from at_slots(np.flatnonzero(back), self._not_above)
 
     def _not_above(self, slot: int) -> Finding:
-        return self.segment.partition.found(
-            "time-index-order",
-            self.name,
+        sentence = (
             f"the entry ({self.times[slot + 1]}, offset {self.offsets[slot + 1]}) is not above the one"
-            f" before it ({self.times[slot]}, offset {self.offsets[slot]})",
-            position=slot * ENTRY.size,
-            length=2 * ENTRY.size,
-            first_offset=int(min(self.offsets[slot : slot + 2])),
-            next_offset=int(max(self.offsets[slot : slot + 2])) + 1,
-            severity=severity_of(self.segment, "time-index-order"),
+            f" before it ({self.times[slot]}, offset {self.offsets[slot]})"
+        )
+        return not_above(
+            self.segment, "time-index-order", self.name, slot, self.offsets, ENTRY.size, sentence
         )
 
     def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:

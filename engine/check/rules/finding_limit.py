@@ -64,7 +64,7 @@ def at_slots(
 
 
 def made_when_told(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterator[Finding]:
-    """Findings of one file by their rules; of those over the bound only the last of each rule is made."""
+    """Make findings of one file up to the bound of each rule, and of the others only the last one of a rule."""
     counts: Counter[str] = Counter()
     last: dict[str, Make] = {}
     for rule, make in made:

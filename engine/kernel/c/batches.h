@@ -1,4 +1,4 @@
-/* Batches in a run of bytes: one row of the batch table per batch, as engine/record/batch_table.py says.
+/* Batches in a run of bytes: one row of the batch table per batch, as engine/columns/batch_table.py says.
  *
  * The header's fields are Kafka's: DefaultRecordBatch for magic 2, LegacyRecord for 0 and 1.
  */

@@ -1,4 +1,4 @@
-/* Batches and records as the text of Kafka's DumpLogSegments, as engine/record/dump_text.py has it. */
+/* Batches and records as the text of Kafka's DumpLogSegments, as engine/lines/dump_text.py has it. */
 #ifndef KFS_DUMP_H
 #define KFS_DUMP_H
 

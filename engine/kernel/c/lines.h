@@ -1,11 +1,11 @@
-/* Record lines: one JSON object a record, as engine/record/record_line.py has it, byte for byte. */
+/* Record lines: one JSON object a record, as engine/lines/record_line.py has it, byte for byte. */
 #ifndef KFS_LINES_H
 #define KFS_LINES_H
 
 #include "records.h"
 #include "text.h"
 
-/* engine.lines.record_line.Fate */
+/* engine.record.fate.Fate */
 enum { KFS_FATE_NONE, KFS_FATE_COMMITTED, KFS_FATE_ABORTED, KFS_FATE_OPEN };
 
 /* A row that is left to Python: control records are rare, and say many things. */

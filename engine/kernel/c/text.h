@@ -1,6 +1,6 @@
 /* The text rules of the record line: how bytes of a log become JSON that is safe on a terminal.
  *
- * Reference and twin: engine/record/record_line.py, which must agree byte for byte.
+ * Reference and twin: engine/lines/record_line.py, which must agree byte for byte.
  *
  * What every function here keeps:
  *   - the output is valid UTF-8 and valid JSON, on one line;

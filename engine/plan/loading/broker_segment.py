@@ -24,6 +24,7 @@ from engine.plan.loading.broker_records import (
     find_offset,
     frames,
 )
+from engine.record.batch_frame import SMALLEST_BATCH
 from engine.record.record_batch import RecordBatch
 from engine.units import (
     NO_PRODUCER_ID,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
 _CURRENT_TXN_VERSION = 0
 _WARM_ENTRIES = 8192 // 8
-_SMALLEST_BATCH = 26
 _TRANSACTIONS_AT_ONCE = ENTRY.size << 15
 TRANSACTIONS_LIMIT = 1 << 30
 """What is read of a transaction index: the markers of more aborted transactions do not fit into a segment."""
@@ -206,7 +206,7 @@ class BrokerSegment(WritableSegment):
 
     def _start_of(self, index: WritableIndex[Any]) -> bytes:
         """As much of an index as the records can fill; it may be preallocated to megabytes."""
-        entries = self.log.size // max(self.index_interval_bytes, _SMALLEST_BATCH) + 2
+        entries = self.log.size // max(self.index_interval_bytes, SMALLEST_BATCH[0]) + 2
         with self._disk.open(index.path, writable=False) as file:
             return file.read_at(0, entries * index.entry_size)
 

@@ -16,8 +16,8 @@ from engine.clock import Clock
 from engine.coding.compression import Compression, CompressionType
 from engine.coding.varint import to_int64
 from engine.errors import InvalidRecordError, UnsupportedForMessageFormatError
-from engine.record import default_records
 from engine.record.attributes import TimestampType
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
 from engine.units import (
@@ -40,7 +40,7 @@ from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.encoding import batch_overhead
 from engine.writing.records.records_builder import RecordsBuilder
 
-_V2 = default_records.MAGIC
+_V2 = CURRENT_MAGIC
 _NONE = CompressionType.NONE
 _NO_STATS = RecordValidationStats()
 

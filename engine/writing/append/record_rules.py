@@ -24,9 +24,8 @@ from engine.errors import (
     InvalidTimestampError,
     RecordValidationError,
 )
-from engine.record import default_records
 from engine.record.attributes import TimestampType
-from engine.record.batch_frame import HEADER, LOG_OVERHEAD
+from engine.record.batch_frame import CURRENT_MAGIC, HEADER, LOG_OVERHEAD
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header, Record
 from engine.record.record_batch import RecordBatch
@@ -124,7 +123,7 @@ class RecordRules:
             CorruptRecordError: the checksum of a message in a wrapper is wrong, or it does not inflate.
             LimitExceededError: the batch is too large, or holds too much.
         """
-        if batch.magic == default_records.MAGIC:
+        if batch.magic == CURRENT_MAGIC:
             checked = self.check_columns(batch)
             if checked is not None:
                 return checked
@@ -264,6 +263,6 @@ _HEADER = HEADER.size
 
 def _size_of(record: Record, magic: int) -> int:
     """Bytes of a record with the length before it, and of a message with its offset."""
-    if magic == default_records.MAGIC:
+    if magic == CURRENT_MAGIC:
         return size_of_varint(record.size) + record.size
     return LOG_OVERHEAD + record.size

@@ -15,7 +15,7 @@ from engine.errors import OffsetOutOfRangeError
 from engine.index.transaction_index import AbortedTxn
 from engine.log.fetch import FetchIsolation
 from engine.log.log_segments import LogSegments
-from engine.record.default_records import MAGIC as CURRENT_MAGIC
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.memory_records import MemoryRecords
 from engine.units import FoundTimestamp, LogOffsetMetadata, Offset, Timestamp
 from engine.writing.append.append_analysis import AppendTerms

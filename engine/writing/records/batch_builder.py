@@ -15,9 +15,8 @@ from engine.coding.compression import Compression, CompressionType, compress
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int32
 from engine.errors import StateError
-from engine.record import default_records
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.batch_frame import LOG_OVERHEAD, BatchHeader
+from engine.record.batch_frame import CURRENT_MAGIC, LOG_OVERHEAD, BatchHeader
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Header, Record
 from engine.units import (
@@ -76,7 +75,7 @@ class BatchBuilder:
     def __init__(
         self,
         *,
-        magic: int = default_records.MAGIC,
+        magic: int = CURRENT_MAGIC,
         compression: CompressionType = CompressionType.NONE,
         level: int | None = None,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
@@ -92,12 +91,12 @@ class BatchBuilder:
         delete_horizon_ms: Timestamp | None = None,
         initial: Buffer = b"",
     ) -> None:
-        if magic not in (0, 1, default_records.MAGIC):
+        if magic not in (0, 1, CURRENT_MAGIC):
             raise ValueError(f"records of magic {magic}")
         if magic > 0 and timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
             raise ValueError("records of magic 1 and 2 need a timestamp type")
         horizon = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
-        if magic < default_records.MAGIC:
+        if magic < CURRENT_MAGIC:
             for refused, what in (
                 (is_transactional, "transactions"),
                 (is_control_batch, "control records"),
@@ -202,7 +201,7 @@ class BatchBuilder:
             magic: another one of a message, before magic 2.
         """
         key, value, timestamp = record.key, record.value, record.timestamp
-        if self.magic == default_records.MAGIC:
+        if self.magic == CURRENT_MAGIC:
             self._append_default(offset, timestamp, key, value, record.headers)
             return
         kind, inner = TimestampType.CREATE_TIME, self.magic if magic is None else magic
@@ -230,7 +229,7 @@ class BatchBuilder:
             raise ValueError(f"the offset {offset} is not above the last one, {self._last_offset}")
         if timestamp < NO_TIMESTAMP:
             raise ValueError(f"the timestamp {timestamp} is negative")
-        if self.magic == default_records.MAGIC:
+        if self.magic == CURRENT_MAGIC:
             self._append_default(offset, timestamp, key, value, headers)
             return
         if headers:
@@ -317,7 +316,7 @@ class BatchBuilder:
             return False
         if self.record_count == 0:
             return True
-        if self.magic < default_records.MAGIC:
+        if self.magic < CURRENT_MAGIC:
             size = LOG_OVERHEAD + message_size(self.magic, key, value)
         else:
             base = timestamp if self._base_timestamp is None else self._base_timestamp
@@ -349,7 +348,7 @@ class BatchBuilder:
         """The largest timestamp and where it is: of one batch its last offset, as followers see it too."""
         last = self.base_offset - 1 if self._last_offset is None else self._last_offset
         is_one_batch = (
-            self.magic == default_records.MAGIC or self.compression.type is not CompressionType.NONE
+            self.magic == CURRENT_MAGIC or self.compression.type is not CompressionType.NONE
         )
         if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
             return RecordsInfo(self.log_append_time, last if is_one_batch else self.base_offset)
@@ -419,13 +418,13 @@ class BatchBuilder:
             is_transactional=self.is_transactional,
             is_control=self.is_control_batch,
         )
-        if self.producer_id != NO_PRODUCER_ID and self.magic < default_records.MAGIC:
+        if self.producer_id != NO_PRODUCER_ID and self.magic < CURRENT_MAGIC:
             raise ValueError(f"records of magic {self.magic} know no producers")
         self.close_for_appends()
         section = self._section or b""
         if self.record_count == 0:
             self._built = MemoryRecords(b"")
-        elif self.magic == default_records.MAGIC:
+        elif self.magic == CURRENT_MAGIC:
             self._built = MemoryRecords(encode_batch(self._header(), section))
             self.compression_ratio = len(section) / len(self._records)
         elif self.compression.type is not CompressionType.NONE:

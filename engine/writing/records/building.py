@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engine.clock import SYSTEM_CLOCK
 from engine.coding.compression import CompressionType
-from engine.record import default_records
 from engine.record.attributes import TimestampType
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.control_records import EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.units import (
@@ -25,7 +25,7 @@ from engine.writing.records.simple_record import SimpleRecord
 def records_of(
     *records: SimpleRecord,
     base_offset: Offset = 0,
-    magic: int = default_records.MAGIC,
+    magic: int = CURRENT_MAGIC,
     compression: CompressionType = CompressionType.NONE,
     level: int | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
@@ -69,7 +69,7 @@ def idempotent_records(
     producer_epoch: int,
     base_sequence: int,
     base_offset: Offset = 0,
-    magic: int = default_records.MAGIC,
+    magic: int = CURRENT_MAGIC,
     compression: CompressionType = CompressionType.NONE,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> MemoryRecords:
@@ -92,7 +92,7 @@ def transactional_records(
     producer_epoch: int,
     base_sequence: int,
     base_offset: Offset = 0,
-    magic: int = default_records.MAGIC,
+    magic: int = CURRENT_MAGIC,
     compression: CompressionType = CompressionType.NONE,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> MemoryRecords:

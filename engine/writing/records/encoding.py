@@ -20,7 +20,6 @@ from engine.coding.varint import (
     to_int32,
     to_int64,
 )
-from engine.record import default_records
 from engine.record.attributes import TimestampType, compute_attributes
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
@@ -177,7 +176,7 @@ def encode_empty_batch(
             base_offset=base_offset,
             length=0,
             partition_leader_epoch=partition_leader_epoch,
-            magic=default_records.MAGIC,
+            magic=CURRENT_MAGIC,
             crc=0,
             attributes=attributes,
             last_offset_delta=to_int32(last_offset - base_offset),

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.errors import StateError
-from engine.record import default_records
 from engine.record.attributes import TimestampType
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.default_records import DefaultRecordBatch
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
@@ -138,7 +138,7 @@ class FilterResult:
 
     def add_empty(self, batch: RecordBatch) -> None:
         """Write the header of a batch without its records. StateError before magic 2."""
-        if batch.magic != default_records.MAGIC:
+        if batch.magic != CURRENT_MAGIC:
             raise StateError(f"a batch of magic {batch.magic} is not kept empty")
         last = batch.last_offset
         self.output += encode_empty_batch(

@@ -20,7 +20,7 @@ from engine.coding.fixed_width import read_int32
 from engine.columns.batch_table import BATCH_DTYPE, Stop
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
-from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD
+from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, SMALLEST_BATCH
 from engine.record.record_batch import make_batch
 from engine.units import (
     MAX_INT32,
@@ -41,7 +41,6 @@ Rows: TypeAlias = npt.NDArray[np.void]
 
 CHUNK = 4 * 1024 * 1024
 ROWS = 16 * 1024
-_SMALLEST_BATCH = 26
 _KEPT_BATCHES = 5
 """How many of a producer's last batches its state remembers."""
 
@@ -81,7 +80,7 @@ def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
     records = segment.log
     end, position = records.size, 0
     buffer = bytearray(min(CHUNK, end))
-    table = np.zeros(min(ROWS, end // _SMALLEST_BATCH + 1), BATCH_DTYPE)
+    table = np.zeros(min(ROWS, end // SMALLEST_BATCH[0] + 1), BATCH_DTYPE)
     while position < end:
         got = records.read_into(buffer, position)
         view = memoryview(buffer)[:got]

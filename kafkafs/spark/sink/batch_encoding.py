@@ -16,7 +16,7 @@ from engine import kernel
 from engine.coding.compression import CompressionType, compress
 from engine.columns.columns import Columns
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.batch_frame import CURRENT_MAGIC as MAGIC, BatchHeader
+from engine.record.batch_frame import CURRENT_MAGIC, BatchHeader
 from engine.units import (
     MAX_INT32,
     NO_PRODUCER_EPOCH,
@@ -138,7 +138,7 @@ class BatchEncoder:
             base_offset=base,
             length=0,
             partition_leader_epoch=epoch,
-            magic=MAGIC,
+            magic=CURRENT_MAGIC,
             crc=0,
             attributes=compute_attributes(
                 codec,
