@@ -24,15 +24,19 @@ from pyspark.sql.types import StructType
 
 from engine.budgets import MiB
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.batch_plan import for_counting, plan_batch, tasks_of
-from kafkafs.spark.source.batch_rows import BatchReader
 from kafkafs.spark.source.columns import check_schema, schema_of
-from kafkafs.spark.source.options import FROM_EARLIEST, UP_TO_LATEST, ReadOptions, parse_options
-from kafkafs.spark.source.rows_only import spare_the_dicts
-from kafkafs.spark.source.segment_rows import SegmentReader
-from kafkafs.spark.source.split_reader import SplitReader
-from kafkafs.spark.source.splits import Split
-from kafkafs.spark.source.worker_process import make_ready
+from kafkafs.spark.source.options.read_options import (
+    FROM_EARLIEST,
+    UP_TO_LATEST,
+    ReadOptions,
+    parse_options,
+)
+from kafkafs.spark.source.planning.batch_plan import for_counting, plan_batch, tasks_of
+from kafkafs.spark.source.planning.splits import Split
+from kafkafs.spark.source.rows.batch_rows import BatchReader
+from kafkafs.spark.source.rows.segment_rows import SegmentReader
+from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import VIEWS
-from kafkafs.spark.source.options import parse_options
+from kafkafs.spark.source.options.read_options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

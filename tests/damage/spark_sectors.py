@@ -168,7 +168,7 @@ class Soak:
     def of_export(self) -> Iterator[str]:
         """An export has the records that can be read, and a list of the places that cannot."""
         from kafkafs.spark.jobs.export import export
-        from kafkafs.spark.jobs.exported_rows import read_files
+        from kafkafs.spark.jobs.files.exported_rows import read_files
 
         summary = export(
             self.spark, str(self.sick), str(self.target), form="json", onCorrupt="skip"

@@ -27,9 +27,9 @@ from engine.log.segment.scan import BatchRun
 from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
 from kafkafs.spark.errors import DataLossError
-from kafkafs.spark.source.batch_plan import plan_batch
-from kafkafs.spark.source.options import parse_options
-from kafkafs.spark.source.split_reader import SplitReader
+from kafkafs.spark.source.options.read_options import parse_options
+from kafkafs.spark.source.planning.batch_plan import plan_batch
+from kafkafs.spark.source.rows.split_reader import SplitReader
 from tests.damage.check_partitions import Partition, partitions
 from tests.damage.check_soak import Try, choose, struck
 

@@ -78,8 +78,8 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
 def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
     """Look that the topics are there, before a session is started; a source that is not here is left to Spark."""
     from kafkafs.spark.errors import OptionError
-    from kafkafs.spark.source.partition_choice import ALL, choose
-    from kafkafs.spark.source.source_paths import open_paths
+    from kafkafs.spark.source.options.partition_choice import ALL, choose
+    from kafkafs.spark.source.options.source_paths import open_paths
 
     try:
         source = open_paths(tuple(paths))

@@ -17,12 +17,12 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.log.log_directory import open_source
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.audit_plan import TASK_BYTES, AuditPlan, plan_audit
-from kafkafs.spark.jobs.exported_rows import FORMATS
+from kafkafs.spark.jobs.files.exported_rows import FORMATS
+from kafkafs.spark.jobs.files.target_files import TargetFiles, target_files
 from kafkafs.spark.jobs.progress import JobWatch, Tell
 from kafkafs.spark.jobs.summary import Table, size
-from kafkafs.spark.jobs.target_files import TargetFiles, target_files
-from kafkafs.spark.source.source_paths import resolved
-from kafkafs.spark.source.volume import Volume
+from kafkafs.spark.source.options.source_paths import resolved
+from kafkafs.spark.source.planning.volume import Volume
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

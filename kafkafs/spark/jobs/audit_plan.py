@@ -17,8 +17,8 @@ from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.units import Offset
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.task_packing import largest_first, packed
-from kafkafs.spark.source.volume import Volume
+from kafkafs.spark.source.planning.task_packing import largest_first, packed
+from kafkafs.spark.source.planning.volume import Volume
 
 TASK_BYTES = 128 << 20
 MOST_TASKS = 10_000

@@ -28,7 +28,7 @@ from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.units import Offset, Timestamp
 from kafkafs.spark.jobs.audit_plan import Unit, takes
-from kafkafs.spark.source.volume import Volume
+from kafkafs.spark.source.planning.volume import Volume
 from kafkafs.spark.source.worker_process import make_ready
 
 SEEN = pa.schema(

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from engine.budgets import MiB
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
-from kafkafs.spark.jobs.export_ledger import (
+from kafkafs.spark.jobs.files.export_ledger import (
     DAMAGE,
     LOCK,
     Done,
@@ -24,13 +24,13 @@ from kafkafs.spark.jobs.export_ledger import (
     offsets_done,
     topic_ids_done,
 )
-from kafkafs.spark.jobs.export_plan import ExportChunk, plan_chunks
-from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.files.export_plan import ExportChunk, plan_chunks
+from kafkafs.spark.jobs.files.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.files.target_files import outside_of, target_files
 from kafkafs.spark.jobs.progress import JobWatch, Tell
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.jobs.summary import Table, size
-from kafkafs.spark.jobs.target_files import outside_of, target_files
 from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
 

@@ -16,7 +16,7 @@ from engine.topics.decoded_record import TopicDecoder
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.key_filter import Indices, KeyFilter
+from kafkafs.spark.source.rows.key_filter import Indices, KeyFilter
 
 if TYPE_CHECKING:
     from engine.columns.columns import Columns

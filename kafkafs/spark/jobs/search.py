@@ -22,20 +22,20 @@ from engine.record.fate import Fate
 from engine.record.record import Header, Record
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
-from kafkafs.spark.jobs.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.files.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.files.target_files import outside_of, target_files
 from kafkafs.spark.jobs.progress import JobWatch, Tell
 from kafkafs.spark.jobs.record_filter import Predicate, SearchFilter
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import frame_of, settings
 from kafkafs.spark.jobs.summary import Table, size
-from kafkafs.spark.jobs.target_files import outside_of, target_files
 from kafkafs.spark.reading import Moment
-from kafkafs.spark.source.batch_plan import plan_batch
 from kafkafs.spark.source.columns import CORRUPT, RECORDS
-from kafkafs.spark.source.key_filter import key_filter
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.split_reader import SplitReader
-from kafkafs.spark.source.splits import Split
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.batch_plan import plan_batch
+from kafkafs.spark.source.planning.splits import Split
+from kafkafs.spark.source.rows.key_filter import key_filter
+from kafkafs.spark.source.rows.split_reader import SplitReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.reading import Moment, milliseconds
-from kafkafs.spark.source.options import ReadOptions, parse_options
+from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
 
 OptionValue = str | int | bool
 

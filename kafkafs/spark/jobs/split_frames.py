@@ -10,17 +10,17 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.budgets import MiB
-from kafkafs.spark.source.batch_rows import BatchReader
-from kafkafs.spark.source.split_reader import SplitReader
-from kafkafs.spark.source.task_packing import largest_first, packed
+from kafkafs.spark.source.planning.task_packing import largest_first, packed
+from kafkafs.spark.source.rows.batch_rows import BatchReader
+from kafkafs.spark.source.rows.split_reader import SplitReader
 from kafkafs.spark.source.worker_process import make_ready
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from kafkafs.spark.source.options import ReadOptions
-    from kafkafs.spark.source.splits import Split
+    from kafkafs.spark.source.options.read_options import ReadOptions
+    from kafkafs.spark.source.planning.splits import Split
 
 _TASKS_OF_A_CORE = 4
 _LEAST = 8 * MiB
@@ -35,7 +35,7 @@ def records_of(
 
     Args:
         spark: a session.
-        splits: of `kafkafs.spark.source.splits.plan`.
+        splits: of `kafkafs.spark.source.planning.splits.plan`.
         schema: the columns that are wanted, of view=records.
         options: of the read; paths, choice and bounds do not count.
     """

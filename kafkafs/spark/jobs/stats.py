@@ -17,15 +17,15 @@ from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import batches_of, records_of
 from kafkafs.spark.jobs.summary import Table, percent, size
 from kafkafs.spark.reading import Moment
-from kafkafs.spark.source.batch_plan import plan_batch
 from kafkafs.spark.source.columns import BATCHES, CORRUPT, RECORDS
-from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.batch_plan import plan_batch
 from kafkafs.tree.path_names import instant_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.source.splits import Split
+    from kafkafs.spark.source.planning.splits import Split
 
 SHOWN_HOURS = 24
 MOST_HOURS = 100_000

@@ -16,7 +16,7 @@ from engine.errors import InvalidNameError
 from engine.files.file_names import validate_topic
 from engine.units import MAX_INT32, MAX_INT64, Offset, TopicPartition
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.option_values import count, flag, one_of, size
+from kafkafs.spark.source.options.option_values import count, flag, one_of, size
 
 BATCH_BYTES = 64 * 1024
 SEGMENT_BYTES = 1024 * MiB

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 )
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.options.read_options import ReadOptions
 
 HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])

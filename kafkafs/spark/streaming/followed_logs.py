@@ -16,10 +16,10 @@ from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE, PartitionLog
 from engine.units import TopicPartition
-from kafkafs.spark.source.offset_ranges import log_end
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.partition_choice import choose
-from kafkafs.spark.source.source_paths import open_paths
+from kafkafs.spark.source.options.partition_choice import choose
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.options.source_paths import open_paths
+from kafkafs.spark.source.planning.offset_ranges import log_end
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, TopicIds
 
 ATTEMPTS = 4

@@ -19,9 +19,9 @@ from kafkafs.spark.errors import (
     partitions_deleted,
     topics_made_anew,
 )
-from kafkafs.spark.source.offset_ranges import QueryRange, within_log
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.splits import Split, plan
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.offset_ranges import QueryRange, within_log
+from kafkafs.spark.source.planning.splits import Split, plan
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, StreamPlace, TopicIds
 
 log = logging.getLogger(__name__)

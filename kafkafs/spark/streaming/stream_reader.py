@@ -20,12 +20,12 @@ from pyspark.sql.types import StructType
 
 from engine.log.log_view import LogView
 from engine.units import Offset
-from kafkafs.spark.source.batch_plan import tasks_of
-from kafkafs.spark.source.offset_limits import EARLIEST, Extreme
-from kafkafs.spark.source.offset_ranges import log_end, resolve_limit
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.split_reader import SplitReader
-from kafkafs.spark.source.splits import Split, split_ranges
+from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.batch_plan import tasks_of
+from kafkafs.spark.source.planning.offset_ranges import log_end, resolve_limit
+from kafkafs.spark.source.planning.splits import Split, split_ranges
+from kafkafs.spark.source.rows.split_reader import SplitReader
 from kafkafs.spark.source.worker_process import make_ready
 from kafkafs.spark.streaming.followed_logs import FollowedLogs
 from kafkafs.spark.streaming.stream_offsets import (

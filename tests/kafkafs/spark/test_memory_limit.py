@@ -20,10 +20,10 @@ import os, resource, sys
 os.environ["OMP_NUM_THREADS"] = "1"  # as Spark sets it by the cores of an executor
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 import pyarrow as pa
-from kafkafs.spark.source.options import parse_options
-from kafkafs.spark.source.split_reader import SplitReader
-from kafkafs.spark.source.splits import plan
-from kafkafs.spark.source.offset_ranges import QueryRange
+from kafkafs.spark.source.options.read_options import parse_options
+from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.planning.splits import plan
+from kafkafs.spark.source.planning.offset_ranges import QueryRange
 from engine.log.log_directory import open_source
 
 options = parse_options({"path": sys.argv[1], "onCorrupt": "skip"})

@@ -32,7 +32,7 @@ from kafkafs.spark.job_errors import sentence_of
 from kafkafs.spark.jobs import audit as auditing
 from kafkafs.spark.jobs.audit_plan import AuditPlan, Unit, plan_audit
 from kafkafs.spark.jobs.audit_tasks import SEEN, AuditTasks
-from kafkafs.spark.source.volume import NotVisibleError, Volume, check_visible
+from kafkafs.spark.source.planning.volume import NotVisibleError, Volume, check_visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

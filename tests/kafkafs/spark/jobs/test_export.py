@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.jobs.export import ExportSummary, export
-from kafkafs.spark.jobs.exported_rows import read_files
+from kafkafs.spark.jobs.files.exported_rows import read_files
+from kafkafs.spark.jobs.files.target_files import LocalFiles
 from kafkafs.spark.jobs.progress import JobProgress
-from kafkafs.spark.jobs.target_files import LocalFiles
 
 ORDERS = ["orders-0", "orders-1"]
 

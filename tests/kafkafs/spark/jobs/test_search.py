@@ -23,7 +23,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.sql import DataFrame, functions as F  # noqa: N812
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.exported_rows import read_files
+from kafkafs.spark.jobs.files.exported_rows import read_files
 from kafkafs.spark.jobs.record_filter import Predicate
 from kafkafs.spark.jobs.search import find, search
 

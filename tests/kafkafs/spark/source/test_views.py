@@ -26,10 +26,10 @@ from pyspark.sql.types import StructField, StructType
 
 from kafkafs.spark.data_source import KafkaLogReader
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.batch_plan import plan_batch
 from kafkafs.spark.source.columns import VIEWS, schema_of
-from kafkafs.spark.source.options import parse_options
-from kafkafs.spark.source.split_reader import SplitReader
+from kafkafs.spark.source.options.read_options import parse_options
+from kafkafs.spark.source.planning.batch_plan import plan_batch
+from kafkafs.spark.source.rows.split_reader import SplitReader
 
 CASES = [
     (kind, partition)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.columns.columns import Columns
-from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.options.read_options import ReadOptions
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 

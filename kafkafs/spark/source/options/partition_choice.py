@@ -16,7 +16,7 @@ from engine.log.partition_log import PartitionLog
 from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import TopicPartition
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.offset_limits import parse_assignment
+from kafkafs.spark.source.options.offset_limits import parse_assignment
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 _LISTED = ", ".join(name.lower() for name in STRATEGIES)

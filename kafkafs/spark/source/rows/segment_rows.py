@@ -13,11 +13,16 @@ from engine.log.segment.scan import BatchRun, Damage
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.spark.errors import malformed_timestamp
-from kafkafs.spark.source.arrow_rows import MOST_MILLISECONDS, one_row
-from kafkafs.spark.source.header_facts import Numbers, base_timestamps, header_facts, is_control
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.split_scan import corruption, in_full, is_hole, scan_split
-from kafkafs.spark.source.splits import Split
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.splits import Split
+from kafkafs.spark.source.rows.arrow_rows import MOST_MILLISECONDS, one_row
+from kafkafs.spark.source.rows.header_facts import (
+    Numbers,
+    base_timestamps,
+    header_facts,
+    is_control,
+)
+from kafkafs.spark.source.rows.split_scan import corruption, in_full, is_hole, scan_split
 
 
 class SegmentReader:

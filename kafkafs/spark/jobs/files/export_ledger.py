@@ -17,7 +17,7 @@ from typing import Any
 from engine.units import Offset, TopicPartition
 from engine.writing.disk import TEMPORARY_SUFFIX
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.target_files import TargetFiles
+from kafkafs.spark.jobs.files.target_files import TargetFiles
 
 FOLDER = "_export"
 MANIFEST = f"{FOLDER}/manifest.json"

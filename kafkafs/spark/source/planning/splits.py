@@ -16,8 +16,8 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.places import Extent
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
-from kafkafs.spark.source.offset_ranges import QueryRange
-from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.offset_ranges import QueryRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,17 +14,17 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[
 
 import pyarrow as pa
 
-from kafkafs.spark.jobs.export_plan import plan_chunks
-from kafkafs.spark.source.batch_plan import plan_batch
-from kafkafs.spark.source.options import ReadOptions, parse_options
-from kafkafs.spark.source.split_reader import SplitReader
-from kafkafs.spark.source.volume import NotVisibleError
+from kafkafs.spark.jobs.files.export_plan import plan_chunks
+from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
+from kafkafs.spark.source.planning.batch_plan import plan_batch
+from kafkafs.spark.source.planning.volume import NotVisibleError
+from kafkafs.spark.source.rows.split_reader import SplitReader
 from tests.fixtures_data import log_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkafs.spark.source.splits import Split
+    from kafkafs.spark.source.planning.splits import Split
 
 RECORDS = 2000
 

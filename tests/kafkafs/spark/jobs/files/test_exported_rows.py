@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafkafs.spark.jobs.exported_rows import FOLDERS, WRITE_OPTIONS, read_files, to_files
+from kafkafs.spark.jobs.files.exported_rows import FOLDERS, WRITE_OPTIONS, read_files, to_files
 from kafkafs.spark.source.columns import CONNECTOR, HEADERS
 
 AWKWARD: tuple[bytes | None, ...] = (

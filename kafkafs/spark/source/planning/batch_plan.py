@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.budgets import MiB
-from kafkafs.spark.source.offset_ranges import resolve_batch
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.partition_choice import choose
-from kafkafs.spark.source.source_paths import open_paths
-from kafkafs.spark.source.splits import Split, plan, plan_segments, split_ranges
-from kafkafs.spark.source.task_packing import packed
-from kafkafs.spark.source.volume import owners_by_root
+from kafkafs.spark.source.options.partition_choice import choose
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.options.source_paths import open_paths
+from kafkafs.spark.source.planning.offset_ranges import resolve_batch
+from kafkafs.spark.source.planning.splits import Split, plan, plan_segments, split_ranges
+from kafkafs.spark.source.planning.task_packing import packed
+from kafkafs.spark.source.planning.volume import owners_by_root
 
 SMALL_TASK = 8 * MiB
 """A task that reads less costs Spark more than its reading."""

@@ -6,7 +6,7 @@ import pytest
 
 from engine.units import TopicPartition
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.offset_limits import (
+from kafkafs.spark.source.options.offset_limits import (
     EARLIEST,
     LATEST,
     Extreme,
@@ -14,8 +14,8 @@ from kafkafs.spark.source.offset_limits import (
     SpecificOffsets,
     SpecificTimestamps,
 )
-from kafkafs.spark.source.options import ReadOptions, parse_options
-from kafkafs.spark.source.partition_choice import ALL, Assign, Subscribe, SubscribePattern
+from kafkafs.spark.source.options.partition_choice import ALL, Assign, Subscribe, SubscribePattern
+from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
 
 PATH = {"path": "/logs"}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.offset_limits import (
+from kafkafs.spark.source.options.offset_limits import (
     EARLIEST,
     LATEST,
     Extreme,
@@ -21,8 +21,8 @@ from kafkafs.spark.source.offset_limits import (
     check_batch,
     parse_limit,
 )
-from kafkafs.spark.source.option_values import count, delay, flag, one_of, pattern, size
-from kafkafs.spark.source.partition_choice import ALL, Choice, parse_choice
+from kafkafs.spark.source.options.option_values import count, delay, flag, one_of, pattern, size
+from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
 
 SPLIT_BYTES = 64 * MiB
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000

@@ -15,7 +15,7 @@ from kafkafs.spark.errors import (
     start_offsets_do_not_match,
     timestamps_do_not_match,
 )
-from kafkafs.spark.source.offset_limits import (
+from kafkafs.spark.source.options.offset_limits import (
     EARLIEST,
     LATEST,
     Extreme,
@@ -24,7 +24,7 @@ from kafkafs.spark.source.offset_limits import (
     SpecificOffsets,
     SpecificTimestamps,
 )
-from kafkafs.spark.source.options import ReadOptions
+from kafkafs.spark.source.options.read_options import ReadOptions
 
 log = logging.getLogger(__name__)
 

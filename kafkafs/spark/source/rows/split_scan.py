@@ -16,8 +16,8 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import MAX_INT64, Offset, Position
 from kafkafs.spark.errors import could_not_read, topics_made_anew
-from kafkafs.spark.source.splits import Split
-from kafkafs.spark.source.volume import check_same, check_visible
+from kafkafs.spark.source.planning.splits import Split
+from kafkafs.spark.source.planning.volume import check_same, check_visible
 
 _CHUNK = 4 * MiB
 """Read at a time: what each run costs besides is then little, also of large records."""

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import DataLossError, could_not_read, partition_offset_changed
-from kafkafs.spark.source.offset_ranges import QueryRange, log_end, resolve_partitions
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.partition_choice import choose
-from kafkafs.spark.source.source_paths import open_paths
-from kafkafs.spark.source.splits import Split, plan
-from kafkafs.spark.source.volume import owners_by_root
+from kafkafs.spark.source.options.partition_choice import choose
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.options.source_paths import open_paths
+from kafkafs.spark.source.planning.offset_ranges import QueryRange, log_end, resolve_partitions
+from kafkafs.spark.source.planning.splits import Split, plan
+from kafkafs.spark.source.planning.volume import owners_by_root
 
 MOST_TOPICS = 16
 """Of a chunk: the records of each are counted on the way."""

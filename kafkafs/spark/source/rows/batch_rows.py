@@ -22,8 +22,10 @@ from engine.record.fate import Fate
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.spark.errors import malformed_timestamp
-from kafkafs.spark.source.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
-from kafkafs.spark.source.header_facts import (
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.splits import Split
+from kafkafs.spark.source.rows.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
+from kafkafs.spark.source.rows.header_facts import (
     HeaderFacts,
     Numbers,
     Table,
@@ -33,9 +35,7 @@ from kafkafs.spark.source.header_facts import (
     header_facts,
     own_batches,
 )
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.split_scan import Scanned, corruption, in_full, is_hole, scan_split
-from kafkafs.spark.source.splits import Split
+from kafkafs.spark.source.rows.split_scan import Scanned, corruption, in_full, is_hole, scan_split
 
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 _CODECS = pa.array(codec_labels("unknown {}"), pa.string())

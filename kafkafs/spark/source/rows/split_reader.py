@@ -18,18 +18,18 @@ from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.error_line import damage_facts, problem_facts
-from kafkafs.spark.source.arrow_rows import (
+from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.spark.source.planning.splits import Split
+from kafkafs.spark.source.rows.arrow_rows import (
     Indices,
     Rows,
     one_row,
     record_batches,
     rows_without_columns,
 )
-from kafkafs.spark.source.header_facts import countable, records_in
-from kafkafs.spark.source.key_filter import key_filter
-from kafkafs.spark.source.options import ReadOptions
-from kafkafs.spark.source.split_scan import corruption, in_full, is_hole, scan_split
-from kafkafs.spark.source.splits import Split
+from kafkafs.spark.source.rows.header_facts import countable, records_in
+from kafkafs.spark.source.rows.key_filter import key_filter
+from kafkafs.spark.source.rows.split_scan import corruption, in_full, is_hole, scan_split
 
 
 class SplitReader:

@@ -13,11 +13,11 @@ from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
 from engine.units import TopicPartition
 from kafkafs.spark.errors import DataLossError, OptionError
-from kafkafs.spark.source.batch_plan import for_counting, tasks_of
-from kafkafs.spark.source.offset_ranges import QueryRange, resolve_batch
-from kafkafs.spark.source.options import parse_options
-from kafkafs.spark.source.partition_choice import choose
-from kafkafs.spark.source.splits import Split, plan, split_ranges
+from kafkafs.spark.source.options.partition_choice import choose
+from kafkafs.spark.source.options.read_options import parse_options
+from kafkafs.spark.source.planning.batch_plan import for_counting, tasks_of
+from kafkafs.spark.source.planning.offset_ranges import QueryRange, resolve_batch
+from kafkafs.spark.source.planning.splits import Split, plan, split_ranges
 from tests.fixtures_data import log_dir
 
 T = TopicPartition("t", 0)

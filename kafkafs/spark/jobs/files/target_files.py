@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from engine.writing.checkpoint.file_lock import FileLock
 from engine.writing.disk import DISK, TEMPORARY_SUFFIX, Disk
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.source_paths import resolved
+from kafkafs.spark.source.options.source_paths import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

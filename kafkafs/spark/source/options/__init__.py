@@ -1,0 +1,1 @@
+"""What a query asks for: options, offsets, partitions, log dirs."""

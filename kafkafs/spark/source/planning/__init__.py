@@ -1,0 +1,1 @@
+"""What each task reads: offsets resolved against the logs, and cut into splits."""
