@@ -12,17 +12,17 @@ class Clock(Protocol):
     """A wall clock in milliseconds since 1970, and a way to wait by it."""
 
     def now_ms(self) -> Timestamp:
-        """The time now."""
+        """Return the current time."""
 
     def sleep(self, milliseconds: int) -> None:
         """Wait."""
 
 
 class SystemClock:
-    """The machine's."""
+    """Machine's."""
 
     def now_ms(self) -> Timestamp:
-        """The time now."""
+        """Return the current time."""
         return time.time_ns() // 1_000_000
 
     def sleep(self, milliseconds: int) -> None:

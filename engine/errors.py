@@ -11,7 +11,7 @@ import os
 
 
 class KafkaStorageError(Exception):
-    """The root of all errors of the engine."""
+    """Root of all errors of the engine."""
 
 
 class DamagedFileError(KafkaStorageError):
@@ -104,7 +104,7 @@ class CorruptCheckpointError(DamagedFileError):
 
 
 class LimitExceededError(DamagedFileError):
-    """The bytes ask for more than a budget allows; `limit` names the budget's field."""
+    """Bytes ask for more than a budget allows; `limit` names the budget's field."""
 
     def __init__(self, reason: str, *, limit: str, **facts: object) -> None:
         super().__init__(reason, **facts)  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ class UnreadableError(OSError):
 
     @staticmethod
     def sentence(position: int, length: int, errno: int) -> str:
-        """The reason, for a stretch and an errno."""
+        """Return the reason, for a stretch and an errno."""
         return f"{length} bytes at byte {position} cannot be read ({os.strerror(errno)})"
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ class UnreadableError(OSError):
 
 
 class SourceGoneError(OSError):
-    """The folder of a source is no longer there: deleted, emptied, unmounted, replaced, or its disk is gone."""
+    """Folder of a source is no longer there: deleted, emptied, unmounted, replaced, or its disk is gone."""
 
     def __init__(self, number: int, reason: str, path: str) -> None:
         super().__init__(number, reason, path)

@@ -56,7 +56,7 @@ class BatchPosition(NamedTuple):
 
 
 class FoundTimestamp(NamedTuple):
-    """The answer to a look-up by time."""
+    """Answer to a look-up by time."""
 
     timestamp: Timestamp
     offset: Offset

@@ -19,7 +19,7 @@ _UUID = re.compile(r"([A-Za-z0-9_-]{22})(?:==)?")
 
 
 def canonical_uuid(text: str) -> str:
-    """The one way to write the UUID that `text` is. Raises ValueError when it is none.
+    """Return the one way to write the UUID that `text` is. Raises ValueError when it is none.
 
     >>> canonical_uuid("sgf5MsZgRTuEMv68ZXKJbQ==")
     'sgf5MsZgRTuEMv68ZXKJbQ'
@@ -32,7 +32,7 @@ def canonical_uuid(text: str) -> str:
 
 
 def random_uuid(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
-    """A UUID that is not reserved and does not look like an option of a command."""
+    """Return a UUID that is not reserved and does not look like an option of a command."""
     while True:
         text = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         if text not in RESERVED_DIRECTORY_IDS and not text.startswith("-"):

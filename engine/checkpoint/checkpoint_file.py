@@ -31,7 +31,7 @@ Entry = TypeVar("Entry")
 def parse_checkpoint(
     data: bytes, parse_entry: Callable[[list[str]], Entry], *, path: str | None = None
 ) -> list[Entry]:
-    """The entries of a checkpoint file.
+    """Return the entries of a checkpoint file.
 
     `parse_entry` gets a line's words and raises ValueError when they are no entry.
     Raises CorruptCheckpointError, and LimitExceededError for more than MAX_ENTRIES.
@@ -74,13 +74,13 @@ def parse_checkpoint(
 
 
 def render_checkpoint(entries: Iterable[str]) -> bytes:
-    """The file that holds these entries, each one line's text."""
+    """Return the file that holds these entries, each one line's text."""
     lines = list(entries)
     return "".join(f"{line}\n" for line in (CURRENT_VERSION, len(lines), *lines)).encode()
 
 
 def text_lines(data: bytes, *, path: str | None = None) -> Iterator[str]:
-    """The lines of a text file without their ends (LF, CR or CR LF), decoded one by one.
+    """Yield the lines of a text file without their ends (LF, CR or CR LF), decoded one by one.
 
     Raises CorruptCheckpointError at the first line that is no UTF-8.
     """

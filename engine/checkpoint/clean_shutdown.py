@@ -26,7 +26,7 @@ class CleanShutdown(NamedTuple):
 
 
 def parse_clean_shutdown(data: bytes, *, path: str | None = None) -> CleanShutdown:
-    """The content of the file; fields that are not known are ignored. Raises CorruptCheckpointError."""
+    """Return the content of the file; fields that are not known are ignored. Raises CorruptCheckpointError."""
     if not data.strip():
         return CleanShutdown()
     fields = parse_json_object(data, path=path)
@@ -36,7 +36,7 @@ def parse_clean_shutdown(data: bytes, *, path: str | None = None) -> CleanShutdo
 
 
 def render_clean_shutdown(shutdown: CleanShutdown) -> bytes:
-    """The file that says so.
+    """Return the file that says so.
 
     >>> render_clean_shutdown(CleanShutdown(0, 10))
     b'{"version":0,"brokerEpoch":10}'

@@ -10,12 +10,12 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def parse_int32(text: str) -> int:
-    """A signed 32-bit number. Raises ValueError for anything else."""
+    """Return a signed 32-bit number. Raises ValueError for anything else."""
     return _parse(text, MAX_INT32)
 
 
 def parse_int64(text: str) -> int:
-    """A signed 64-bit number. Raises ValueError for anything else."""
+    """Return a signed 64-bit number. Raises ValueError for anything else."""
     return _parse(text, MAX_INT64)
 
 

@@ -10,7 +10,7 @@ from engine.units import EpochEntry
 
 
 def parse_leader_epochs(data: bytes, *, path: str | None = None) -> list[EpochEntry]:
-    """The entries in the file's order, which may not be the epochs' order.
+    """Return the entries in the file's order, which may not be the epochs' order.
 
     Raises CorruptCheckpointError, also for negative numbers, and LimitExceededError.
     """
@@ -18,7 +18,7 @@ def parse_leader_epochs(data: bytes, *, path: str | None = None) -> list[EpochEn
 
 
 def render(entries: Iterable[EpochEntry]) -> bytes:
-    """The file that holds the entries.
+    """Return the file that holds the entries.
 
     >>> render([EpochEntry(0, 0), EpochEntry(3, 120)])
     b'0\\n2\\n0 0\\n3 120\\n'

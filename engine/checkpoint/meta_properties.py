@@ -27,21 +27,21 @@ KNOWN_KEYS = frozenset({_VERSION, _CLUSTER_ID, _BROKER_ID, _NODE_ID, _DIRECTORY_
 
 
 class MetaPropertiesVersion(IntEnum):
-    """The versions that there are."""
+    """Versions that there are."""
 
     V0 = 0
     V1 = 1
 
     @classmethod
     def from_number(cls, number: int) -> MetaPropertiesVersion:
-        """The version of that number. Raises CorruptCheckpointError when there is none."""
+        """Return the version of that number. Raises CorruptCheckpointError when there is none."""
         if number not in (cls.V0, cls.V1):
             raise CorruptCheckpointError(f"there is no meta.properties version {number}")
         return cls(number)
 
     @classmethod
     def from_text(cls, text: str) -> MetaPropertiesVersion:
-        """The version that a property states. Raises CorruptCheckpointError."""
+        """Return the version that a property states. Raises CorruptCheckpointError."""
         try:
             number = parse_int32(text.strip())
         except ValueError:
@@ -109,7 +109,7 @@ class MetaProperties:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """The properties that say this."""
+        """Return the properties that say this."""
         properties = {_VERSION: str(int(self.version))}
         if self.cluster_id is not None:
             properties[_CLUSTER_ID] = self.cluster_id

@@ -62,18 +62,18 @@ class MetaPropertiesEnsemble:
 
     @property
     def node_id(self) -> int | None:
-        """The first node id that a log dir states."""
+        """First node id that a log dir states."""
         stated = (each.node_id for _, each in sorted(self.properties.items(), key=_path))
         return next((each for each in stated if each is not None), None)
 
     @property
     def cluster_id(self) -> str | None:
-        """The first cluster id that a log dir states."""
+        """First cluster id that a log dir states."""
         stated = (each.cluster_id for _, each in sorted(self.properties.items(), key=_path))
         return next((each for each in stated if each is not None), None)
 
     def non_failed(self) -> Iterator[tuple[str, MetaProperties | None]]:
-        """The log dirs without errors, None for those without the file."""
+        """Yield the log dirs without errors, None for those without the file."""
         for name in sorted(self.empty_log_dirs):
             yield name, None
         yield from sorted(self.properties.items(), key=_path)

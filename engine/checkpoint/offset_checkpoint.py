@@ -17,7 +17,7 @@ from engine.units import Offset, TopicPartition
 def parse_offset_checkpoint(
     data: bytes, *, path: str | None = None
 ) -> dict[TopicPartition, Offset]:
-    """The offset of each partition, as written: it may be negative, and the last line of two wins.
+    """Return the offset of each partition, as written: it may be negative, and the last line of two wins.
 
     Raises CorruptCheckpointError and LimitExceededError.
     """
@@ -32,7 +32,7 @@ def parse_offset_checkpoint(
 
 
 def render_offset_checkpoint(offsets: Mapping[TopicPartition, Offset]) -> bytes:
-    """The file that holds the offsets.
+    """Return the file that holds the offsets.
 
     >>> render_offset_checkpoint({TopicPartition("orders", 1): 985})
     b'0\\n1\\norders 1 985\\n'

@@ -17,14 +17,14 @@ CURRENT_VERSION = 0
 
 
 class PartitionMetadata(NamedTuple):
-    """The file's version and the topic's id in base64."""
+    """File's version and the topic's id in base64."""
 
     version: int
     topic_id: str
 
 
 def parse_partition_metadata(data: bytes, *, path: str | None = None) -> PartitionMetadata:
-    """The topic id of a partition.
+    """Return the topic id of a partition.
 
     Later versions are taken as they hold the same two lines first. Raises CorruptCheckpointError, also for
     the id that means no topic.
@@ -44,7 +44,7 @@ def parse_partition_metadata(data: bytes, *, path: str | None = None) -> Partiti
 
 
 def render_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """The file that says so.
+    """Return the file that says so.
 
     >>> render_partition_metadata(PartitionMetadata(0, "sgf5MsZgRTuEMv68ZXKJbQ"))
     b'version: 0\\ntopic_id: sgf5MsZgRTuEMv68ZXKJbQ'

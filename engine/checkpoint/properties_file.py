@@ -27,7 +27,7 @@ _LEADING_BLANK = re.compile(r"\A ")
 
 
 def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
-    """The properties of a file; the last of two with the same key wins.
+    """Return the properties of a file; the last of two with the same key wins.
 
     Raises CorruptCheckpointError for a malformed unicode escape, LimitExceededError for more than MAX_LINES.
     """
@@ -42,7 +42,7 @@ def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str]) -> bytes:
-    """The file that holds the properties, in this order; what is not printable ASCII is escaped.
+    """Return the file that holds the properties, in this order; what is not printable ASCII is escaped.
 
     >>> render_properties({"node.id": "1", "a b": "x=y"})
     b'#\\nnode.id=1\\na\\\\ b=x\\\\=y\\n'
@@ -52,7 +52,7 @@ def render_properties(properties: Mapping[str, str]) -> bytes:
 
 
 def required_int(properties: Mapping[str, str], name: str, *, path: str | None = None) -> int:
-    """A property that must be there as a 32-bit number. Raises CorruptCheckpointError."""
+    """Return a property that must be there as a 32-bit number. Raises CorruptCheckpointError."""
     text = properties.get(name)
     if text is None:
         raise CorruptCheckpointError(f"there is no {name}", path=path)

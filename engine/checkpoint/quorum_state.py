@@ -16,7 +16,7 @@ HIGHEST_VERSION = 1
 
 
 class QuorumState(NamedTuple):
-    """The election's state; -1 stands for no leader, no vote and no epoch as in the file.
+    """Election's state; -1 stands for no leader, no vote and no epoch as in the file.
 
     Attributes:
         version: the file's data version.
@@ -35,7 +35,7 @@ class QuorumState(NamedTuple):
 
 
 def parse_quorum_state(data: bytes, *, path: str | None = None) -> QuorumState:
-    """The state in the first line of the file. Raises CorruptCheckpointError."""
+    """Return the state in the first line of the file. Raises CorruptCheckpointError."""
     line = next(text_lines(data, path=path), None)
     if line is None:
         raise CorruptCheckpointError("the file is empty", path=path)

@@ -20,12 +20,12 @@ _LANES = struct.Struct("<4I")
 
 
 def crc32(data: Buffer, value: int = 0) -> int:
-    """The CRC-32 of bytes, unsigned; `value` is the checksum of what came before."""
+    """Return the CRC-32 of bytes, unsigned; `value` is the checksum of what came before."""
     return zlib.crc32(data, value)
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """The CRC-32C of bytes, unsigned; `value` is the checksum of what came before."""
+    """Return the CRC-32C of bytes, unsigned; `value` is the checksum of what came before."""
     checksum: int = _castagnoli(data, value)
     return checksum
 
@@ -69,7 +69,7 @@ def _rotate(value: int, by: int) -> int:
 
 
 def xxh32(data: Buffer, seed: int = 0) -> int:
-    """The xxHash32 of bytes, unsigned. In Python: meant for frame headers and the rare hashed block."""
+    """Return the xxHash32 of bytes, unsigned. In Python: meant for frame headers and the rare hashed block."""
     p1, p2, p3, p4, p5 = _PRIMES
     size = len(data)
     whole = size & ~15
@@ -101,7 +101,7 @@ def xxh32(data: Buffer, seed: int = 0) -> int:
 
 
 def murmur2(data: Buffer) -> int:
-    """The murmur2 hash that Kafka's partitioner uses, as a Java int."""
+    """Return the murmur2 hash that Kafka's partitioner uses, as a Java int."""
     factor, size = 0x5BD1E995, len(data)
     hashed = (0x9747B28C ^ size) & _MASK
     words = size & ~3

@@ -33,7 +33,7 @@ _ZSTD_PIECE = 512
 
 
 class CompressionType(IntEnum):
-    """The codec of a batch, as its attributes number it."""
+    """Codec of a batch, as its attributes number it."""
 
     NONE = 0
     GZIP = 1
@@ -150,7 +150,7 @@ def compress(
 
 
 def too_large(limit: int) -> LimitExceededError:
-    """The error for a batch that inflates to more than a limit."""
+    """Return the error for a batch that inflates to more than a limit."""
     return LimitExceededError(
         f"the batch inflates to more than {limit} bytes", limit="inflated_bytes"
     )
@@ -172,7 +172,7 @@ def _decompress_gzip(data: Buffer, limit: int) -> bytes:
 
 
 def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) -> bytes:
-    """All members, fed `piece` bytes at a time; what came out before an error is in its `partial`."""
+    """Return all members, fed `piece` bytes at a time; what came out before an error is in its `partial`."""
     out = bytearray()
     view = memoryview(data)
     position = 0

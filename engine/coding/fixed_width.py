@@ -19,49 +19,49 @@ _FLOAT64 = struct.Struct(">d")
 
 
 def read_int16(buffer: Buffer, position: int = 0) -> int:
-    """A signed 16-bit big-endian number."""
+    """Return a signed 16-bit big-endian number."""
     value: int = _INT16.unpack_from(buffer, position)[0]
     return value
 
 
 def read_int32(buffer: Buffer, position: int = 0) -> int:
-    """A signed 32-bit big-endian number."""
+    """Return a signed 32-bit big-endian number."""
     value: int = _INT32.unpack_from(buffer, position)[0]
     return value
 
 
 def read_int64(buffer: Buffer, position: int = 0) -> int:
-    """A signed 64-bit big-endian number."""
+    """Return a signed 64-bit big-endian number."""
     value: int = _INT64.unpack_from(buffer, position)[0]
     return value
 
 
 def read_uint16(buffer: Buffer, position: int = 0) -> int:
-    """An unsigned 16-bit big-endian number."""
+    """Return an unsigned 16-bit big-endian number."""
     value: int = _UINT16.unpack_from(buffer, position)[0]
     return value
 
 
 def read_uint32(buffer: Buffer, position: int = 0) -> int:
-    """An unsigned 32-bit big-endian number."""
+    """Return an unsigned 32-bit big-endian number."""
     value: int = _UINT32.unpack_from(buffer, position)[0]
     return value
 
 
 def read_uint32_le(buffer: Buffer, position: int = 0) -> int:
-    """An unsigned 32-bit little-endian number, as LZ4 frames have them."""
+    """Return an unsigned 32-bit little-endian number, as LZ4 frames have them."""
     value: int = _UINT32_LE.unpack_from(buffer, position)[0]
     return value
 
 
 def read_float64(buffer: Buffer, position: int = 0) -> float:
-    """An IEEE 754 double, big-endian."""
+    """Return an IEEE 754 double, big-endian."""
     value: float = _FLOAT64.unpack_from(buffer, position)[0]
     return value
 
 
 def encode_uint32_le(value: int) -> bytes:
-    """An unsigned 32-bit little-endian number; of a negative one its two's complement."""
+    """Return an unsigned 32-bit little-endian number; of a negative one its two's complement."""
     return _UINT32_LE.pack(value & 0xFFFFFFFF)
 
 

@@ -41,7 +41,7 @@ def find_slot(slots: bytearray, digest: bytes) -> tuple[int, bool] | None:
 
 
 def read_slot(slots: bytearray, place: int) -> int:
-    """The number in a slot."""
+    """Return the number in a slot."""
     return read_int64(slots, place + _DIGEST_SIZE)
 
 

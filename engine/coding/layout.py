@@ -24,7 +24,7 @@ T = TypeVar("T", bound=NamedTuple)
 
 
 class Layout(Generic[T]):
-    """The byte layout of a named tuple whose fields are annotated with widths.
+    """Byte layout of a named tuple whose fields are annotated with widths.
 
     >>> class Entry(NamedTuple):
     ...     relative_offset: Int32
@@ -64,7 +64,7 @@ class Layout(Generic[T]):
         return self._positions[field]
 
     def field_struct(self, field: str) -> struct.Struct:
-        """A struct that reads or writes one field alone."""
+        """Return a struct that reads or writes one field alone."""
         return struct.Struct(">" + self._letters[field])
 
     def end_of(self, field: str) -> int:
@@ -72,12 +72,12 @@ class Layout(Generic[T]):
         return self._positions[field] + struct.calcsize(">" + self._letters[field])
 
     def up_to(self, field: str) -> struct.Struct:
-        """A struct of the first fields, up to and with this one."""
+        """Return a struct of the first fields, up to and with this one."""
         names = list(self._letters)
         return self.subset(*names[: names.index(field) + 1])
 
     def subset(self, *fields: str) -> struct.Struct:
-        """A struct of some fields, in their order; the bytes between are passed over.
+        """Return a struct of some fields, in their order; the bytes between are passed over.
 
         >>> class Entry(NamedTuple):
         ...     timestamp: Int64
@@ -95,14 +95,14 @@ class Layout(Generic[T]):
         return struct.Struct(text)
 
     def unpack(self, buffer: Buffer, position: int = 0) -> T:
-        """The structure at a position; struct.error when the buffer ends before it does."""
+        """Return the structure at a position; struct.error when the buffer ends before it does."""
         made: T = self._make(self.plain.unpack_from(buffer, position))
         return made
 
     def pack(self, value: T) -> bytes:
-        """The bytes of a structure; struct.error when a value does not fit its field."""
+        """Return the bytes of a structure; struct.error when a value does not fit its field."""
         return self.plain.pack(*value)
 
     def iter_unpack(self, buffer: Buffer) -> Iterator[T]:
-        """The structures of a buffer that holds nothing else; its size must be a multiple of ours."""
+        """Yield the structures of a buffer that holds nothing else; its size must be a multiple of ours."""
         return map(self._make, self.plain.iter_unpack(buffer))

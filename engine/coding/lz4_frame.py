@@ -35,7 +35,7 @@ ENDS_EARLY = "lz4: stream ended prematurely"
 
 
 class Lz4FrameError(Exception):
-    """The data is not what an LZ4 writer makes."""
+    """Data is not what an LZ4 writer makes."""
 
 
 def decompress(data: Buffer, out: bytearray, limit: int, *, check_header: bool) -> None:
@@ -83,7 +83,7 @@ def compress(
     block_size_code: int = _BLOCK_64K,
     level: int | None = None,
 ) -> bytes:
-    """A frame as Kafka's own writer makes it: independent blocks of 64 KiB, no content size.
+    """Return a frame as Kafka's own writer makes it: independent blocks of 64 KiB, no content size.
 
     The default level is LZ4's fast way; any other is one of its slow way, which finds more.
     """
@@ -116,7 +116,7 @@ def _compress_block(plain: memoryview, level: int | None) -> tuple[bytes, int]:
 
 
 def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
-    """A block of at most 64 KiB, out of a frame of its own: only for frames does the library know levels."""
+    """Return a block of at most 64 KiB, out of a frame of its own: only for frames does the library know levels."""
     library = libraries.cramjam.lz4.Compressor(
         level=_SLOW if level is None else min(max(level, _SLOW), _SLOWEST),
         content_checksum=False,
@@ -130,7 +130,7 @@ def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
 
 
 def _read_header(view: memoryview, *, check_header: bool) -> tuple[int, int, int]:
-    """The flags, the size of the largest block and the position behind the header."""
+    """Return the flags, the size of the largest block and the position behind the header."""
     if len(view) < 6:
         raise Lz4FrameError(ENDS_EARLY)
     if view[:4] != MAGIC:

@@ -22,7 +22,7 @@ MAX_CHUNKS = 1_000_000
 
 
 class SnappyFrameError(Exception):
-    """The data is not what a snappy writer makes."""
+    """Data is not what a snappy writer makes."""
 
 
 def _library() -> ModuleType:

@@ -15,19 +15,19 @@ _MASK64 = 0xFFFFFFFFFFFFFFFF
 
 
 def to_int32(value: int) -> int:
-    """The value that a Java int has after an arithmetic that gave this."""
+    """Return the value that a Java int has after an arithmetic that gave this."""
     value &= _MASK32
     return value - 0x100000000 if value & 0x80000000 else value
 
 
 def to_int64(value: int) -> int:
-    """The value that a Java long has after an arithmetic that gave this."""
+    """Return the value that a Java long has after an arithmetic that gave this."""
     value &= _MASK64
     return value - 0x10000000000000000 if value & 0x8000000000000000 else value
 
 
 def _read_raw(buffer: Buffer, position: int, longest: int) -> tuple[int, int]:
-    """The bits of a number of at most `longest` bytes, and the position behind it."""
+    """Return the bits of a number of at most `longest` bytes, and the position behind it."""
     raw = 0
     for shift in range(0, 7 * longest, 7):
         byte = buffer[position]
@@ -39,7 +39,7 @@ def _read_raw(buffer: Buffer, position: int, longest: int) -> tuple[int, int]:
 
 
 def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A 32-bit number without zigzag, as a Java int: above 2^31-1 it comes out negative."""
+    """Return a 32-bit number without zigzag, as a Java int: above 2^31-1 it comes out negative."""
     byte = buffer[position]
     if byte < 0x80:
         return byte, position + 1
@@ -48,7 +48,7 @@ def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag 32-bit number."""
+    """Return a zigzag 32-bit number."""
     raw = buffer[position]
     if raw < 0x80:
         return (raw >> 1) ^ -(raw & 1), position + 1
@@ -62,13 +62,13 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_unsigned_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A 64-bit number without zigzag, as a Java long: above 2^63-1 it comes out negative."""
+    """Return a 64-bit number without zigzag, as a Java long: above 2^63-1 it comes out negative."""
     raw, position = _read_raw(buffer, position, 10)
     return to_int64(raw), position
 
 
 def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag 64-bit number."""
+    """Return a zigzag 64-bit number."""
     raw = buffer[position]
     if raw < 0x80:
         return (raw >> 1) ^ -(raw & 1), position + 1
@@ -102,22 +102,22 @@ _SMALL = len(SMALL_VARINTS)
 
 
 def encode_unsigned_varint(value: int) -> bytes:
-    """A 32-bit number without zigzag; a negative one as its two's complement."""
+    """Return a 32-bit number without zigzag; a negative one as its two's complement."""
     return _encode_raw(value & _MASK32)
 
 
 def encode_varint(value: int) -> bytes:
-    """A zigzag 32-bit number. ValueError when it does not fit."""
+    """Return a zigzag 32-bit number. ValueError when it does not fit."""
     return SMALL_VARINTS[value] if 0 <= value < _SMALL else _encode_raw(_fold(value, 32))
 
 
 def encode_unsigned_varlong(value: int) -> bytes:
-    """A 64-bit number without zigzag; a negative one as its two's complement."""
+    """Return a 64-bit number without zigzag; a negative one as its two's complement."""
     return _encode_raw(value & _MASK64)
 
 
 def encode_varlong(value: int) -> bytes:
-    """A zigzag 64-bit number. ValueError when it does not fit."""
+    """Return a zigzag 64-bit number. ValueError when it does not fit."""
     return SMALL_VARINTS[value] if 0 <= value < _SMALL else _encode_raw(_fold(value, 64))
 
 
@@ -126,20 +126,20 @@ def _size(raw: int) -> int:
 
 
 def size_of_unsigned_varint(value: int) -> int:
-    """How many bytes `encode_unsigned_varint` gives."""
+    """Return how many bytes `encode_unsigned_varint` gives."""
     return _size(value & _MASK32)
 
 
 def size_of_varint(value: int) -> int:
-    """How many bytes `encode_varint` gives."""
+    """Return how many bytes `encode_varint` gives."""
     return _size(_fold(value, 32))
 
 
 def size_of_unsigned_varlong(value: int) -> int:
-    """How many bytes `encode_unsigned_varlong` gives."""
+    """Return how many bytes `encode_unsigned_varlong` gives."""
     return _size(value & _MASK64)
 
 
 def size_of_varlong(value: int) -> int:
-    """How many bytes `encode_varlong` gives."""
+    """Return how many bytes `encode_varlong` gives."""
     return _size(_fold(value, 64))

@@ -47,7 +47,7 @@ class SummaryResult(NamedTuple):
 
 
 def summary_of(records: Sequence[Row]) -> tuple[int, ...]:
-    """The summary of one batch's records, as far as they were read."""
+    """Return the summary of one batch's records, as far as they were read."""
     if not records:
         return (0,) * _FIELDS
     offsets = [record[0] for record in records]

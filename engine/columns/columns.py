@@ -103,7 +103,7 @@ _WORDS: dict[Reason, tuple[Problem, str]] = {
 
 
 def describe(row: int, reason: int, index: int, stated: int, found: int) -> BatchProblem:
-    """The problem of a batch, in words; `index` records of it were decoded before."""
+    """Return the problem of a batch, in words; `index` records of it were decoded before."""
     code, words = _WORDS[Reason(reason)]
     return BatchProblem(row, code, index, words.format(stated, found))
 
@@ -150,7 +150,7 @@ class Columns:
 
     @property
     def row(self) -> Column:
-        """The row of each record's batch in the batch table, int32."""
+        """Row of each record's batch in the batch table, int32."""
         return self.table["row"]
 
     @property
@@ -189,15 +189,15 @@ class Columns:
         return self.table["headers_count"]
 
     def key(self, index: int) -> bytes | None:
-        """The key of one record; None for null."""
+        """Return the key of one record; None for null."""
         return self._field(index, "key_start", "key_size")
 
     def value(self, index: int) -> bytes | None:
-        """The value of one record; None for null."""
+        """Return the value of one record; None for null."""
         return self._field(index, "value_start", "value_size")
 
     def headers(self, index: int) -> tuple[Header, ...]:
-        """The headers of one record, in their order."""
+        """Return the headers of one record, in their order."""
         record = self.table[index]
         return read_headers(self.arena, int(record["headers_start"]), int(record["headers_count"]))
 

@@ -57,7 +57,7 @@ class Refusal(Exception):
 
 
 def sequence_of(base: int, delta: int) -> int:
-    """A record's sequence number: wraps from 2^31-1 to 0, with Java's overflow for absurd deltas."""
+    """Return a record's sequence number: wraps from 2^31-1 to 0, with Java's overflow for absurd deltas."""
     if base < 0:
         return -1
     if base > to_int32(MAX_INT32 - delta):
@@ -159,7 +159,7 @@ def _skip_headers(body: memoryview, at: int, count: int, budgets: Budgets) -> in
 
 
 def read_message(message: memoryview, base: int, offset: int, row: int) -> Row:
-    """A message of magic 0 or 1 without its 12 bytes of offset and size; it lies at `base` of the arena."""
+    """Return a message of magic 0 or 1 without its 12 bytes of offset and size; it lies at `base` of the arena."""
     fixed = _KEY[message[_MAGIC] != 0]
     if len(message) < fixed + 8:
         raise Refusal(Reason.RECORD_SIZE, fixed + 8, len(message))
@@ -298,12 +298,12 @@ class Decoder:
                 self.problems.append(BatchProblem(row, code, len(self.records) - before, detail))
 
     def arena_of(self, row: int) -> memoryview:
-        """The bytes that the records of a row lie in, when nothing was decoded with `copy`."""
+        """Return the bytes that the records of a row lie in, when nothing was decoded with `copy`."""
         compressed = int(self.table["attributes"][row]) & COMPRESSION_MASK
         return memoryview(self.arena) if compressed else self.view
 
     def batch_bytes(self, row: int) -> tuple[memoryview, int]:
-        """The bytes of a batch and where they start in the buffer."""
+        """Return the bytes of a batch and where they start in the buffer."""
         batch = self.table[row]
         at, size, magic = (
             int(batch["position"]) - self.start_position,
@@ -338,7 +338,7 @@ class Decoder:
 
     @staticmethod
     def _check_header(batch: np.void, size: int) -> bool:
-        """Whether there are records to read."""
+        """Return whether there are records to read."""
         last, base, count = (
             int(batch["last_offset"]),
             int(batch["base_offset"]),
@@ -354,7 +354,7 @@ class Decoder:
 
     @staticmethod
     def _wrapped(data: memoryview, row: int, codec: int) -> memoryview:
-        """The value of a compressed message of magic 0 or 1."""
+        """Return the value of a compressed message of magic 0 or 1."""
         if codec > LAST_CODEC:
             raise Refusal(Reason.CODEC_UNKNOWN, codec)
         if codec >= CompressionType.ZSTD:
@@ -366,7 +366,7 @@ class Decoder:
         return data[start : start + size]
 
     def may_hold(self, row: int, needle: bytes) -> bool:
-        """Whether the needle is in the bytes of a batch's records, or they do not inflate."""
+        """Return whether the needle is in the bytes of a batch's records, or they do not inflate."""
         data, _ = self.batch_bytes(row)
         batch = self.table[row]
         magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK

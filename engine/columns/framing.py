@@ -8,7 +8,7 @@ from engine.record.batch_frame import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LEN
 
 
 def frame_error(stop: int, position: int, length: int, magic: int) -> Exception:
-    """The error for a walk that ended at a frame which cannot be a batch's."""
+    """Return the error for a walk that ended at a frame which cannot be a batch's."""
     if stop == Stop.UNKNOWN_MAGIC:
         return CorruptRecordError(
             "unknown magic", position=position, expected="0, 1 or 2", found=magic

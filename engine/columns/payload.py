@@ -11,7 +11,7 @@ from engine.errors import DecompressionError, LimitExceededError, UnsupportedCod
 def inflate(
     codec: int, data: Buffer, *, limit: int, magic: int
 ) -> tuple[bytes, tuple[Problem, str] | None]:
-    """The payload, or what came out before the damage together with the problem; never raises for damage."""
+    """Return the payload, or what came out before the damage together with the problem; never raises for damage."""
     try:
         return decompress(CompressionType(codec), data, limit=limit, magic=magic), None
     except DecompressionError as error:

@@ -200,7 +200,7 @@ def parse_tiered_file_name(name: str) -> TieredFileName | None:
 
 
 def parse_tiered_folder_name(name: str) -> tuple[TopicPartition, str] | None:
-    """The partition and the topic's id that a folder of LocalTieredStorage names; None for other folders.
+    """Return the partition and the topic's id that a folder of LocalTieredStorage names; None for other folders.
 
     >>> parse_tiered_folder_name("orders-0-sgf5MsZgRTuEMv68ZXKJbQ")
     (TopicPartition(topic='orders', partition=0), 'sgf5MsZgRTuEMv68ZXKJbQ')
@@ -212,7 +212,7 @@ def parse_tiered_folder_name(name: str) -> tuple[TopicPartition, str] | None:
 
 
 def parse_tiered_topic_name(name: str) -> tuple[str, str] | None:
-    """The topic and its id that a topic's folder of Aiven's plugin names; None for other folders.
+    """Return the topic and its id that a topic's folder of Aiven's plugin names; None for other folders.
 
     >>> parse_tiered_topic_name("orders-sgf5MsZgRTuEMv68ZXKJbQ")
     ('orders', 'sgf5MsZgRTuEMv68ZXKJbQ')
@@ -292,7 +292,7 @@ def folder_name(
     state: FolderState = FolderState.LOG,
     unique_id: str | None = None,
 ) -> str:
-    """The folder of a partition; a topic's end is cut where -delete or -stray would pass 255 characters."""
+    """Return the folder of a partition; a topic's end is cut where -delete or -stray would pass 255 characters."""
     topic, partition = topic_partition
     if state is FolderState.LOG:
         return f"{topic}-{partition}"
@@ -305,7 +305,7 @@ def folder_name(
 
 
 def has_only_topic_characters(topic: str) -> bool:
-    """Whether all characters are ASCII letters, digits, '.', '_' and '-'."""
+    """Return whether all characters are ASCII letters, digits, '.', '_' and '-'."""
     return not topic or _TOPIC.fullmatch(topic) is not None
 
 
@@ -325,15 +325,15 @@ def validate_topic(name: str) -> None:
 
 
 def has_collision_characters(topic: str) -> bool:
-    """Whether the topic's metric names can collide with another's: '.' and '_' are the same there."""
+    """Return whether the topic's metric names can collide with another's: '.' and '_' are the same there."""
     return "." in topic or "_" in topic
 
 
 def unify_collision_characters(topic: str) -> str:
-    """The topic as its metrics name it."""
+    """Return the topic as its metrics name it."""
     return topic.replace(".", "_")
 
 
 def has_collision(first: str, second: str) -> bool:
-    """Whether two topics have the same metric names."""
+    """Return whether two topics have the same metric names."""
     return unify_collision_characters(first) == unify_collision_characters(second)

@@ -30,7 +30,7 @@ class SourceEntry(NamedTuple):
 
 
 def entries_apart(fd: int) -> tuple[list[str], list[SourceEntry]]:
-    """The names of a folder's regular files, of which there may be a million, and its other entries."""
+    """Return the names of a folder's regular files, of which there may be a million, and its other entries."""
     files, others = [], []
     with os.scandir(fd) as entries:
         for entry in entries:
@@ -42,7 +42,7 @@ def entries_apart(fd: int) -> tuple[list[str], list[SourceEntry]]:
 
 
 def file_names(fd: int) -> Iterator[str]:
-    """The names of a folder's regular files one by one, in the order the file system has them."""
+    """Yield the names of a folder's regular files one by one, in the order the file system has them."""
     with os.scandir(fd) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):

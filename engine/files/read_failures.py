@@ -47,19 +47,19 @@ def failure_text(error: Exception) -> str:
 
 
 def error_name(error: Exception) -> str:
-    """The errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
+    """Return the errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
     if isinstance(error, SourceRefusedError):
         return REFUSED
     return errno_name(error.errno) if isinstance(error, OSError) else ""
 
 
 def errno_name(number: int | None) -> str:
-    """The name of an errno; "" for none."""
+    """Return the name of an errno; "" for none."""
     return errno.errorcode.get(number or 0, "")
 
 
 def is_of_device(name: str) -> bool:
-    """Whether an error of this name says that the device fails."""
+    """Return whether an error of this name says that the device fails."""
     return name in _OF_DEVICES
 
 

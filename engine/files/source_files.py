@@ -109,7 +109,7 @@ class SourceFile:
         return os.fstat(self._open_fd())
 
     def size(self) -> int:
-        """The file's length in bytes at this moment. Raises ValueError when closed."""
+        """Return the file's length in bytes at this moment. Raises ValueError when closed."""
         return os.fstat(self._open_fd()).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
@@ -164,7 +164,7 @@ class SourceFile:
         return SourceFile.read_into(self, view, position)
 
     def unreadable_in(self, position: int, end: int) -> Stretch | None:
-        """The first stretch of [position, end) that is known to be unreadable; asks no device."""
+        """Return the first stretch of [position, end) that is known to be unreadable; asks no device."""
         known = self._unreadable
         return None if known is None else known.stretches.first_in(position, end)
 
@@ -258,17 +258,17 @@ class SourceRoot:
         return ""
 
     def display(self, relative: str) -> str:
-        """The path of an entry as shown to people."""
+        """Return the path of an entry as shown to people."""
         relative = self.real(relative)
         return f"{self.path.rstrip('/')}/{relative}" if relative else self.path
 
     def list(self, folder: str = "") -> list[SourceEntry]:
-        """The entries of a folder, in no order. Raises as `list_apart`."""
+        """Return the entries of a folder, in no order. Raises as `list_apart`."""
         files, others = self.list_apart(folder)
         return [*others, *(SourceEntry(name, EntryKind.FILE) for name in files)]
 
     def list_apart(self, folder: str = "") -> tuple[Sequence[str], Sequence[SourceEntry]]:
-        """The same, but regular files, of which there may be a million, by their names alone.
+        """Return the same, but regular files, of which there may be a million, by their names alone.
         Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError."""
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
@@ -282,7 +282,7 @@ class SourceRoot:
             os.close(fd)
 
     def iterate_files(self, folder: str = "") -> Iterator[str]:
-        """The names of a folder's regular files one by one, in the order the file system has them.
+        """Yield the names of a folder's regular files one by one, in the order the file system has them.
 
         Raises what `list_apart` raises, at the first name or at a later one.
         """
@@ -307,7 +307,7 @@ class SourceRoot:
             os.close(fd)
 
     def open(self, relative: str, *, fresh: bool = False) -> SourceFile:
-        """A regular file, from the cache when it is there; it may since have been renamed or unlinked.
+        """Return a regular file, from the cache when it is there; it may since have been renamed or unlinked.
 
         With `fresh`, a cached file is used only if the name still leads to it (one or two system calls).
         Raises FileNotFoundError, other OSError, SourceRefusedError.
@@ -333,7 +333,7 @@ class SourceRoot:
         return file
 
     def open_fresh(self, relative: str) -> SourceFile:
-        """A regular file, opened anew; not kept in the cache. Raises as `open`."""
+        """Return a regular file, opened anew; not kept in the cache. Raises as `open`."""
         path = self.display(relative)
         # Asked before opening, since opening a device can do something; asked again after, for a swap.
         refuse_unless_regular(self.stat(relative), path)
@@ -347,7 +347,7 @@ class SourceRoot:
         return SourceFile(fd, path, status)
 
     def read(self, relative: str, *, limit: int) -> bytes:
-        """A small file whole.
+        """Return a small file whole.
 
         Raises LimitExceededError for more than `limit` bytes, and as `open`.
         """
@@ -375,7 +375,7 @@ class SourceRoot:
         del dropped
 
     def broker_pid(self) -> int | None:
-        """The process that holds the POSIX lock on .lock, None if nobody does; takes no lock.
+        """Return the process that holds the POSIX lock on .lock, None if nobody does; takes no lock.
 
         0 for a holder whose number is not visible here (another pid namespace, another host). A lock held
         by this very process is not seen.
@@ -416,7 +416,7 @@ class SourceRoot:
         del dropped  # the descriptors close here, outside the lock
 
     def _open_fd(self, relative: str, flags: int) -> int:
-        """A descriptor beneath the root; where they run out, some are freed once."""
+        """Return a descriptor beneath the root; where they run out, some are freed once."""
         relative = self.real(relative)
         check_components(relative, self.display(relative))
         try:

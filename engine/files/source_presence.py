@@ -51,5 +51,5 @@ def check_there(fd: int, path: str) -> None:
 
 
 def gone(reason: str, path: str, number: int = errno.ESTALE) -> SourceGoneError:
-    """The error for a folder that is gone, with a way out."""
+    """Return the error for a folder that is gone, with a way out."""
     return SourceGoneError(number, f"{reason}; {_HINT}", path)

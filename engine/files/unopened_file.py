@@ -27,11 +27,11 @@ class UnopenedFile(SourceFile):
         self.since = monotonic()
 
     def stat(self) -> os.stat_result:
-        """Its status when it was tried to open it."""
+        """Return its status when it was tried to open it."""
         return self._status
 
     def size(self) -> int:
-        """Its length then."""
+        """Return its length then."""
         return self._status.st_size
 
     def read_at(self, position: int, size: int) -> bytes:
@@ -45,7 +45,7 @@ class UnopenedFile(SourceFile):
         return len(self.read_at(position, len(buffer)))
 
     def unreadable_in(self, position: int, end: int) -> Stretch | None:
-        """All of it."""
+        """Return all of it."""
         size = self.size()
         return Stretch(0, size, self.errno) if position < min(end, size) else None
 

@@ -51,7 +51,7 @@ class Stretch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """First byte behind it."""
         return self.position + self.length
 
     @property
@@ -79,19 +79,19 @@ class Stretches:
             self._sorted = tuple(stretches)
 
     def first_in(self, position: int, end: int) -> Stretch | None:
-        """The first stretch that touches [position, end)."""
+        """Return the first stretch that touches [position, end)."""
         stretches = self._sorted
         place = bisect_right(stretches, position, key=lambda each: each.end)
         found = stretches[place] if place < len(stretches) else None
         return found if found is not None and found.position < end else None
 
     def last_before(self, position: int) -> Stretch | None:
-        """The last stretch that ends at or before a position."""
+        """Return the last stretch that ends at or before a position."""
         place = bisect_right(self._sorted, position, key=lambda each: each.end)
         return self._sorted[place - 1] if place else None
 
     def all_in(self, position: int, end: int) -> tuple[Stretch, ...]:
-        """All stretches that touch [position, end)."""
+        """Return all stretches that touch [position, end)."""
         stretches = self._sorted
         first = bisect_right(stretches, position, key=lambda each: each.end)
         last = first
@@ -118,7 +118,7 @@ class UnreadableFile:
         self.stretches = Stretches()
 
     def find(self, fd: int, position: int, end: int, number: int) -> Stretch | None:
-        """The first unreadable stretch of [position, end), where a read failed with errno `number`.
+        """Return the first unreadable stretch of [position, end), where a read failed with errno `number`.
 
         None when the device reads all of it now.
         """
@@ -131,7 +131,7 @@ class UnreadableFile:
             return found
 
     def is_worth_another_try(self) -> bool:
-        """Whether to read again where a read failed and then no stretch was found: not without end."""
+        """Return whether to read again where a read failed and then no stretch was found: not without end."""
         self._passing += 1
         return self._passing < _MOST_PASSING
 
@@ -168,7 +168,7 @@ class _Search:
         return Stretch(start, stop - start, self._errno)
 
     def _read(self, position: int, size: int) -> int:
-        """How many bytes come; -1 when the read fails."""
+        """Return how many bytes come; -1 when the read fails."""
         try:
             got = len(os.pread(self._fd, size, position))
         except OSError as error:
@@ -184,7 +184,7 @@ class _Search:
         return self._read(block, BLOCK) >= 0
 
     def _first_failing(self, position: int, end: int) -> int | None:
-        """The start of the first block from `position` on that cannot be read; None when all can."""
+        """Return the start of the first block from `position` on that cannot be read; None when all can."""
         low, high, size = position - position % BLOCK, end, BLOCK
         while low < end:
             got = self._read(low, size)
@@ -220,7 +220,7 @@ class _Search:
         return self._edge(bad, limit) if limit < bad and self._can_read(limit) else limit
 
     def _far_edge(self, first: int, limit: int) -> int:
-        """The end of the stretch: growing steps to a block that can be read, back to the edge by halving."""
+        """Return the end of the stretch: growing steps to a block that can be read, back to the edge by halving."""
         if self._device.failures >= _PATIENCE:
             return limit
         step = PAGE << min(len(self._known) // _STRETCHES_A_STEP, _MOST_DOUBLINGS)
@@ -294,7 +294,7 @@ class ReadsAt(Protocol):
 
 
 def readable_parts(file: ReadsAt, position: int, size: int) -> Iterator[bytes | Stretch]:
-    """The bytes [position, position + size) of a file in order: what can be read, and what cannot.
+    """Yield the bytes [position, position + size) of a file in order: what can be read, and what cannot.
 
     The parts lie side by side; a stretch is whole, so the first may begin before `position` and the last
     may end behind it. Ends where the file ends.
@@ -320,7 +320,7 @@ def readable_parts(file: ReadsAt, position: int, size: int) -> Iterator[bytes | 
 
 
 def stretch_of(error: UnreadableError) -> Stretch:
-    """The stretch that an error tells of."""
+    """Return the stretch that an error tells of."""
     return Stretch(error.position, error.length, error.errno or errno.EIO)
 
 

@@ -60,14 +60,14 @@ class AbstractIndex(Sequence[Entry], Generic[Entry]):
 
     @property
     def byte_size(self) -> int:
-        """The file's length now, zero padding included."""
+        """File's length now, zero padding included."""
         return self._slots.byte_size
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def entry_at(self, slot: Slot) -> Entry:
-        """The entry in a slot. Raises IndexError for a slot that the index does not have."""
+        """Return the entry in a slot. Raises IndexError for a slot that the index does not have."""
         found = self._slots.at(slot)
         if found is None:
             raise IndexError(f"no slot {slot} in {self!r}")
@@ -93,7 +93,7 @@ class AbstractIndex(Sequence[Entry], Generic[Entry]):
 
     @abstractmethod
     def _parse(self, buffer: Buffer, position: int) -> Entry:
-        """The entry whose bytes start at `position`."""
+        """Return the entry whose bytes start at `position`."""
 
     @property
     def _slots(self) -> Slots:

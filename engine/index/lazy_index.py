@@ -29,7 +29,7 @@ class LazyIndex(Generic[Index]):
 
     @property
     def index(self) -> Index:
-        """The index. Raises ValueError when closed, and what opening it raises."""
+        """Index. Raises ValueError when closed, and what opening it raises."""
         index = self._index
         if index is not None and not self._is_closed:
             return index

@@ -28,12 +28,12 @@ _POSITIONS = Column.of(ENTRY, "position")
 
 
 class OffsetIndex(AbstractIndex[OffsetPosition]):
-    """The entries with their absolute offsets."""
+    """Entries with their absolute offsets."""
 
     entry_size = ENTRY.size
 
     def lookup(self, target: Offset) -> OffsetPosition:
-        """The entry with the largest offset that is at most `target`.
+        """Return the entry with the largest offset that is at most `target`.
 
         (base_offset, 0) when there is none: scan from the start of the log.
         """
@@ -45,7 +45,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return OffsetPosition(base + relative, position)
 
     def upper_bound_for_fetch(self, fetched: OffsetPosition, size: int) -> OffsetPosition | None:
-        """The first entry at or past `size` bytes after `fetched`, None when the index ends before.
+        """Return the first entry at or past `size` bytes after `fetched`, None when the index ends before.
 
         Its offset is at or past the end of what a fetch of that size gives.
         """
@@ -54,13 +54,13 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
 
     @property
     def last_entry(self) -> OffsetPosition:
-        """The last entry, (base_offset, 0) when there is none."""
+        """Last entry, (base_offset, 0) when there is none."""
         found = self._slots.last()
         return OffsetPosition(self.base_offset, 0) if found is None else self._entry(found)
 
     @property
     def last_offset(self) -> Offset:
-        """The last entry's offset, the base offset when there is none."""
+        """Last entry's offset, the base offset when there is none."""
         return self.last_entry.offset
 
     def check(self) -> None:

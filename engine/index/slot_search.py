@@ -25,17 +25,17 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, layout: Layout[Any], field: str) -> Column:
-        """The column of a field of a layout."""
+        """Return the column of a field of a layout."""
         return cls(layout.size, layout.position_of(field), layout.field_struct(field).size == 8)
 
     def value_at(self, buffer: Buffer, position: int) -> int:
-        """The number of the entry that starts at `position`."""
+        """Return the number of the entry that starts at `position`."""
         read = read_int64 if self.is_int64 else read_int32
         return read(buffer, position + self.position)
 
 
 def floor_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
-    """The largest of the first `count` slots whose number is at most `target`; -1 when there is none."""
+    """Return the largest of the first `count` slots whose number is at most `target`; -1 when there is none."""
     if target > MAX_INT64:
         return count - 1
     if target < _MIN_INT64:
@@ -46,6 +46,6 @@ def floor_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
 
 
 def ceiling_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
-    """The smallest of the first `count` slots whose number is at least `target`; -1 when there is none."""
+    """Return the smallest of the first `count` slots whose number is at least `target`; -1 when there is none."""
     slot = floor_slot(buffer, count, column, target - 1) + 1
     return slot if slot < count else -1

@@ -43,29 +43,29 @@ class Slots(Protocol):
 
     @property
     def byte_size(self) -> int:
-        """The file's length now, padding included."""
+        """File's length now, padding included."""
 
     def __len__(self) -> int:
-        """How many entries there are now."""
+        """Return how many entries there are now."""
 
     def at(self, slot: Slot) -> Found | None:
-        """An entry, None at or past the logical end."""
+        """Return an entry, None at or past the logical end."""
 
     def last(self) -> Found | None:
-        """The last entry, None when there is none."""
+        """Return the last entry, None when there is none."""
 
     def floor(self, column: Column, target: int) -> Found | None:
-        """The entry of the largest slot whose number in `column` is at most `target`."""
+        """Return the entry of the largest slot whose number in `column` is at most `target`."""
 
     def ceiling(self, column: Column, target: int) -> Found | None:
-        """The entry of the smallest slot whose number in `column` is at least `target`."""
+        """Return the entry of the smallest slot whose number in `column` is at least `target`."""
 
     def chunks(self) -> Iterator[bytes]:
-        """All entries in order, some thousand bytes at a time."""
+        """Yield all entries in order, some thousand bytes at a time."""
 
 
 def slots_of(source: SlotSource, entry_size: int) -> Slots:
-    """The back end that fits the source."""
+    """Return the back end that fits the source."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BytesSlots(source, entry_size)
     if isinstance(source, SourceFile):
@@ -141,7 +141,7 @@ _serials = itertools.count()
 
 
 class _ChangedError(Exception):
-    """The file became shorter or another one in the middle of a look-up."""
+    """File became shorter or another one in the middle of a look-up."""
 
 
 class _State:
@@ -163,7 +163,7 @@ class _State:
 
 
 class _End(NamedTuple):
-    """The warm end of the file: `warm` holds the entries from slot `first` up to `count`."""
+    """Warm end of the file: `warm` holds the entries from slot `first` up to `count`."""
 
     entries: int
     first: Slot
@@ -187,7 +187,7 @@ class FileSlots:
 
     @property
     def byte_size(self) -> int:
-        """The file's length now, padding included."""
+        """File's length now, padding included."""
         return self._open().size()
 
     def __len__(self) -> int:
@@ -238,7 +238,7 @@ class FileSlots:
             left -= entries
 
     def _retry(self, look_up: Callable[[], Answer], nothing: Answer) -> Answer:
-        """A look-up on one state of the file; a file that changes again and again has no entries."""
+        """Return a look-up on one state of the file; a file that changes again and again has no entries."""
         for _ in range(_ATTEMPTS):
             try:
                 return look_up()
@@ -267,7 +267,7 @@ class FileSlots:
         return self._cold_floor(state, column, target, first)
 
     def _cold_floor(self, state: _State, column: Column, target: int, end: Slot) -> Found | None:
-        """The floor among the slots before the warm end."""
+        """Return the floor among the slots before the warm end."""
         number = self._floor_page(state, column, target, end) if end else -1
         if number < 0:
             return None
@@ -278,7 +278,7 @@ class FileSlots:
         return number * self._page_entries + index, page, index * self._entry_size
 
     def _floor_page(self, state: _State, column: Column, target: int, end: Slot) -> int:
-        """The last page before slot `end` whose first number is at most `target`, -1 for none."""
+        """Return the last page before slot `end` whose first number is at most `target`, -1 for none."""
         low, high = 0, -(-end // self._page_entries)
         fences = state.fences.get(column)
         if fences is None or len(fences) < high:
@@ -296,7 +296,7 @@ class FileSlots:
         return low - 1
 
     def _page(self, state: _State, page: int) -> bytes:
-        """A page below the warm end, which is why it is full."""
+        """Return a page below the warm end, which is why it is full."""
         key = (state.serial, page)
         data = _PAGES.get(key)
         if data is None:
@@ -314,7 +314,7 @@ class FileSlots:
         return _End(state.count, state.first, warm)
 
     def _padded_end(self, state: _State) -> _End:
-        """The warm end read anew, since entries may have been added into the padding."""
+        """Return the warm end read anew, since entries may have been added into the padding."""
         entry_size = self._entry_size
         file = self._same_file(state)
         while True:
@@ -359,7 +359,7 @@ class FileSlots:
         return _State(key, count, self._page_entries, is_padded=True)
 
     def _logical_end(self, file: SourceFile, slots: int, hint: int) -> int:
-        """How many of `slots` entries come before the padding; found fast when it is near `hint`."""
+        """Return how many of `slots` entries come before the padding; found fast when it is near `hint`."""
         low = hint if 0 < hint <= slots and not self._is_zero(file, hint) else 0
         step = _LOOK_AHEAD
         while low + step <= slots and not self._is_zero(file, low + step):
@@ -375,7 +375,7 @@ class FileSlots:
         return low
 
     def _is_zero(self, file: SourceFile, count: int) -> bool:
-        """Whether the last of the first `count` entries is all zeros, or not there any more."""
+        """Return whether the last of the first `count` entries is all zeros, or not there any more."""
         return not any(file.read_at((count - 1) * self._entry_size, self._entry_size))
 
     def _same_file(self, state: _State) -> SourceFile:

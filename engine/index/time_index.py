@@ -28,12 +28,12 @@ OFFSETS = Column.of(ENTRY, "relative_offset")
 
 
 class TimeIndex(AbstractIndex[TimestampOffset]):
-    """The entries with their absolute offsets."""
+    """Entries with their absolute offsets."""
 
     entry_size = ENTRY.size
 
     def lookup(self, target: Timestamp) -> TimestampOffset:
-        """The entry with the largest timestamp that is at most `target`.
+        """Return the entry with the largest timestamp that is at most `target`.
 
         (NO_TIMESTAMP, base_offset) when there is none: search from the start of the segment.
         """
@@ -42,7 +42,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry, (NO_TIMESTAMP, base_offset) when there is none."""
+        """Last entry, (NO_TIMESTAMP, base_offset) when there is none."""
         found = self._slots.last()
         return self._nothing if found is None else self._entry(found)
 

@@ -33,7 +33,7 @@ ENTRY = Layout(AbortedTxn)
 
 
 class TransactionIndex(AbstractIndex[AbortedTxn]):
-    """The entries in order; a file that is not there holds none.
+    """Entries in order; a file that is not there holds none.
 
     Iterating raises CorruptIndexError at an entry of another version. Entries of zeros at the end are not
     entries, part of an entry at the end is left out.
@@ -47,7 +47,7 @@ class TransactionIndex(AbstractIndex[AbortedTxn]):
         return next(iter(self), None) is None
 
     def all(self) -> list[AbortedTxn]:
-        """All entries. Raises LimitExceededError for more than a million."""
+        """Return all entries. Raises LimitExceededError for more than a million."""
         entries = []
         for entry in self:
             entries.append(entry)
@@ -60,7 +60,7 @@ class TransactionIndex(AbstractIndex[AbortedTxn]):
     def aborted_between(
         self, fetch_offset: Offset, upper_bound: Offset
     ) -> tuple[list[AbortedTxn], bool]:
-        """The aborted transactions that touch [fetch_offset, upper_bound), and whether these are all.
+        """Return the aborted transactions that touch [fetch_offset, upper_bound), and whether these are all.
 
         They are not all when later segments' indexes can hold more.
         """

@@ -80,7 +80,7 @@ name = "python"
 
 
 def is_compiled() -> bool:
-    """Whether the compiled kernel was built for this Python."""
+    """Return whether the compiled kernel was built for this Python."""
     return _compiled is not None
 
 

@@ -30,7 +30,7 @@ _HEAD = """\
 
 
 def format_header() -> str:
-    """The text of c/format.h."""
+    """Return the text of c/format.h."""
     sizes = {
         "LOG_OVERHEAD": LOG_OVERHEAD,
         "UP_TO_MAGIC": UP_TO_MAGIC,

@@ -109,7 +109,7 @@ def walk(
 
 
 def _frame(view: memoryview, position: int, largest: int) -> tuple[int, Stop | None]:
-    """The size of the batch at a position (0 when unknown), and why it cannot be taken, if so."""
+    """Return the size of the batch at a position (0 when unknown), and why it cannot be taken, if so."""
     left = len(view) - position
     if left < UP_TO_MAGIC:
         return 0, Stop.NEED_MORE
@@ -141,7 +141,7 @@ def _last_offset(view: memoryview, position: int) -> Offset:
 def _row_of(
     view: memoryview, position: int, size: int, file_position: Position, check_crc: bool
 ) -> tuple[int, ...]:
-    """The fields of BATCH_DTYPE in their order."""
+    """Return the fields of BATCH_DTYPE in their order."""
     magic = view[position + MAGIC_POSITION]
     producer_id = producer_epoch = base_sequence = count = epoch = -1
     if magic == 2:
@@ -169,7 +169,7 @@ def find_batch(
     *,
     largest: int = _LARGEST,
 ) -> int:
-    """The index of the next batch that proves itself, from `start` on; -1 when there is none.
+    """Return the index of the next batch that proves itself, from `start` on; -1 when there is none.
 
     It is whole in the buffer, its header makes sense, its checksum is right and its base offset is
     `min_offset` or more. `file_position` is where buffer[start] lies in the file.
@@ -256,7 +256,7 @@ def floor_slot(
     key_is_i64: bool,
     target: int,
 ) -> Slot:
-    """The largest slot whose key is at most `target`, or -1.
+    """Return the largest slot whose key is at most `target`, or -1.
 
     Args:
         buffer: `count` entries of `entry_size` bytes, sorted by key.
@@ -300,7 +300,7 @@ def decode(
     budgets: Budgets = DEFAULT_BUDGETS,
     enough: int = ENOUGH,
 ) -> Columns:
-    """The records of rows [first_row, last_row) as columns; the batches' checksums were checked before.
+    """Return the records of rows [first_row, last_row) as columns; the batches' checksums were checked before.
 
     Args:
         buffer: bytes of a file; its first is at `start_position` in the file.
@@ -348,7 +348,7 @@ def summarize(
 def read_batch(
     fd: int, position: Position, end: Position, offset: Offset, *, largest: int = _LARGEST
 ) -> tuple[bytes, Position, Table] | None:
-    """The first batch that reaches an offset: its bytes, where they lie in the file, and its row.
+    """Return the first batch that reaches an offset: its bytes, where they lie in the file, and its row.
 
     None says only that this was not plain: there is none, it is damaged, or starts above the offset. A
     compressed one of magic 0 or 1 may start above it all the same: its header does not tell.
@@ -381,7 +381,7 @@ def read_record(
     *,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Columns | None:
-    """The record with exactly this offset, alone, from the first batch that reaches it.
+    """Return the record with exactly this offset, alone, from the first batch that reaches it.
 
     None says only that this was not plain: there is no such record, its batch is damaged, cannot be
     read, or is a compressed one of magic 0 or 1.
@@ -430,7 +430,7 @@ def lines(
     first_record: int = 0,
     most: int = 0,
 ) -> LinesResult:
-    """The record lines of rows [first_row, last_row), up to the first row with a problem.
+    """Return the record lines of rows [first_row, last_row), up to the first row with a problem.
 
     Args:
         buffer, table, start_position, budgets: as for `decode`.

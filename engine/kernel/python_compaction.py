@@ -42,7 +42,7 @@ def put_keys(
 
 
 def offsets_of(slots: bytearray, columns: Columns) -> Column:
-    """The number in a table of `hashed_slots` for each record's key, int64; -1 for null and keys not in it."""
+    """Return the number in a table of `hashed_slots` for each record's key, int64; -1 for null and keys not in it."""
     found = np.full(len(columns), -1, np.int64)
     places = zip(columns.key_start.tolist(), columns.key_size.tolist(), strict=True)
     for row, (start, size) in enumerate(places):

@@ -16,7 +16,7 @@ _NAME = "engine.kernel.compiled"
 
 
 def load(loader: object) -> ModuleType | None:
-    """The compiled kernel beside a module that a loader has read from a zip file.
+    """Return the compiled kernel beside a module that a loader has read from a zip file.
 
     None where it is no zip file, or holds no kernel that this Python and this system can load.
     """

@@ -90,7 +90,7 @@ class DecodedLines:
     def lines(
         self, first_row: int, last_row: int, *, measure: bool, first_record: int
     ) -> LinesResult:
-        """The lines of rows [first_row, last_row); arguments and result as those of `kernel.lines`."""
+        """Return the lines of rows [first_row, last_row); arguments and result as those of `kernel.lines`."""
         row, first_record, is_full = first_row, max(first_record, 0), False
         while row < last_row and not is_full and self._problem is None:
             if self._most and int(self._table["size"][row]) > self._most:
@@ -140,7 +140,7 @@ class DecodedLines:
 
     @staticmethod
     def _exceeds_limit(problem: BatchProblem | None) -> bool:
-        """Whether a row has exceeded a limit, which may be lower than the budget."""
+        """Return whether a row has exceeded a limit, which may be lower than the budget."""
         return problem is not None and problem.code is Problem.LIMIT
 
     def _is_left_out(self, batch: _Batch, fate: int) -> bool:
@@ -196,7 +196,7 @@ class DecodedLines:
     def _line_of(
         self, batch: _Batch, record: Row, arena: memoryview, kind: TimestampType, fate: int
     ) -> bytes:
-        """The line of a record that is not plain: a control record, or one with headers."""
+        """Return the line of a record that is not plain: a control record, or one with headers."""
         bits = batch.attributes if batch.magic == 2 else 0
         return record_line(
             Record(

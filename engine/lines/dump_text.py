@@ -64,7 +64,7 @@ codecs.register_error(_HANDLER, _replace)
 
 
 def java_skip(data: bytes) -> int:
-    """How many of these bytes, which are not UTF-8, Java's decoder takes for one replacement character.
+    """Return how many of these bytes, which are not UTF-8, Java's decoder takes for one replacement character.
 
     `data` is up to four bytes, fewer only at the end of the text.
     """
@@ -96,18 +96,18 @@ def timestamp_label(row: np.void) -> str:
 
 
 def codec_name(row: np.void) -> str:
-    """The codec of a batch; "unknown(7)" for a number that none has."""
+    """Return the codec of a batch; "unknown(7)" for a number that none has."""
     return _CODECS[int(row["attributes"]) & COMPRESSION_MASK]
 
 
 def last_sequence(row: np.void) -> int:
-    """The producer's number for the last record of a batch, -1 for none."""
+    """Return the producer's number for the last record of a batch, -1 for none."""
     base, delta = int(row["base_sequence"]), int(row["last_offset"]) - int(row["base_offset"])
     return -1 if base == -1 else increment_sequence(base, to_int32(to_int64(delta)))
 
 
 def batch_text(row: np.void) -> str:
-    """The line of a batch, of any magic, without its end."""
+    """Return the line of a batch, of any magic, without its end."""
     if int(row["magic"]) >= 2:
         text = _default_batch_text(row)
     else:

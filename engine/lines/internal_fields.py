@@ -19,7 +19,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def object_json(decoded: JsonObject) -> bytes:
-    """The text of a decoded key or value, safe to print."""
+    """Return the text of a decoded key or value, safe to print."""
     text = _encode(decoded)
     return text.encode() if text.isascii() and "\x7f" not in text else hide(text).encode()
 
@@ -27,7 +27,7 @@ def object_json(decoded: JsonObject) -> bytes:
 def internal_fields(
     decoder: TopicDecoder, key: bytes | None, value: bytes | None, mode: Values
 ) -> bytes:
-    """The key and value of a record line, with their Encodings and Notes; no comma before them."""
+    """Return the key and value of a record line, with their Encodings and Notes; no comma before them."""
     found = decoder.decode(key, value)
     if found.key is not None and key is not None and len(key) <= _LARGEST_KEPT:
         shown = _kept_key(decoder, key)
@@ -49,7 +49,7 @@ def internal_texts(
 
 @lru_cache(maxsize=4096)
 def _kept_key(decoder: TopicDecoder, key: bytes) -> bytes:
-    """The field of a key that decodes: few keys stand in most records."""
+    """Return the field of a key that decodes: few keys stand in most records."""
     return _field("key", key, decoder.decode(key, None).key, None, Values.AUTO)
 
 

@@ -56,7 +56,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def string_json(text: str) -> str:
-    """A JSON string, with its quotes. The text must not hold lone surrogates."""
+    """Return a JSON string, with its quotes. The text must not hold lone surrogates."""
     return f'"{_SPECIAL.sub(_escape, text)}"'
 
 
@@ -66,7 +66,7 @@ def hide(json_text: str) -> str:
 
 
 def bytes_json(data: bytes, values: Values = Values.AUTO) -> tuple[bytes, str | None]:
-    """The JSON of bytes that are not null, and the name of its Encoding field; plain text has none.
+    """Return the JSON of bytes that are not null, and the name of its Encoding field; plain text has none.
 
     Never for Values.NONE, which shows no bytes: ValueError.
     """
@@ -112,7 +112,7 @@ def text_piece(
     in_string: bool = False,
     measure: bool = False,
 ) -> tuple[bytes | None, int, int, bool]:
-    """A piece of the JSON of bytes; all pieces one after the other are what `bytes_json` gives.
+    """Return a piece of the JSON of bytes; all pieces one after the other are what `bytes_json` gives.
 
     Args:
         data: the bytes of the whole field.
@@ -151,7 +151,7 @@ _NO_STRING = re.compile(rb'[^" \n\r\t]+')
 def _json_piece(
     view: memoryview, start: int, stop: int, in_string: bool
 ) -> tuple[bytes, int, bool]:
-    """A piece of a container that is known to be sound, without space and hidden characters."""
+    """Return a piece of a container that is known to be sound, without space and hidden characters."""
     parts: list[bytes] = []
     at = start
     while at < stop:
@@ -201,7 +201,7 @@ _AFTER_MARK = {"{": "name or end", "[": "value or end", ":": "value"}
 
 
 def minified_container(text: str) -> str | None:
-    """The text without the space between its tokens, when it is exactly one JSON object or array.
+    """Return the text without the space between its tokens, when it is exactly one JSON object or array.
 
     As RFC 8259 has it, and strictly: no lone surrogate among its \\u escapes, at most JSON_DEPTH containers
     inside each other, no number of more than JSON_NUMBER characters. Else None.

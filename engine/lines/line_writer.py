@@ -44,7 +44,7 @@ class LineWriter:
     def lines(
         self, first_row: int, last_row: int, fates: Fates, *, measure: bool, first_record: int
     ) -> LinesResult:
-        """The lines of rows [first_row, last_row), up to the first row with a problem; see `kernel.lines`."""
+        """Return the lines of rows [first_row, last_row), up to the first row with a problem; see `kernel.lines`."""
         problem, row, first_record = None, first_row, max(first_record, 0)
         while row < last_row and problem is None:
             if not self.write(row, 0 if fates is None else int(fates[row]), first_record):
@@ -96,7 +96,7 @@ class LineWriter:
         return False
 
     def _takes_much(self) -> bool:
-        """Whether the row that was decoded has exceeded a limit, which may be lower than the budget."""
+        """Return whether the row that was decoded has exceeded a limit, which may be lower than the budget."""
         return any(problem.code is Problem.LIMIT for problem in self.decoder.problems)
 
     def _append(self, batch: np.void, record: Record, fate: int) -> None:
@@ -117,7 +117,7 @@ def column_lines(
     enough: int = NO_BOUND,
     most: int = 0,
 ) -> LinesResult:
-    """The record lines of a row's records that are decoded already, from `first_record` on.
+    """Return the record lines of a row's records that are decoded already, from `first_record` on.
 
     Args:
         table, row: the batch's row.
@@ -148,7 +148,7 @@ def column_lines(
 
 
 def is_left_out(batch: np.void, fate: int, options: LineOptions) -> bool:
-    """Whether no line of a row is wanted; headers that contradict themselves are looked at."""
+    """Return whether no line of a row is wanted; headers that contradict themselves are looked at."""
     if options.committed and (_is_control(batch) or fate in (Fate.ABORTED, Fate.OPEN)):
         return True
     base, last = int(batch["base_offset"]), int(batch["last_offset"])
@@ -164,7 +164,7 @@ def fields_size(fields: Row) -> int:
 
 
 def _states_much(batch: np.void, most: int) -> bool:
-    """Whether a row is large for its header's sake."""
+    """Return whether a row is large for its header's sake."""
     if int(batch["size"]) > most:
         return True
     is_compressed = bool(int(batch["attributes"]) & COMPRESSION_MASK)
@@ -183,7 +183,7 @@ class BatchFacts(TypedDict):
 
 
 def batch_facts(batch: np.void) -> BatchFacts:
-    """The facts of a row that `record_line` takes."""
+    """Return the facts of a row that `record_line` takes."""
     bits = int(batch["attributes"]) if int(batch["magic"]) == 2 else 0
     return {
         "producer_id": int(batch["producer_id"]),
@@ -209,7 +209,7 @@ def _record_of(batch: np.void, fields: Row, arena: memoryview, index: int) -> Re
 
 
 def bare_record(batch: np.void, fields: Row) -> Record:
-    """A record of a row without its key, value and headers."""
+    """Return a record of a row without its key, value and headers."""
     if int(batch["magic"]) == 0:
         kind = TimestampType.NO_TIMESTAMP_TYPE
     else:

@@ -11,7 +11,7 @@ NO_BOUND = 2**62
 
 
 class LinesResult(NamedTuple):
-    """The record lines of some rows of a batch table.
+    """Record lines of some rows of a batch table.
 
     Attributes:
         text: the lines; None when they were only measured.

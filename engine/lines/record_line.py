@@ -99,7 +99,7 @@ def record_line(
     is_control: bool = False,
     fate: int = Fate.NONE,
 ) -> bytes:
-    """The line of one record, with its newline.
+    """Return the line of one record, with its newline.
 
     The keyword arguments are facts of the record's batch. `options.committed` and its offsets are not looked
     at: the caller picks the records. A transactional batch whose fate is NONE has a transaction without a
@@ -118,7 +118,7 @@ def record_line(
 
 
 def line_start(record: Record, options: LineOptions) -> bytes:
-    """A record's line up to its key."""
+    """Return a record's line up to its key."""
     return b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s"' % (
         options.prefix,
         record.offset,
@@ -138,7 +138,7 @@ def line_end(
     is_control: bool,
     fate: int,
 ) -> bytes:
-    """A record's line from behind its headers on."""
+    """Return a record's line from behind its headers on."""
     parts = [b',"leaderEpoch":%d' % record.leader_epoch]
     if is_control:
         parts.append(b',"control":' + control_json(record, producer_id, producer_epoch))
@@ -154,7 +154,7 @@ def line_end(
 
 
 def transaction_json(producer_id: int, producer_epoch: int, fate: int) -> bytes:
-    """The transaction of a record, after a comma."""
+    """Return the transaction of a record, after a comma."""
     facts = (producer_id, producer_epoch, _FATE_JSON[Fate(fate)])
     return b',"transaction":{"producerId":%d,"producerEpoch":%d%s}' % facts
 
@@ -191,7 +191,7 @@ def _header(header: Header, mode: Values) -> bytes:
 
 
 def named_field(name: bytes, data: bytes | None, mode: Values) -> bytes:
-    """A field and, when its text is not plain, its Encoding field."""
+    """Return a field and, when its text is not plain, its Encoding field."""
     if data is None:
         return b'"%s":null' % name
     text, encoding = bytes_json(data, mode)

@@ -49,7 +49,7 @@ def _refuse_backwards(start: RebuildBound | None, stop: RebuildBound | None) -> 
 
 
 def _highest_end(chosen: Sequence[Chosen]) -> Offset | None:
-    """The highest log end of all copies; None when one of them cannot be read."""
+    """Return the highest log end of all copies; None when one of them cannot be read."""
     highest = 0
     for each in chosen:
         for log in each.copies:

@@ -31,7 +31,7 @@ class CutLog(NamedTuple):
 def cut(
     pieces: Sequence[Piece], start: Offset, stop: Offset, *, whole_batches: bool, kind: str
 ) -> CutLog:
-    """The records of [start, stop).
+    """Return the records of [start, stop).
 
     Args:
         pieces: by offset, not overlapping.
@@ -53,7 +53,7 @@ def cut(
 
 
 def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset | None:
-    """The first record, in offset order, whose timestamp is at or after a time; None if there is none.
+    """Return the first record, in offset order, whose timestamp is at or after a time; None if there is none.
 
     Control records do not count: a transaction's marker has the broker's clock.
     """
@@ -71,7 +71,7 @@ def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset |
 
 
 def _parts(piece: Piece, start: Offset, stop: Offset) -> list[Piece]:
-    """The piece in parts: below, each batch that may hold records on both sides, between, above."""
+    """Return the piece in parts: below, each batch that may hold records on both sides, between, above."""
     if piece.origin is None:
         return [piece]
     parts: list[Piece] = []
@@ -123,7 +123,7 @@ def _take(
 
 
 def cut_batch(data: bytes, start: Offset, stop: Offset) -> Piece | None:
-    """A batch again with its records of [start, stop), everything else about them as it was.
+    """Return a batch again with its records of [start, stop), everything else about them as it was.
 
     Returns:
         None when there are none; a piece without data when there are no others.

@@ -29,4 +29,4 @@ class CopyUnreadableError(KafkaStorageError):
 
 
 class RebuildFailedError(KafkaStorageError):
-    """The log dir could not be made as it should be; nothing is left of it."""
+    """Log dir could not be made as it should be; nothing is left of it."""

@@ -67,7 +67,7 @@ def fill(
 
 
 def _parts(pieces: Sequence[Piece], candidate: Piece) -> list[Piece]:
-    """The candidate whole, where it lies in one hole or in none; else cut at the borders of the holes."""
+    """Return the candidate whole, where it lies in one hole or in none; else cut at the borders of the holes."""
     holes = _holes(pieces, candidate.base_offset, candidate.next_offset)
     whole = any(a <= candidate.base_offset and candidate.next_offset <= b for a, b in holes)
     if whole or not holes or candidate.origin is None or candidate.batches == 1:
@@ -105,7 +105,7 @@ def _holes(pieces: Sequence[Piece], low: Offset, high: Offset) -> list[tuple[Off
 def _has_room(
     pieces: Sequence[Piece], at: int, piece: Piece, must_touch: bool, any_epoch: bool
 ) -> bool:
-    """Whether a piece fits before that in a place: by its offsets, and by its leader epoch."""
+    """Return whether a piece fits before that in a place: by its offsets, and by its leader epoch."""
     before = pieces[at - 1] if at else None
     after = pieces[at] if at < len(pieces) else None
     if before is not None:
@@ -124,7 +124,7 @@ def _has_room(
 
 
 def _ascend(first: int, second: int) -> bool:
-    """Whether a leader epoch may follow another; batches before magic 2 have none."""
+    """Return whether a leader epoch may follow another; batches before magic 2 have none."""
     return min(first, second) < 0 or first <= second
 
 

@@ -46,7 +46,7 @@ def lay_out(
     segment_bytes: int = 1024**3,
     ends_with_batch: bool = True,
 ) -> list[NewSegment]:
-    """The segments of a log; they begin where the source's did, as far as that is possible.
+    """Return the segments of a log; they begin where the source's did, as far as that is possible.
 
     Args:
         pieces: by offset, not overlapping; none is larger than `segment_bytes`.
@@ -78,7 +78,7 @@ def lay_out(
 def _end_of(
     pieces: Sequence[Piece], log_start: Offset, log_end: Offset, epochs: LeaderEpochCache
 ) -> list[Piece]:
-    """The batches without records, one for each leader epoch, that hold the offsets behind the last piece."""
+    """Return the batches without records, one for each leader epoch, that hold the offsets behind the last piece."""
     start = pieces[-1].next_offset if pieces else log_start
     if start >= log_end or log_end - start > MAX_INT32:
         return []
@@ -119,7 +119,7 @@ def _begins_segment(
 
 
 def _base_of(piece: Piece, is_first: bool, log_start: Offset, end: Offset) -> Offset:
-    """The name of the segment that begins with a piece; `end` is where what comes before ends."""
+    """Return the name of the segment that begins with a piece; `end` is where what comes before ends."""
     name = -1 if piece.origin is None else piece.origin.base_offset
     if is_first:
         if piece.base_offset < log_start and not piece.is_legacy:

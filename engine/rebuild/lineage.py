@@ -15,7 +15,7 @@ from engine.units import NO_PARTITION_LEADER_EPOCH, EpochEntry, Offset
 
 
 def believable(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces, in order, whose epochs never go back, so that they hold the most batches."""
+    """Return the pieces, in order, whose epochs never go back, so that they hold the most batches."""
     tips: list[int] = []  # by epoch, and by weight
     weights: list[int] = []
     before: list[int] = []
@@ -40,7 +40,7 @@ def believable(pieces: Sequence[Piece]) -> list[Piece]:
 def lineage(
     pieces: Sequence[Piece], known: LeaderEpochCache
 ) -> tuple[LeaderEpochCache, list[Piece]]:
-    """The leader epochs of a log, and the pieces whose own epoch is not what it should be.
+    """Return the leader epochs of a log, and the pieces whose own epoch is not what it should be.
 
     Args:
         pieces: the log's.
@@ -64,7 +64,7 @@ def lineage(
 
 
 def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
-    """The epoch of the newest batch that is believable; -1 when no batch has one."""
+    """Return the epoch of the newest batch that is believable; -1 when no batch has one."""
     chain = believable([piece for piece in pieces if piece.epoch >= 0])
     latest = known.latest
     if latest is not None:

@@ -42,12 +42,12 @@ class Difference(NamedTuple):
 
 
 def render_manifest(manifest: Json) -> bytes:
-    """The file that holds it, in UTF-8 that every JSON parser takes, whatever names of folders are in it."""
+    """Return the file that holds it, in UTF-8 that every JSON parser takes, whatever names of folders are in it."""
     return (json.dumps(_valid(manifest), ensure_ascii=True, indent=1) + "\n").encode()
 
 
 def valid_name(name: str) -> str:
-    """A name or a sentence as it stands in the manifest: `\\x..` for bytes of a name that are not UTF-8.
+    """Return a name or a sentence as it stands in the manifest: `\\x..` for bytes of a name that are not UTF-8.
 
     >>> valid_name("orders-\\udcff")
     'orders-\\\\xff'
@@ -75,7 +75,7 @@ def parse_manifest(data: bytes, *, path: str) -> Json:
 
 
 def files_below(folder: str) -> list[str]:
-    """The paths of all files below a folder, relative to it, but for the manifest and the lock; sorted.
+    """Return the paths of all files below a folder, relative to it, but for the manifest and the lock; sorted.
 
     What is neither a file nor a folder is named too.
     """
@@ -95,7 +95,7 @@ def hash_file(
     advance: Callable[[int], None] | None = None,
     also: Callable[[memoryview], None] | None = None,
 ) -> str:
-    """The SHA-256 of a file's bytes, read from the device as far as the system allows that.
+    """Return the SHA-256 of a file's bytes, read from the device as far as the system allows that.
 
     Args:
         path: of the file.
@@ -119,7 +119,7 @@ def hash_file(
 
 
 def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Difference]:
-    """The files of a log dir that are not as its manifest says: missing, more than there were, or changed.
+    """Yield the files of a log dir that are not as its manifest says: missing, more than there were, or changed.
 
     Raises:
         CorruptCheckpointError: the manifest is that of a log dir which was never finished.
@@ -146,7 +146,7 @@ def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Differen
 
 
 def read_manifest(folder: str, disk: Disk = DISK) -> Json:
-    """The manifest of a log dir. Raises FileNotFoundError, other OSError, CorruptCheckpointError."""
+    """Return the manifest of a log dir. Raises FileNotFoundError, other OSError, CorruptCheckpointError."""
     path = os.path.join(folder, MANIFEST)
     with disk.open(path, writable=False) as file:
         return parse_manifest(file.read_at(0, _LARGEST), path=path)

@@ -48,7 +48,7 @@ class RecordsFile:
 
     @property
     def file(self) -> ScannedFile:
-        """The open file. Raises OSError when it cannot be opened."""
+        """Open file. Raises OSError when it cannot be opened."""
         return self._open()
 
 
@@ -90,7 +90,7 @@ class Piece(NamedTuple):
         return self.origin.file.read_at(self.position + start, size)
 
     def follows(self, other: Piece) -> bool:
-        """Whether it goes on where another one ends, so that both are one."""
+        """Return whether it goes on where another one ends, so that both are one."""
         return (
             self.origin is not None
             and self.origin is other.origin
@@ -102,7 +102,7 @@ class Piece(NamedTuple):
         )
 
     def joined_to(self, other: Piece) -> Piece:
-        """The one piece that another one and this make."""
+        """Return the one piece that another one and this make."""
         return other._replace(
             size=other.size + self.size,
             next_offset=self.next_offset,
@@ -111,7 +111,7 @@ class Piece(NamedTuple):
         )
 
     def runs(self) -> Iterator[BatchRun]:
-        """Its batches again, positions counted in its file, or from 0 in what was made anew."""
+        """Yield its batches again, positions counted in its file, or from 0 in what was made anew."""
         if self.origin is None:
             file: ScannedFile = _Bytes(self.data)
             start, end = 0, len(self.data)
@@ -185,7 +185,7 @@ def coalesced(pieces: Sequence[Piece], *, across_gaps: bool) -> list[Piece]:
 
 
 def where_expected(piece: Piece, before: Piece | None) -> Offset | None:
-    """The offset that a piece begins with if nothing is missing before it; None where something is."""
+    """Return the offset that a piece begins with if nothing is missing before it; None where something is."""
     if piece.origin is None:
         return None
     if piece.position == 0:
@@ -196,7 +196,7 @@ def where_expected(piece: Piece, before: Piece | None) -> Offset | None:
 
 
 def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
-    """Whether the pieces hold a batch of the same offsets and, but for its leader epoch, the same bytes."""
+    """Return whether the pieces hold a batch of the same offsets and, but for its leader epoch, the same bytes."""
     at = bisect_right(pieces, batch.base_offset, key=lambda piece: piece.base_offset) - 1
     if at < 0 or pieces[at].next_offset <= batch.base_offset:
         return False
@@ -213,7 +213,7 @@ def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
 
 
 def with_wrappers_opened(run: BatchRun) -> BatchRun:
-    """The run with first offset and number of records of each wrapper, a compressed message of magic 0 or 1.
+    """Return the run with first offset and number of records of each wrapper, a compressed message of magic 0 or 1.
 
     The wrapper's header has the offset of its last record only.
     """
@@ -235,7 +235,7 @@ def with_wrappers_opened(run: BatchRun) -> BatchRun:
 
 
 def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iterator[Piece]:
-    """The pieces of a run: they end where the leader epoch changes, with `at_gaps` also where offsets are missing."""
+    """Yield the pieces of a run: they end where the leader epoch changes, with `at_gaps` also where offsets are missing."""
     table = run.table
     base, last, magic = table["base_offset"], table["last_offset"], table["magic"]
     epoch = np.where(magic >= 2, table["leader_epoch"], -1)
@@ -262,7 +262,7 @@ def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iter
 
 
 def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
-    """Whether the pieces, in order, leave no hole between two offsets, both included."""
+    """Return whether the pieces, in order, leave no hole between two offsets, both included."""
     at = max(bisect_right(pieces, first, key=lambda piece: piece.base_offset) - 1, 0)
     for piece in pieces[at:]:
         if piece.next_offset <= first:
@@ -276,7 +276,7 @@ def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
 
 
 def stated_end(file: ScannedFile, position: Position, expected: Offset | None) -> Offset | None:
-    """The offset behind a damaged batch, where two fields of its header agree on it; else None."""
+    """Return the offset behind a damaged batch, where two fields of its header agree on it; else None."""
     head = file.read_at(position, HEADER.size)
     if len(head) < HEADER.size:
         return None

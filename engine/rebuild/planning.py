@@ -116,11 +116,11 @@ class _Planner:
 
     @property
     def view(self) -> LogView:
-        """The copy that the others have to agree with."""
+        """Copy that the others have to agree with."""
         return self.views[self.leading]
 
     def plan(self) -> PlannedLog:
-        """All of it."""
+        """Return all of it."""
         self._merge()
         proof = self._proof_of_end()
         log_start = self._add_leftovers(self._log_start(proof))
@@ -162,7 +162,7 @@ class _Planner:
     # Where the log ends
 
     def _held_end(self, log_start: Offset) -> Offset:
-        """The log end as the records files tell it."""
+        """Return the log end as the records files tell it."""
         ends = [self.salvaged[self.leading].log_end_offset, log_start]
         ends += [piece.next_offset for piece in self.pieces[-1:]]
         if self.chosen.partition.topic == CLUSTER_METADATA:
@@ -196,7 +196,7 @@ class _Planner:
         )
 
     def _is_end_unread(self, held: Offset) -> bool:
-        """Whether unreadable bytes lie behind all records, and nothing tells where the log ended."""
+        """Return whether unreadable bytes lie behind all records, and nothing tells where the log ended."""
         if self.options.stop is not None or end_of_clean_stop(self.view) is not None:
             return False
         return any(
@@ -272,7 +272,7 @@ class _Planner:
         return log_start
 
     def _add(self, found: Salvaged, log_start: Offset) -> Offset:
-        """The first offset that was brought back."""
+        """Return the first offset that was brought back."""
         lowest = 0 if self.options.deleted else log_start
         filled = fill(self.pieces, [*found.pieces, *found.spare], lowest=lowest)
         self.pieces = filled.pieces
@@ -397,7 +397,7 @@ class _Planner:
         )
 
     def _judged(self, dropped: Dropped, start: Offset, end: Offset) -> Dropped:
-        """Whether other bytes stand in for what was dropped, or nobody asked for it."""
+        """Return whether other bytes stand in for what was dropped, or nobody asked for it."""
         if dropped.kind == "misplaced" or dropped.first_offset is None:
             return dropped
         first = dropped.first_offset
@@ -410,7 +410,7 @@ class _Planner:
     def _missing(
         self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
     ) -> Iterable[MissingOffsets]:
-        """The gaps; where compaction leaves some, only those that damage lies in, and what lies behind `held`."""
+        """Yield the gaps; where compaction leaves some, only those that damage lies in, and what lies behind `held`."""
         at = start
         for piece in self.pieces:
             if piece.base_offset > at and (
@@ -435,7 +435,7 @@ def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> Plann
 
 
 def _views(chosen: Chosen) -> Iterator[LogView]:
-    """The copies that can be read; without any, the error of the first is raised."""
+    """Yield the copies that can be read; without any, the error of the first is raised."""
     views = [log.view_or_none() for log in chosen.copies]
     if not any(views):
         yield chosen.copies[0].view()

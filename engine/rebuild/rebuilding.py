@@ -99,7 +99,7 @@ def rebuild(
 
 
 def _open(paths: list[str]) -> LogSource:
-    """A source; if a broker writes to it, as it is at this moment."""
+    """Return a source; if a broker writes to it, as it is at this moment."""
     source = open_source(paths)
     if source.broker_pid is None:
         return source

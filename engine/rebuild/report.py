@@ -18,7 +18,7 @@ MOST_LISTED = 10_000
 
 
 def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
-    """A partition that was salvaged, or would be; `loaded` is what a loading finds, or would find."""
+    """Return a partition that was salvaged, or would be; `loaded` is what a loading finds, or would find."""
     log, pieces = planned.log, coalesced(planned.pieces, across_gaps=True)
     report: Json = {
         "partition": str(log.partition),
@@ -58,14 +58,14 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
 
 
 def holds_records(report: Json) -> bool:
-    """Whether a partition of the result has records; as a broker loads it, whether it has offsets."""
+    """Return whether a partition of the result has records; as a broker loads it, whether it has offsets."""
     if "records" in report:
         return bool(report["records"])
     return bool(report["logStartOffset"] < report["logEndOffset"])
 
 
 def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
-    """A partition that was loaded as a broker does it."""
+    """Return a partition that was loaded as a broker does it."""
     log = chosen.copies[0]
     return {
         "partition": str(chosen.partition),

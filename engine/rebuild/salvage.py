@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
 
     @property
     def last(self) -> Offset | None:
-        """The last offset that the segment can have; None when nothing bounds it."""
+        """Last offset that the segment can have; None when nothing bounds it."""
         return None if self.upper == MAX_INT64 else self.upper - 1
 
     def include(self, table: Table, expected: Offset) -> npt.NDArray[np.bool_]:
@@ -253,7 +253,7 @@ class _Reader:
             yield Dropped(records.path, done, 0, DamageKind.UNREADABLE, reason)
 
     def _splits_at_gaps(self, run: BatchRun) -> bool:
-        """Whether a missing offset means a lost batch: in a compacted log it does not, and there are many."""
+        """Return whether a missing offset means a lost batch: in a compacted log it does not, and there are many."""
         table = run.table
         span = table["last_offset"] - table["base_offset"] + 1
         if ((table["magic"] >= 2) & (table["record_count"] < span)).any():
@@ -267,7 +267,7 @@ class _Reader:
     def _loadable(
         self, records: RecordsFile, run: BatchRun, dropped: list[Dropped]
     ) -> Iterator[BatchRun]:
-        """The run without the control batches that keep a broker from loading the log."""
+        """Yield the run without the control batches that keep a broker from loading the log."""
         self.has_transactions |= bool((run.table["attributes"] & TRANSACTIONAL_MASK).any())
         controls = (run.table["attributes"] & CONTROL_MASK != 0) & (run.table["magic"] >= 2)
         if not controls.any():
@@ -299,7 +299,7 @@ class _Reader:
     def _put_in_order(
         self, records: RecordsFile, found: list[Piece], bounds: Bounds
     ) -> tuple[list[Piece], list[Piece]]:
-        """The chain that holds the most records, and what is not in it."""
+        """Return the chain that holds the most records, and what is not in it."""
         tables = [run.table for piece in found for run in piece.runs()]
         stated = np.concatenate(tables)
         table = with_proven_offsets(stated, bounds)
@@ -321,7 +321,7 @@ class _Reader:
         return ordered, spare
 
     def _moved(self, piece: Piece, base_offset: Offset) -> Piece:
-        """A batch made anew at the offset that its neighbours prove."""
+        """Return a batch made anew at the offset that its neighbours prove."""
         data = base_offset.to_bytes(8, "big") + piece.read(8, piece.size - 8)
         end = base_offset + piece.next_offset - piece.base_offset
         moved = piece._replace(
@@ -408,7 +408,7 @@ def _why_unloadable(run: BatchRun, row: int) -> str | None:
 
 
 def with_proven_offsets(table: Table, bounds: Bounds) -> Table:
-    """The batches of a segment in file order, with the offsets of those corrected whose neighbours prove others.
+    """Return the batches of a segment in file order, with the offsets of those corrected whose neighbours prove others.
 
     A batch is moved where it does not begin where the one before it ends, and the one behind it begins exactly as many
     offsets later as the batch has. The segment's name stands for what is before the first batch; the next segment's
@@ -442,7 +442,7 @@ def _weights(table: Table, lower: Offset) -> list[int]:
 
 
 def heaviest_chain(table: Table, weights_of: Sequence[int] | None = None) -> list[int]:
-    """The rows, in order, with ascending offsets that do not overlap and the most records, or the most weight."""
+    """Return the rows, in order, with ascending offsets that do not overlap and the most records, or the most weight."""
     ends: list[Offset] = []  # ascending, and so are the weights
     weights: list[int] = []
     tips: list[int] = []

@@ -185,7 +185,7 @@ def _holder(lock: str) -> int | None:
 
 
 def _final_path(target: str) -> str:
-    """The target's own path: links above it are followed, its own name is not."""
+    """Return the target's own path: links above it are followed, its own name is not."""
     full = os.path.abspath(target)
     return os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
 
@@ -195,7 +195,7 @@ def _prefix(target: str) -> str:
 
 
 def _is_leftover(path: str, target: str, disk: Disk) -> bool:
-    """Whether a folder of that name is what an interrupted run left."""
+    """Return whether a folder of that name is what an interrupted run left."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         return False
     names = set(disk.list(path))

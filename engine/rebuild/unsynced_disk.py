@@ -24,11 +24,11 @@ class UnsyncedFile(WritableFile):
         super().__init__(file.fileno(), file.path, writable=file.writable)
 
     def fileno(self) -> int:
-        """The descriptor. Raises ValueError when closed."""
+        """Return the descriptor. Raises ValueError when closed."""
         return self._file.fileno()
 
     def size(self) -> int:
-        """The file's length in bytes at this moment."""
+        """Return the file's length in bytes at this moment."""
         return self._file.size()
 
     def read_at(self, position: int, size: int) -> bytes:
@@ -74,24 +74,24 @@ class UnsyncedDisk(Disk):
         exclusive: bool = False,
         writable: bool = True,
     ) -> WritableFile:
-        """A regular file; see `Disk.open`."""
+        """Return a regular file; see `Disk.open`."""
         file = self._disk.open(path, create=create, exclusive=exclusive, writable=writable)
         return UnsyncedFile(file)
 
     def exists(self, path: StrPath) -> bool:
-        """Whether something is there."""
+        """Return whether something is there."""
         return self._disk.exists(path)
 
     def is_dir(self, path: StrPath) -> bool:
-        """Whether a folder is there."""
+        """Return whether a folder is there."""
         return self._disk.is_dir(path)
 
     def list(self, folder: StrPath) -> list[str]:
-        """The names in a folder, sorted."""
+        """Return the names in a folder, sorted."""
         return self._disk.list(folder)
 
     def size(self, path: StrPath) -> int:
-        """A file's length in bytes."""
+        """Return a file's length in bytes."""
         return self._disk.size(path)
 
     def mtime_ms(self, path: StrPath) -> int:

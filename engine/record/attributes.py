@@ -38,7 +38,7 @@ _LABELS = {
 
 
 def codec_labels(unknown: str) -> tuple[str, ...]:
-    """A name for each number that the codec's bits can hold.
+    """Return a name for each number that the codec's bits can hold.
 
     >>> codec_labels("unknown {}")[3:6]
     ('lz4', 'zstd', 'unknown 5')
@@ -48,7 +48,7 @@ def codec_labels(unknown: str) -> tuple[str, ...]:
 
 
 def timestamp_type_of(attributes: int) -> TimestampType:
-    """The timestamp type that attributes of magic 1 or 2 state."""
+    """Return the timestamp type that attributes of magic 1 or 2 state."""
     if attributes & TIMESTAMP_TYPE_MASK:
         return TimestampType.LOG_APPEND_TIME
     return TimestampType.CREATE_TIME
@@ -62,7 +62,7 @@ def compute_attributes(
     control: bool = False,
     delete_horizon: bool = False,
 ) -> int:
-    """The bits that state all this. ValueError when there is no timestamp type: magic 2 needs one."""
+    """Return the bits that state all this. ValueError when there is no timestamp type: magic 2 needs one."""
     if timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
         raise ValueError("attributes of magic 1 and 2 need a timestamp type")
     return (

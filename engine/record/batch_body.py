@@ -17,7 +17,7 @@ Load: TypeAlias = Callable[[], Buffer]
 
 
 class BatchBody:
-    """The bytes of a batch and where they are.
+    """Bytes of a batch and where they are.
 
     Args:
         buffer: holds at least the batch's header.
@@ -47,7 +47,7 @@ class BatchBody:
 
     @property
     def raw(self) -> memoryview:
-        """The whole batch as it lies in the file. A memoryview that ends early when the buffer does."""
+        """Whole batch as it lies in the file. A memoryview that ends early when the buffer does."""
         view, size = self._view, self.size
         if len(view) < size and self._load is not None:
             view = self._view = memoryview(self._load())
@@ -55,7 +55,7 @@ class BatchBody:
         return view if len(view) == size else view[: max(0, size)]
 
     def at(self, error: DamagedFileError) -> DamagedFileError:
-        """The same error with this batch's place, unless it has one."""
+        """Return the same error with this batch's place, unless it has one."""
         if error.position is None:
             error.path, error.position = self.path, self.file_position
         return error
@@ -68,7 +68,7 @@ class BatchBody:
         expected: object = None,
         found: object = None,
     ) -> InvalidRecordError:
-        """The error for a record of this batch."""
+        """Return the error for a record of this batch."""
         return InvalidRecordError(
             reason,
             index=index,
@@ -91,7 +91,7 @@ class BatchBody:
             )
 
     def codec(self, attributes: int) -> CompressionType:
-        """The codec that attributes state. InvalidRecordError for a number that none has."""
+        """Return the codec that attributes state. InvalidRecordError for a number that none has."""
         codec = attributes & COMPRESSION_MASK
         try:
             return CompressionType(codec)

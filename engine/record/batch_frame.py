@@ -16,7 +16,7 @@ from engine.coding.layout import Int8, Int16, Int32, Int64, Layout, UInt32
 
 
 class BatchHeader(NamedTuple):
-    """The header of a batch of magic 2.
+    """Header of a batch of magic 2.
 
     >>> HEADER.position_of("crc"), HEADER.position_of("attributes")
     (17, 21)
@@ -38,7 +38,7 @@ class BatchHeader(NamedTuple):
 
 
 class MessageHeader0(NamedTuple):
-    """The header of a message of magic 0, up to the size of its key."""
+    """Header of a message of magic 0, up to the size of its key."""
 
     offset: Int64
     size: Int32
@@ -48,7 +48,7 @@ class MessageHeader0(NamedTuple):
 
 
 class MessageHeader1(NamedTuple):
-    """The header of a message of magic 1, up to the size of its key."""
+    """Header of a message of magic 1, up to the size of its key."""
 
     offset: Int64
     size: Int32

@@ -24,14 +24,14 @@ CURRENT_KEY_VERSION = 0
 
 
 class KeyFields(NamedTuple):
-    """The key of a control record."""
+    """Key of a control record."""
 
     version: Int16
     type_id: Int16
 
 
 class EndMarkerFields(NamedTuple):
-    """The value of an end marker."""
+    """Value of an end marker."""
 
     version: Int16
     coordinator_epoch: Int32
@@ -63,7 +63,7 @@ class ControlRecordType(IntEnum):
     UNKNOWN = -1
 
     def record_key(self) -> bytes:
-        """The key of a record of this type. ValueError for UNKNOWN."""
+        """Return the key of a record of this type. ValueError for UNKNOWN."""
         if self is ControlRecordType.UNKNOWN:
             raise ValueError("an unknown control record type has no key")
         return ControlKey(CURRENT_KEY_VERSION, self, self.value).pack()
@@ -80,13 +80,13 @@ class ControlKey(NamedTuple):
     type_id: int
 
     def pack(self) -> bytes:
-        """The key's bytes."""
+        """Return the key's bytes."""
         return CONTROL_KEY.plain.pack(self.version, self.type_id)
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionMarker:
-    """The end of a producer's transaction: how it ended and the epoch of the coordinator that ended it.
+    """End of a producer's transaction: how it ended and the epoch of the coordinator that ended it.
 
     Raises:
         ValueError: the type is neither COMMIT nor ABORT.
@@ -101,12 +101,12 @@ class EndTransactionMarker:
             raise ValueError(f"{self.type.name} does not end a transaction")
 
     def value(self) -> bytes:
-        """The value of its record."""
+        """Return the value of its record."""
         return END_MARKER.plain.pack(self.version, self.coordinator_epoch)
 
 
 def parse_control_key(key: bytes | None) -> ControlKey:
-    """A control record's key; a version that is not known yet reads as the first.
+    """Return a control record's key; a version that is not known yet reads as the first.
 
     Raises:
         InvalidRecordError: the key is null, shorter than 4 bytes or of a negative version.
@@ -125,7 +125,7 @@ def parse_control_key(key: bytes | None) -> ControlKey:
 
 
 def parse_end_marker(kind: ControlRecordType, value: bytes | None) -> EndTransactionMarker:
-    """The value of an end marker; a version that is not known yet reads as the first.
+    """Return the value of an end marker; a version that is not known yet reads as the first.
 
     Raises:
         ValueError: the type is neither COMMIT nor ABORT.
@@ -145,7 +145,7 @@ def parse_end_marker(kind: ControlRecordType, value: bytes | None) -> EndTransac
 
 
 def end_marker_of(record: Record) -> EndTransactionMarker:
-    """The end marker that a control record is; raises what its key and its value raise."""
+    """Return the end marker that a control record is; raises what its key and its value raise."""
     return parse_end_marker(parse_control_key(record.key).type, record.value)
 
 
@@ -157,7 +157,7 @@ class _Message:
         self.position = 0
 
     def version(self) -> int:
-        """The version that every such message starts with. ValueError when it is negative."""
+        """Return the version that every such message starts with. ValueError when it is negative."""
         version = self.int16()
         if version < 0:
             raise ValueError(f"a version of {version}")
@@ -185,7 +185,7 @@ class _Message:
         return value
 
     def count(self) -> int:
-        """The length of an array or string that may not be null, checked against what is left."""
+        """Return the length of an array or string that may not be null, checked against what is left."""
         count = self.varint() - 1
         if not 0 <= count <= len(self.data) - self.position:
             raise ValueError(f"a length of {count}")
@@ -279,7 +279,7 @@ _QUORUM_RECORDS: dict[ControlRecordType, Callable[[_Message], dict[str, Any]]] =
 
 
 def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[str, Any]:
-    """The value of one of the quorum's records, with the field names of Kafka's own JSON.
+    """Return the value of one of the quorum's records, with the field names of Kafka's own JSON.
 
     Raises:
         ValueError: the type is not one of the quorum's.
@@ -300,7 +300,7 @@ def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[st
 
 
 def quorum_record_of(kind: ControlRecordType, record: Record) -> dict[str, Any]:
-    """The value of a record that must be of this type. ValueError when its key says another."""
+    """Return the value of a record that must be of this type. ValueError when its key says another."""
     found = parse_control_key(record.key)
     if found.type is not kind:
         raise ValueError(f"expected a {kind.name} record, found {_name(found)}")

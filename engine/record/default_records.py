@@ -70,14 +70,14 @@ Make = Callable[[memoryview, RecordFields, int], T]
 
 
 def increment_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence number some records on; after 2^31-1 comes 0."""
+    """Return a producer's sequence number some records on; after 2^31-1 comes 0."""
     if sequence > to_int32(MAX_INT32 - by):
         return to_int32(by - (MAX_INT32 - sequence) - 1)
     return to_int32(sequence + by)
 
 
 def decrement_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence number some records back; before 0 comes 2^31-1."""
+    """Return a producer's sequence number some records back; before 0 comes 2^31-1."""
     if sequence < by:
         return to_int32(MAX_INT32 - (by - sequence) + 1)
     return sequence - by
@@ -111,32 +111,32 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def magic(self) -> int:
-        """The version of the format."""
+        """Version of the format."""
         return self.header.magic
 
     @property
     def crc(self) -> int:
-        """The checksum that the header states."""
+        """Checksum that the header states."""
         return self.header.crc
 
     @property
     def computed_crc(self) -> int:
-        """The CRC-32C of what it covers."""
+        """CRC-32C of what it covers."""
         return crc32c(self.raw[CRC_COVERS_FROM[CURRENT_MAGIC] :])
 
     @property
     def attributes(self) -> int:
-        """The attribute bits, all 16."""
+        """Attribute bits, all 16."""
         return self.header.attributes
 
     @property
     def codec_id(self) -> int:
-        """The number of the codec, which need not be one that exists."""
+        """Number of the codec, which need not be one that exists."""
         return self.header.attributes & COMPRESSION_MASK
 
     @property
     def compression(self) -> CompressionType:
-        """The codec. InvalidRecordError when its number is unknown."""
+        """Codec. InvalidRecordError when its number is unknown."""
         return self.codec(self.header.attributes)
 
     @property
@@ -146,17 +146,17 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def base_offset(self) -> int:
-        """The first offset; compaction may have taken the record that had it."""
+        """First offset; compaction may have taken the record that had it."""
         return self.header.base_offset
 
     @property
     def last_offset(self) -> int:
-        """The last offset, inclusive; compaction may have taken the record that had it."""
+        """Last offset, inclusive; compaction may have taken the record that had it."""
         return to_int64(self.header.base_offset + self.header.last_offset_delta)
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last."""
+        """Offset after the last."""
         return self.last_offset + 1
 
     @property
@@ -166,7 +166,7 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp; under LOG_APPEND_TIME that of all records."""
+        """Largest timestamp; under LOG_APPEND_TIME that of all records."""
         return self.header.max_timestamp
 
     @property
@@ -176,29 +176,29 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def producer_id(self) -> int:
-        """The idempotent or transactional producer, or -1."""
+        """Idempotent or transactional producer, or -1."""
         return self.header.producer_id
 
     @property
     def producer_epoch(self) -> int:
-        """The producer's epoch, or -1."""
+        """Producer's epoch, or -1."""
         return self.header.producer_epoch
 
     @property
     def base_sequence(self) -> int:
-        """The producer's number for the first record, or -1."""
+        """Producer's number for the first record, or -1."""
         return self.header.base_sequence
 
     @property
     def last_sequence(self) -> int:
-        """The producer's number for the last record, or -1."""
+        """Producer's number for the last record, or -1."""
         if self.header.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return increment_sequence(self.header.base_sequence, self.header.last_offset_delta)
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the leader that wrote it, or -1."""
+        """Epoch of the leader that wrote it, or -1."""
         return self.header.partition_leader_epoch
 
     @property
@@ -244,7 +244,7 @@ class DefaultRecordBatch(BatchBody):
             )
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Its records, in order; see `RecordBatch.records`."""
+        """Yield its records, in order; see `RecordBatch.records`."""
         leader_epoch, timestamp_type = self.header.partition_leader_epoch, self.timestamp_type
         place_of = self._placing()
 
@@ -269,7 +269,7 @@ class DefaultRecordBatch(BatchBody):
         return self._walk(make, budgets)
 
     def records_without_values(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[PartialRecord]:
-        """Its records with the sizes of their keys and values only; errors as for `records`."""
+        """Yield its records with the sizes of their keys and values only; errors as for `records`."""
         place_of = self._placing()
 
         def make(view: memoryview, fields: RecordFields, _: int) -> PartialRecord:
@@ -280,7 +280,7 @@ class DefaultRecordBatch(BatchBody):
         return self._walk(make, budgets)
 
     def inflated(self, budgets: Budgets = DEFAULT_BUDGETS) -> memoryview:
-        """The encoded records without the codec. DecompressionError, LimitExceededError, UnsupportedCodecError."""
+        """Return the encoded records without the codec. DecompressionError, LimitExceededError, UnsupportedCodecError."""
         view, damage = self._inflated(budgets)
         if damage is not None:
             raise damage
@@ -339,7 +339,7 @@ class DefaultRecordBatch(BatchBody):
             raise damage
 
     def _inflated(self, budgets: Budgets) -> tuple[memoryview, DecompressionError | None]:
-        """The records' bytes, and what kept them from being complete."""
+        """Return the records' bytes, and what kept them from being complete."""
         self.check_size(budgets)
         section = self.raw[HEADER.size :]
         try:
@@ -397,7 +397,7 @@ def read_record(view: memoryview, position: int) -> RecordFields:
 
 
 def read_headers(view: memoryview, fields: RecordFields, most: int) -> tuple[Header, ...]:
-    """The headers of a record that was taken apart.
+    """Return the headers of a record that was taken apart.
 
     Raises:
         InvalidRecordError: a key is null, or the headers do not end where the record does.

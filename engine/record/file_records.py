@@ -22,7 +22,7 @@ from engine.units import (
 
 
 class FileRecords:
-    """The batches of a file between two positions, which never change: what a live file gains is not seen.
+    """Batches of a file between two positions, which never change: what a live file gains is not seen.
 
     All positions are absolute in the file, also those of slices. Threads may share it; it owns no
     descriptor and closes nothing.
@@ -78,11 +78,11 @@ class FileRecords:
 
     @property
     def path(self) -> str:
-        """The file's name, for errors."""
+        """File's name, for errors."""
         return self.file.path
 
     def slice(self, position: Position, size: int) -> FileRecords:
-        """The part from an absolute position on, as long as this one reaches.
+        """Return the part from an absolute position on, as long as this one reaches.
 
         Raises:
             ValueError: the position is outside this part, or the size is negative.
@@ -101,20 +101,20 @@ class FileRecords:
         return len(data)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """The batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
+        """Yield the batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
         return self.batches_from(self.start)
 
     def batches_from(self, position: Position) -> Iterator[RecordBatch]:
-        """The batches from an absolute position on, which must be where one starts."""
+        """Yield the batches from an absolute position on, which must be where one starts."""
         return iterate(FileLogInputStream(self.file, position, self.end, self._budgets))
 
     def records(self) -> Iterator[Record]:
-        """The records of all batches."""
+        """Yield the records of all batches."""
         for batch in self.batches():
             yield from batch.records(self._budgets)
 
     def search_for_offset(self, target: Offset, start_position: Position) -> BatchPosition | None:
-        """The first batch from a position on whose last offset is at or above a target.
+        """Return the first batch from a position on whose last offset is at or above a target.
 
         The target itself may be in a gap; then it is the batch after the gap. The base offset that comes
         back is the one in the header, which for magic 0 and 1 is the last one.
@@ -128,7 +128,7 @@ class FileRecords:
     def search_for_timestamp(
         self, target: Timestamp, start_position: Position, start_offset: Offset
     ) -> FoundTimestamp | None:
-        """The first record, in offset order, with a timestamp at or after a target.
+        """Return the first record, in offset order, with a timestamp at or after a target.
 
         Looks from a position on and only at offsets from `start_offset` on. Raises what a batch's
         `records` raises when the answer would lie in a damaged one.
@@ -142,7 +142,7 @@ class FileRecords:
         return None
 
     def largest_timestamp_after(self, position: Position) -> TimestampOffset:
-        """The largest timestamp of the batches from a position on, and the last offset of its batch.
+        """Return the largest timestamp of the batches from a position on, and the last offset of its batch.
 
         The first batch that has it wins. (-1, -1) when there is none.
         """

@@ -85,32 +85,32 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def magic(self) -> int:
-        """The version of the format."""
+        """Version of the format."""
         return self.header.magic
 
     @property
     def crc(self) -> int:
-        """The checksum that the header states."""
+        """Checksum that the header states."""
         return self.header.crc
 
     @property
     def computed_crc(self) -> int:
-        """The CRC-32 of what it covers."""
+        """CRC-32 of what it covers."""
         return crc32(self.raw[CRC_COVERS_FROM[self.magic] :])
 
     @property
     def attributes(self) -> int:
-        """The attribute bits."""
+        """Attribute bits."""
         return self.header.attributes
 
     @property
     def codec_id(self) -> int:
-        """The number of the codec, which need not be one that exists."""
+        """Number of the codec, which need not be one that exists."""
         return self.header.attributes & COMPRESSION_MASK
 
     @property
     def compression(self) -> CompressionType:
-        """The codec. InvalidRecordError when its number is unknown."""
+        """Codec. InvalidRecordError when its number is unknown."""
         return self.codec(self.header.attributes)
 
     @property
@@ -122,7 +122,7 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def base_offset(self) -> int:
-        """The first record's offset. A wrapper is decoded for it, once; raises what `records` raises."""
+        """First record's offset. A wrapper is decoded for it, once; raises what `records` raises."""
         if self._base_offset is None:
             self._base_offset = (
                 next(self.records()).offset if self.is_compressed else self.last_offset
@@ -131,17 +131,17 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def last_offset(self) -> int:
-        """The offset that the header states."""
+        """Offset that the header states."""
         return self.header.offset
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last."""
+        """Offset after the last."""
         return self.header.offset + 1
 
     @property
     def max_timestamp(self) -> int:
-        """The message's own timestamp; -1 for magic 0."""
+        """Message's own timestamp; -1 for magic 0."""
         return self.timestamp
 
     @property
@@ -215,11 +215,11 @@ class LegacyRecordBatch(BatchBody):
             )
 
     def key(self) -> bytes | None:
-        """The message's own key. InvalidRecordError when it does not lie within the message."""
+        """Return the message's own key. InvalidRecordError when it does not lie within the message."""
         return self._key_and_value()[0]
 
     def value(self) -> bytes | None:
-        """The message's own value: of a wrapper, the compressed run. InvalidRecordError as for the key."""
+        """Return the message's own value: of a wrapper, the compressed run. InvalidRecordError as for the key."""
         return self._key_and_value()[1]
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
@@ -230,7 +230,7 @@ class LegacyRecordBatch(BatchBody):
     def messages(
         self, budgets: Budgets = DEFAULT_BUDGETS
     ) -> Iterator[tuple[LegacyRecordBatch, Record]]:
-        """Its records, each with the message that holds it, which has a magic and a checksum of its own."""
+        """Yield its records, each with the message that holds it, which has a magic and a checksum of its own."""
         self.check_size(budgets)
         if self.is_compressed:
             yield from self._unwrap(budgets)
@@ -297,7 +297,7 @@ class LegacyRecordBatch(BatchBody):
             raise self.invalid("a wrapper has no messages inside")
 
     def _inner_messages(self, run: memoryview, budgets: Budgets) -> Iterator[LegacyRecordBatch]:
-        """The messages inside; as in Kafka, one that is cut off at the end does not count."""
+        """Yield the messages inside; as in Kafka, one that is cut off at the end does not count."""
         position = index = 0
         while True:
             try:
@@ -333,7 +333,7 @@ class LegacyRecordBatch(BatchBody):
         return self.last_offset - last
 
     def _timestamp_of(self, inner: LegacyRecordBatch) -> tuple[int, TimestampType]:
-        """The timestamp that a message inside has, and its type."""
+        """Return the timestamp that a message inside has, and its type."""
         if inner.magic == 0:
             return NO_TIMESTAMP, TimestampType.NO_TIMESTAMP_TYPE
         if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -342,7 +342,7 @@ class LegacyRecordBatch(BatchBody):
 
 
 def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
-    """The message at a position of a decompressed run; None at its end, or where the last is cut off.
+    """Return the message at a position of a decompressed run; None at its end, or where the last is cut off.
 
     Raises:
         CorruptRecordError: its size is too small or its magic is not 0 or 1.
@@ -360,7 +360,7 @@ def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
 
 
 def _sized(message: memoryview, position: int) -> tuple[bytes | None, int]:
-    """The bytes behind an int32 length, None for a negative one, and the position behind them."""
+    """Return the bytes behind an int32 length, None for a negative one, and the position behind them."""
     start = position + 4
     if start > len(message):
         raise InvalidRecordError("a message ends inside its sizes")

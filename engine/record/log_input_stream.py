@@ -49,11 +49,11 @@ class LogInputStream(Protocol):
     """Where batches come from."""
 
     def next_batch(self) -> RecordBatch | None:
-        """The next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        """Return the next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
 
 
 def iterate(stream: LogInputStream) -> Iterator[RecordBatch]:
-    """All batches that are left in a stream."""
+    """Yield all batches that are left in a stream."""
     while (batch := stream.next_batch()) is not None:
         yield batch
 
@@ -83,7 +83,7 @@ class BufferLogInputStream:
         self._position = 0
 
     def next_batch(self) -> RecordBatch | None:
-        """The next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        """Return the next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
         if self._position == len(self._buffer):
             return None
         batch = batch_at(
@@ -117,7 +117,7 @@ class FileLogInputStream:
         self._budgets = budgets
 
     def next_batch(self) -> RecordBatch | None:
-        """The next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        """Return the next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
         position, end, path = self._position, self._end, self._file.path
         if position >= end - UP_TO_MAGIC:
             return None
@@ -154,7 +154,7 @@ class StreamLogInputStream:
         self._position = 0
 
     def next_batch(self) -> RecordBatch | None:
-        """The next whole batch; None at the end.
+        """Return the next whole batch; None at the end.
 
         Raises:
             CorruptRecordError: the batch's frame cannot be.
@@ -187,7 +187,7 @@ class StreamLogInputStream:
 
 
 def read_batch(file: ReadableFile, position: int, size: int, budgets: Budgets) -> bytes:
-    """The bytes of a batch whose header was read before.
+    """Return the bytes of a batch whose header was read before.
 
     Raises:
         LimitExceededError: it is larger than may be read.

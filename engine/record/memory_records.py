@@ -41,15 +41,15 @@ class MemoryRecords:
 
     @property
     def end(self) -> int:
-        """The position behind the last byte."""
+        """Position behind the last byte."""
         return self.start + len(self.buffer)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """The batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
+        """Yield the batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
         return iterate(BufferLogInputStream(self.buffer, file_position=self.start, path=self.path))
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """The records of all batches."""
+        """Yield the records of all batches."""
         for batch in self.batches():
             yield from batch.records(budgets)
 
@@ -59,7 +59,7 @@ class MemoryRecords:
         return sum(batch.size for batch in self.batches())
 
     def next_batch_size(self) -> int | None:
-        """The size of the first batch, whole or not; None when not even its magic is there.
+        """Return the size of the first batch, whole or not; None when not even its magic is there.
 
         Raises:
             CorruptRecordError: its length or its magic cannot be.
@@ -67,7 +67,7 @@ class MemoryRecords:
         return batch_size(self.buffer, 0, file_position=self.start, path=self.path)
 
     def slice(self, position: int, size: int) -> MemoryRecords:
-        """The part from an absolute position on, as long as the buffer reaches.
+        """Return the part from an absolute position on, as long as the buffer reaches.
 
         Raises:
             ValueError: the position is outside the buffer, or the size is negative.

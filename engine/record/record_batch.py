@@ -40,7 +40,7 @@ class RecordBatch(Protocol):
 
     @property
     def magic(self) -> int:
-        """The version of the format: 0, 1 or 2."""
+        """Version of the format: 0, 1 or 2."""
 
     @property
     def size(self) -> int:
@@ -48,23 +48,23 @@ class RecordBatch(Protocol):
 
     @property
     def crc(self) -> int:
-        """The checksum that the header states."""
+        """Checksum that the header states."""
 
     @property
     def computed_crc(self) -> int:
-        """The checksum of the bytes that it covers."""
+        """Checksum of the bytes that it covers."""
 
     @property
     def attributes(self) -> int:
-        """The attribute bits."""
+        """Attribute bits."""
 
     @property
     def codec_id(self) -> int:
-        """The number of the codec, which need not be one that exists."""
+        """Number of the codec, which need not be one that exists."""
 
     @property
     def compression(self) -> CompressionType:
-        """The codec. InvalidRecordError when its number is unknown."""
+        """Codec. InvalidRecordError when its number is unknown."""
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -72,19 +72,19 @@ class RecordBatch(Protocol):
 
     @property
     def base_offset(self) -> int:
-        """The first offset. Of a compressed message of magic 0 or 1 that takes decoding it, and may raise."""
+        """First offset. Of a compressed message of magic 0 or 1 that takes decoding it, and may raise."""
 
     @property
     def last_offset(self) -> int:
-        """The last offset, inclusive."""
+        """Last offset, inclusive."""
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last."""
+        """Offset after the last."""
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp, as the header states it; -1 for magic 0."""
+        """Largest timestamp, as the header states it; -1 for magic 0."""
 
     @property
     def record_count(self) -> int | None:
@@ -92,23 +92,23 @@ class RecordBatch(Protocol):
 
     @property
     def producer_id(self) -> int:
-        """The idempotent or transactional producer, or -1."""
+        """Idempotent or transactional producer, or -1."""
 
     @property
     def producer_epoch(self) -> int:
-        """The producer's epoch, or -1."""
+        """Producer's epoch, or -1."""
 
     @property
     def base_sequence(self) -> int:
-        """The producer's number for the first record, or -1."""
+        """Producer's number for the first record, or -1."""
 
     @property
     def last_sequence(self) -> int:
-        """The producer's number for the last record, or -1."""
+        """Producer's number for the last record, or -1."""
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the leader that wrote it, or -1."""
+        """Epoch of the leader that wrote it, or -1."""
 
     @property
     def is_compressed(self) -> bool:
@@ -128,13 +128,13 @@ class RecordBatch(Protocol):
 
     @property
     def raw(self) -> memoryview:
-        """The whole batch as it lies in the file."""
+        """Whole batch as it lies in the file."""
 
     def ensure_valid(self) -> None:
         """Check the size and the checksum. CorruptRecordError."""
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Its records, in order.
+        """Yield its records, in order.
 
         Those before a damage come first, then the error: InvalidRecordError, DecompressionError,
         LimitExceededError or UnsupportedCodecError.
@@ -149,7 +149,7 @@ def batch_size(
     path: str | None = None,
     largest: int | None = None,
 ) -> int | None:
-    """The size of the batch that starts at a position, from its first bytes.
+    """Return the size of the batch that starts at a position, from its first bytes.
 
     Args:
         buffer: holds the batch's header from `position` on, as far as there is one.
@@ -204,7 +204,7 @@ def batch_at(
     path: str | None = None,
     largest: int | None = None,
 ) -> RecordBatch | None:
-    """The batch that starts at a position of a buffer; None when the buffer ends before it does.
+    """Return the batch that starts at a position of a buffer; None when the buffer ends before it does.
 
     `file_position` is where the batch starts in its file. Raises as `batch_size` does.
     """
@@ -220,7 +220,7 @@ def batch_at(
 def make_batch(
     head: Buffer, *, file_position: int, path: str | None, load: Load | None = None
 ) -> RecordBatch:
-    """A batch over its bytes, or over its first bytes with a way to load them all."""
+    """Return a batch over its bytes, or over its first bytes with a way to load them all."""
     kind = (
         default_records.DefaultRecordBatch
         if head[MAGIC_POSITION] == CURRENT_MAGIC

@@ -48,41 +48,41 @@ class LeaderEpochCache:
 
     @property
     def earliest(self) -> EpochEntry | None:
-        """The oldest entry."""
+        """Oldest entry."""
         return self._entry(0) if self._epochs else None
 
     @property
     def latest(self) -> EpochEntry | None:
-        """The newest entry."""
+        """Newest entry."""
         return self._entry(len(self._epochs) - 1) if self._epochs else None
 
     def has_begun(self, epoch: int, offset: Offset) -> bool:
-        """Whether the newest entry is of this epoch, and begins at or below the offset."""
+        """Return whether the newest entry is of this epoch, and begins at or below the offset."""
         return bool(self._epochs) and self._epochs[-1] == epoch and self._offsets[-1] <= offset
 
     def start_offset_of(self, epoch: int) -> Offset | None:
-        """The first offset of an epoch, None when it is not known."""
+        """Return the first offset of an epoch, None when it is not known."""
         slot = bisect_left(self._epochs, epoch)
         found = slot < len(self._epochs) and self._epochs[slot] == epoch
         return self._offsets[slot] if found else None
 
     def previous(self, epoch: int) -> EpochEntry | None:
-        """The newest entry of a smaller epoch."""
+        """Return the newest entry of a smaller epoch."""
         slot = bisect_left(self._epochs, epoch)
         return self._entry(slot - 1) if slot else None
 
     def next(self, epoch: int) -> EpochEntry | None:
-        """The oldest entry of a larger epoch."""
+        """Return the oldest entry of a larger epoch."""
         slot = bisect_right(self._epochs, epoch)
         return self._entry(slot) if slot < len(self._epochs) else None
 
     def epoch_for(self, offset: Offset) -> int | None:
-        """The epoch that an offset was written in, None below the first entry."""
+        """Return the epoch that an offset was written in, None below the first entry."""
         slot = bisect_right(self._offsets, offset)
         return self._epochs[slot - 1] if slot else None
 
     def end_offset_for(self, epoch: int, log_end_offset: Offset) -> tuple[int, Offset] | None:
-        """The largest known epoch up to `epoch`, and the offset where the next one begins.
+        """Return the largest known epoch up to `epoch`, and the offset where the next one begins.
 
         For the latest epoch that is the log end. For an epoch before all that are known: the epoch itself
         and the first known offset. None for a negative epoch or one past the latest.
@@ -99,7 +99,7 @@ class LeaderEpochCache:
         return (self._epochs[slot - 1] if slot else epoch), higher.start_offset
 
     def entries_between(self, start_offset: Offset, end_offset: Offset) -> list[EpochEntry]:
-        """The entries that a log of [start_offset, end_offset) needs: the first one begins with it."""
+        """Return the entries that a log of [start_offset, end_offset) needs: the first one begins with it."""
         if start_offset >= end_offset:
             return []
         first = max(bisect_right(self._offsets, start_offset) - 1, 0)

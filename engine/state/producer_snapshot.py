@@ -18,7 +18,7 @@ CURRENT_VERSION = 1
 
 
 class SnapshotHeader(NamedTuple):
-    """The first 10 bytes."""
+    """First 10 bytes."""
 
     version: Int16
     crc: UInt32
@@ -49,17 +49,17 @@ class ProducerSnapshot:
 
     @staticmethod
     def parse(data: bytes, path: str | None = None) -> list[ProducerStateEntry]:
-        """The producers of a snapshot. Raises CorruptSnapshotError."""
+        """Return the producers of a snapshot. Raises CorruptSnapshotError."""
         return list(ProducerSnapshot.iterate(data, path))
 
     @staticmethod
     def iterate(data: bytes, path: str | None = None) -> Iterator[ProducerStateEntry]:
-        """The same one after the other, for snapshots of very many producers; checked before the first."""
+        """Yield the same one after the other, for snapshots of very many producers; checked before the first."""
         return map(_state, _entries(data, path))
 
     @staticmethod
     def render(producers: Iterable[ProducerStateEntry]) -> bytes:
-        """The snapshot that has these producers, in this order."""
+        """Return the snapshot that has these producers, in this order."""
         entries = b"".join(ENTRY.pack(_entry(producer)) for producer in producers)
         counted = _COUNT.pack(len(entries) // ENTRY.size) + entries
         header = SnapshotHeader(CURRENT_VERSION, crc32c(counted), 0)
@@ -67,7 +67,7 @@ class ProducerSnapshot:
 
 
 def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
-    """The entries as they lie in the file. Raises CorruptSnapshotError."""
+    """Return the entries as they lie in the file. Raises CorruptSnapshotError."""
     return list(_entries(data, path))
 
 

@@ -29,12 +29,12 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_offset(self) -> Offset:
-        """The batch's first offset."""
+        """Batch's first offset."""
         return self.last_offset - self.offset_delta
 
     @property
     def first_sequence(self) -> int:
-        """The batch's first sequence, which wraps after 2^31 - 1."""
+        """Batch's first sequence, which wraps after 2^31 - 1."""
         return (self.last_sequence - self.offset_delta) % 2**31
 
 
@@ -90,27 +90,27 @@ class ProducerStateEntry:
 
     @property
     def last_batch(self) -> BatchMetadata | None:
-        """The newest batch, None when only markers are known."""
+        """Newest batch, None when only markers are known."""
         return self.batches[-1] if self.batches else None
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence of the oldest batch, or -1."""
+        """First sequence of the oldest batch, or -1."""
         return self.batches[0].first_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_sequence(self) -> int:
-        """The last sequence of the newest batch, or -1."""
+        """Last sequence of the newest batch, or -1."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def first_data_offset(self) -> Offset:
-        """The first offset of the oldest batch, or -1."""
+        """First offset of the oldest batch, or -1."""
         return self.batches[0].first_offset if self.batches else -1
 
     @property
     def last_data_offset(self) -> Offset:
-        """The last offset of the newest batch, or -1."""
+        """Last offset of the newest batch, or -1."""
         return self.batches[-1].last_offset if self.batches else -1
 
     @property
@@ -119,13 +119,13 @@ class ProducerStateEntry:
         return self.batches[-1].offset_delta if self.batches else 0
 
     def copied(self) -> Self:
-        """The same as of now; what happens to one does not happen to the other."""
+        """Return the same as of now; what happens to one does not happen to the other."""
         copy = self.without_batches()
         copy.batches.extend(self.batches)
         return copy
 
     def without_batches(self) -> Self:
-        """A copy that knows no batch."""
+        """Return a copy that knows no batch."""
         return type(self)(
             self.producer_id,
             self.producer_epoch,
@@ -158,7 +158,7 @@ class ProducerStateEntry:
         self.last_timestamp = newer.last_timestamp
 
     def find_duplicate_batch(self, batch: RecordBatch) -> BatchMetadata | None:
-        """The batch that is known and has the same epoch and sequences, None for a new one."""
+        """Return the batch that is known and has the same epoch and sequences, None for a new one."""
         if batch.producer_epoch != self.producer_epoch:
             return None
         wanted = (batch.base_sequence, batch.last_sequence)

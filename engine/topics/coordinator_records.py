@@ -85,7 +85,7 @@ class CoordinatorDecoder(TopicDecoder):
     def _with_value(
         self, kind: RecordType, key: JsonObject, value: bytes, *, as_kafka: bool
     ) -> DecodedRecord:
-        """A record whose key is good and whose value is not null."""
+        """Return a record whose key is good and whose value is not null."""
         if (note := too_large(value)) is not None:
             return DecodedRecord(kind.name, key, None, None, note, Failure(note))
         prefix = kind.name, value[:2], as_kafka
@@ -105,7 +105,7 @@ class CoordinatorDecoder(TopicDecoder):
         return DecodedRecord(kind.name, key, {"version": version, "data": data})
 
     def _key(self, key: bytes | None) -> _Key:
-        """A key, from those that were seen lately when it is one of them."""
+        """Return a key, from those that were seen lately when it is one of them."""
         if key is None:
             return _Key(None, None, None, Failure("(message had a missing key)"))
         found = self._keys.get(key)
@@ -135,7 +135,7 @@ class CoordinatorDecoder(TopicDecoder):
 def _value_reader(
     kind: RecordType, version_bytes: bytes, *, as_kafka: bool
 ) -> tuple[str, Reader] | None:
-    """The version of a value, as text, and what reads it; None when it is not known."""
+    """Return the version of a value, as text, and what reads it; None when it is not known."""
     version = int.from_bytes(version_bytes, "big", signed=True)
     message = kind.value
     if kind.wider is not None and not as_kafka and not message.knows(version):
@@ -148,7 +148,7 @@ def _value_reader(
 def _unread(
     kind: RecordType, key: JsonObject, value: bytes, error: CorruptMessageError | None = None
 ) -> DecodedRecord:
-    """A record whose key is good and whose value is not."""
+    """Return a record whose key is good and whose value is not."""
     if len(value) < 2:
         note, says = (
             "the value is too short for a version",

@@ -26,7 +26,7 @@ class Failure(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """The key and value of a record, as plain JSON.
+    """Key and value of a record, as plain JSON.
 
     Attributes:
         kind: Kafka's name of the record's type, "OFFSET_COMMIT", "TOPIC_RECORD"; empty when it is not known.

@@ -86,7 +86,7 @@ class FramedDecoder(TopicDecoder):
 
 
 def _header(value: bytes) -> tuple[int, int, int]:
-    """The type and version of the message, and where it starts."""
+    """Return the type and version of the message, and where it starts."""
     frame, position = _number(value, 0, "frame version")
     if frame == 0:
         raise _Refused(

@@ -73,14 +73,14 @@ class WritableFile:
         return self._fd < 0
 
     def fileno(self) -> int:
-        """The descriptor. Raises ValueError when closed."""
+        """Return the descriptor. Raises ValueError when closed."""
         fd = self._fd
         if fd < 0:
             raise ValueError(f"{self.path} is closed")
         return fd
 
     def size(self) -> int:
-        """The file's length in bytes at this moment."""
+        """Return the file's length in bytes at this moment."""
         return os.fstat(self.fileno()).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
@@ -134,14 +134,14 @@ class WritableFile:
             os.close(fd)
 
     def map(self, size: int) -> Mapping:
-        """A map of the first `size` bytes, which must be there; the file must not shrink under it."""
+        """Return a map of the first `size` bytes, which must be there; the file must not shrink under it."""
         if size > self.size():
             raise ValueError(f"{self.path} is shorter than {size} bytes")
         return Mapping(self, size)
 
 
 class Mapping:
-    """The first bytes of an open file, for searches; what is written to the file shows up in it.
+    """First bytes of an open file, for searches; what is written to the file shows up in it.
 
     Attributes:
         file: what is mapped; it belongs to whoever opened it.
@@ -165,14 +165,14 @@ class Mapping:
 
     @property
     def buffer(self) -> memoryview:
-        """The mapped bytes, to be read. Raises ValueError when closed."""
+        """Mapped bytes, to be read. Raises ValueError when closed."""
         view = self._view
         if view is None:
             raise ValueError(f"the map of {self.file.path} is closed")
         return view
 
     def read(self, position: int, size: int) -> bytes:
-        """A copy of some of the bytes, fewer where the map ends."""
+        """Return a copy of some of the bytes, fewer where the map ends."""
         return bytes(self.buffer[position : position + size])
 
     def write(self, position: int, data: Bytes) -> None:
@@ -208,7 +208,7 @@ class Disk:
         exclusive: bool = False,
         writable: bool = True,
     ) -> WritableFile:
-        """A regular file.
+        """Return a regular file.
 
         With `create` it is made, empty, when it is not there; with `exclusive` it must not be there.
         Raises FileExistsError, FileNotFoundError, IsADirectoryError and other OSErrors.
@@ -221,20 +221,20 @@ class Disk:
         return self._file(os.open(path, flags, _MODE), os.fspath(path), writable)
 
     def exists(self, path: StrPath) -> bool:
-        """Whether something is there. OSError when that cannot be said."""
+        """Return whether something is there. OSError when that cannot be said."""
         return _stat_or_none(path) is not None
 
     def is_dir(self, path: StrPath) -> bool:
-        """Whether a folder is there. OSError when that cannot be said."""
+        """Return whether a folder is there. OSError when that cannot be said."""
         status = _stat_or_none(path)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
     def list(self, folder: StrPath) -> list[str]:
-        """The names in a folder, sorted."""
+        """Return the names in a folder, sorted."""
         return sorted(os.listdir(folder))
 
     def size(self, path: StrPath) -> int:
-        """A file's length in bytes."""
+        """Return a file's length in bytes."""
         return os.stat(path).st_size
 
     def mtime_ms(self, path: StrPath) -> int:
@@ -315,7 +315,7 @@ class Disk:
             os.close(fd)
 
     def read(self, path: StrPath) -> bytes:
-        """A small file whole."""
+        """Return a small file whole."""
         with self.open(path, writable=False) as file:
             return file.read_at(0, file.size())
 

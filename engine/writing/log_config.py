@@ -87,7 +87,7 @@ class LogConfig:
 
     @property
     def compression(self) -> tuple[CompressionType, int | None] | None:
-        """The codec that a leader writes, and its level; None to keep the producer's."""
+        """Codec that a leader writes, and its level; None to keep the producer's."""
         if self.compression_type == "producer":
             return None
         codec = _CODECS[self.compression_type]
@@ -100,7 +100,7 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """The age at which a segment rolls; a compacted log rolls in time for its largest lag."""
+        """Age at which a segment rolls; a compacted log rolls in time for its largest lag."""
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
@@ -118,7 +118,7 @@ class LogConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> LogConfig:
-        """The configuration that a topic's properties give.
+        """Return the configuration that a topic's properties give.
 
         Args:
             properties: values, or their text, by Kafka's names, as in {"segment.ms": "1000"}.

@@ -25,7 +25,7 @@ class LogDirFailureChannel:
         self._reports: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def has_offline_log_dir(self, log_dir: str) -> bool:
-        """Whether a failure of this log dir was reported."""
+        """Return whether a failure of this log dir was reported."""
         return log_dir in self._offline
 
     def maybe_add_offline_log_dir(self, log_dir: str, message: str, error: OSError) -> None:

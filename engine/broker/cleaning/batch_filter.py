@@ -20,7 +20,7 @@ from engine.writing.records.record_filter import BatchRetention, BatchRetentionR
 
 
 class LastRecord(NamedTuple):
-    """The last that a producer wrote: the last offset of its records, None if there are markers only."""
+    """Last that a producer wrote: the last offset of its records, None if there are markers only."""
 
     last_data_offset: Offset | None
     producer_epoch: int
@@ -73,7 +73,7 @@ class BatchFilter:
         return BatchRetentionResult(retention, nothing_left and batch.is_control)
 
     def should_retain_record(self, batch: RecordBatch, record: Record) -> bool:
-        """Whether a record of the batch that was asked for last stays."""
+        """Return whether a record of the batch that was asked for last stays."""
         if self._discards_records:
             return False
         if batch.is_control or record.offset > self.offset_map.latest_offset:

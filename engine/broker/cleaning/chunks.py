@@ -50,7 +50,7 @@ class CleanedChunk:
         self.size = len(buffer)
 
     def batches(self) -> Iterator[tuple[int, RecordBatch]]:
-        """The batches, each with its row.
+        """Yield the batches, each with its row.
 
         Raises:
             CorruptRecordError: a checksum is wrong. No batch after it comes: what is damaged must not get a
@@ -66,7 +66,7 @@ class CleanedChunk:
             yield row, batch
 
     def columns(self, row: int, batch: RecordBatch) -> Columns:
-        """The records of a batch.
+        """Return the records of a batch.
 
         Raises:
             InvalidRecordError, DecompressionError, LimitExceededError, UnsupportedCodecError: it does not decode.
@@ -95,7 +95,7 @@ def chunks_of(
     *,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Iterator[CleanedChunk]:
-    """All batches from a position on. A chunk is good until the next is asked for: they share their memory.
+    """Yield all batches from a position on. A chunk is good until the next is asked for: they share their memory.
 
     Args:
         records: which do not change meanwhile.
@@ -122,7 +122,7 @@ def chunks_of(
 
 
 def _size_needed(records: FileRecords, head: memoryview, position: Position) -> int:
-    """The size of the batch at a position, of which a chunk has but the beginning."""
+    """Return the size of the batch at a position, of which a chunk has but the beginning."""
     size = MemoryRecords(head, file_position=position, path=records.path).next_batch_size()
     left = min(records.end, records.file.size()) - position
     if size is None and len(head) < left:

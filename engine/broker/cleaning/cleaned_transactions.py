@@ -13,7 +13,7 @@ from engine.writing.index.writable_transaction_index import WritableTransactionI
 
 
 class CleanedTransactionMetadata:
-    """The transactions under way at a place of the log, which moves on batch by batch.
+    """Transactions under way at a place of the log, which moves on batch by batch.
 
     Aborted transactions must be added before their first batch is read. One whose marker stays is written to the
     transaction index of the cleaned segment.

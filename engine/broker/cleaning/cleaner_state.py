@@ -162,7 +162,7 @@ class CleanerState:
     def grab_filthiest_compacted_log(
         self, now: Timestamp, stats: PreCleanStats | None = None
     ) -> LogToClean | None:
-        """The dirtiest log that is worth it; its cleaning is in progress then.
+        """Return the dirtiest log that is worth it; its cleaning is in progress then.
 
         Raises:
             LogCleaningError: how dirty a log is cannot be found out.
@@ -210,7 +210,7 @@ class CleanerState:
         ]
 
     def deletable_logs(self) -> dict[TopicPartition, UnifiedLog]:
-        """All compacted logs that nothing is done with; a cleaning of each is in progress then.
+        """Return all compacted logs that nothing is done with; a cleaning of each is in progress then.
 
         Also those without the policy delete: segments may lie below their log start.
         """
@@ -220,7 +220,7 @@ class CleanerState:
             return found
 
     def pause_cleaning_for_non_compacted_partitions(self) -> dict[TopicPartition, UnifiedLog]:
-        """All logs without compaction that nothing is done with, for retention; each is paused once then.
+        """Return all logs without compaction that nothing is done with, for retention; each is paused once then.
 
         So a cleaning does not begin, should the policy change while retention deletes.
         """
@@ -341,7 +341,7 @@ class CleanerState:
             self._uncleanable.setdefault(log_dir, set()).add(partition)
 
     def is_uncleanable(self, log_dir: str, partition: TopicPartition) -> bool:
-        """Whether it was marked so."""
+        """Return whether it was marked so."""
         with self._lock:
             return partition in self._uncleanable.get(log_dir, ())
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class LogCleaningError(KafkaStorageError):
-    """The cleaning of a log failed, or looking at how dirty it is; the cause says why.
+    """Cleaning of a log failed, or looking at how dirty it is; the cause says why.
 
     Attributes:
         log: which.
@@ -26,7 +26,7 @@ class LogCleaningError(KafkaStorageError):
 
 
 class OffsetsToClean(NamedTuple):
-    """The part of a log that may be cleaned: [first_dirty_offset, first_uncleanable_dirty_offset).
+    """Part of a log that may be cleaned: [first_dirty_offset, first_uncleanable_dirty_offset).
 
     `force_update_checkpoint` says that what the checkpoint had cannot be, and is to be replaced.
     """
@@ -93,7 +93,7 @@ class LogToClean(NamedTuple):
 def cleanable_offsets(
     of: UnifiedLog, last_clean_offset: Offset | None, now: Timestamp
 ) -> OffsetsToClean:
-    """The part of a log that may be cleaned now.
+    """Return the part of a log that may be cleaned now.
 
     It ends before the active segment, the last stable offset, and the first segment with a record that is younger
     than min.compaction.lag.ms.
@@ -137,7 +137,7 @@ def _first_dirty_offset(of: UnifiedLog, checkpointed: Offset | None) -> tuple[Of
 def cleanable_bytes(
     of: UnifiedLog, first_dirty_offset: Offset, uncleanable_offset: Offset
 ) -> tuple[Offset, int]:
-    """The base offset of the first segment that may not be cleaned, and the bytes of those that may."""
+    """Return the base offset of the first segment that may not be cleaned, and the bytes of those that may."""
     non_active = of.non_active_segments_from(uncleanable_offset)
     end = (non_active[0] if non_active else of.active_segment).base_offset
     segments = of.segments_between(min(first_dirty_offset, end), end)
@@ -145,7 +145,7 @@ def cleanable_bytes(
 
 
 def compaction_delay(of: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
-    """How many milliseconds ago the dirty part should have been cleaned by max.compaction.lag.ms; 0 for not yet."""
+    """Return how many milliseconds ago the dirty part should have been cleaned by max.compaction.lag.ms; 0 for not yet."""
     earliest = min(
         (
             timestamp

@@ -48,7 +48,7 @@ class OffsetMap(ABC):
 
     @abstractmethod
     def get(self, key: bytes | memoryview) -> Offset:
-        """The offset of a key, -1 when it was not put."""
+        """Return the offset of a key, -1 when it was not put."""
 
     def clear(self) -> None:
         """Forget all keys."""
@@ -84,7 +84,7 @@ class OffsetMap(ABC):
         return len(columns)
 
     def offsets_of(self, columns: Columns) -> Column:
-        """The offset of each record's key, int64; -1 for a key that was not put, and for null."""
+        """Return the offset of each record's key, int64; -1 for a key that was not put, and for null."""
         keys = map(columns.key, range(len(columns)))
         found = (NOT_THERE if key is None else self.get(key) for key in keys)
         return np.fromiter(found, np.int64, len(columns))
@@ -127,7 +127,7 @@ class HashedOffsetMap(OffsetMap):
         self._latest_offset = offset
 
     def get(self, key: bytes | memoryview) -> Offset:
-        """The offset of a key, -1 when it was not put."""
+        """Return the offset of a key, -1 when it was not put."""
         slot = find_slot(self._table, digest_of(key))
         return read_slot(self._table, slot[0]) if slot is not None and slot[1] else NOT_THERE
 

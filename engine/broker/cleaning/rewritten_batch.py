@@ -26,7 +26,7 @@ class RewrittenBatch(NamedTuple):
 def rewrite(
     batch: RecordBatch, columns: Columns, kept: Column, delete_horizon_ms: Timestamp | None
 ) -> RewrittenBatch:
-    """The batch again with some of its records.
+    """Return the batch again with some of its records.
 
     Byte for byte what `record_filter` makes of it, from columns instead of records.
 

@@ -54,7 +54,7 @@ def _is_in_range(
     place: int,
     first_uncleanable_offset: Offset,
 ) -> bool:
-    """Whether the offsets of the segment at `place` are within 31 bits of the group's base.
+    """Return whether the offsets of the segment at `place` are within 31 bits of the group's base.
 
     Its last offset is not read but estimated, never too low: below the next segment's base offset. An empty segment
     always fits, so that empty ones do not stay behind for each 2^31 offsets.

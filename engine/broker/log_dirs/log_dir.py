@@ -68,7 +68,7 @@ class LogDir:
         return f"LogDir({self.path!r})"
 
     def log_folders(self) -> list[str]:
-        """The paths of the folders of logs, also of those that are to be deleted, stray or not current yet.
+        """Return the paths of the folders of logs, also of those that are to be deleted, stray or not current yet.
 
         The log of the metadata quorum is not among them.
 
@@ -90,7 +90,7 @@ class LogDir:
         self.clean_shutdown.delete()
 
     def make_log_folder(self, name: str) -> str:
-        """The path of a log's folder, which is there then."""
+        """Return the path of a log's folder, which is there then."""
         path = os.path.join(self.path, name)
         self._disk.make_folder(path)
         return path

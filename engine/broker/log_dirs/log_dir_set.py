@@ -47,29 +47,29 @@ class LogDirSet:
 
     @property
     def live_log_dirs(self) -> list[str]:
-        """The absolute paths of those that can be used."""
+        """Absolute paths of those that can be used."""
         return [*self._live]
 
     @property
     def offline_log_dirs(self) -> list[str]:
-        """The absolute paths of those that failed."""
+        """Absolute paths of those that failed."""
         return [path for path in self._paths if path not in self._live]
 
     @property
     def directory_ids(self) -> dict[str, str]:
-        """The ids of log dirs that have one, by their paths."""
+        """Ids of log dirs that have one, by their paths."""
         live = [*self._live.values()]
         return {each.path: each.directory_id for each in live if each.directory_id is not None}
 
     def is_log_dir_online(self, path: StrPath) -> bool:
-        """Whether a log dir can be used. Raises ValueError when it is none of ours."""
+        """Return whether a log dir can be used. Raises ValueError when it is none of ours."""
         path = os.path.abspath(path)
         if path not in self._paths:
             raise ValueError(f"{path} is none of the log dirs {self._paths}")
         return path in self._live and not self.channel.has_offline_log_dir(path)
 
     def read_broker_epoch_from_clean_shutdown_files(self) -> int | None:
-        """The epoch of the broker that closed all log dirs; None when they do not all say the same."""
+        """Return the epoch of the broker that closed all log dirs; None when they do not all say the same."""
         if self.offline_log_dirs:
             return None
         epochs = {each.clean_shutdown.read() for each in self._live.values()}

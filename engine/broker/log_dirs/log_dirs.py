@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class LogManager(LogRemoval):
-    """The logs of log dirs that this process has locked. Threads may share it; a context manager.
+    """Logs of log dirs that this process has locked. Threads may share it; a context manager.
 
     A log dir with an I/O error goes offline with its logs, and the others go on; see `offline_log_dirs`.
 
@@ -261,7 +261,7 @@ class LogManager(LogRemoval):
         topic_id: str | None = None,
         directory_id: str | None = None,
     ) -> UnifiedLog:
-        """The log of a partition, created if there is none.
+        """Return the log of a partition, created if there is none.
 
         Args:
             topic_partition: whose log.
@@ -332,7 +332,7 @@ class LogManager(LogRemoval):
         raise LogDirFailureError(f"no log dir can take {name}: tried {where}", where[0])
 
     def next_log_dirs(self) -> list[str]:
-        """The log dirs that can be used, that with the fewest logs first."""
+        """Return the log dirs that can be used, that with the fewest logs first."""
         counts = dict.fromkeys(self.live_log_dirs, 0)
         for each in self.registry.all:
             if each.parent_dir in counts:

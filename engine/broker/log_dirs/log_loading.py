@@ -111,7 +111,7 @@ def _prepare(log_dir: LogDir, folders: list[str]) -> list[FolderToLoad]:
 
 
 def _is_reported(error: BaseException, log_dir: LogDir, channel: LogDirFailureChannel) -> bool:
-    """Whether an error is of the disk, and the log dir offline for it."""
+    """Return whether an error is of the disk, and the log dir offline for it."""
     if not isinstance(error, OSError):
         return False
     if not isinstance(error, LogDirFailureError):

@@ -26,7 +26,7 @@ class LogRegistry:
         self.stray: dict[TopicPartition, UnifiedLog] = {}
 
     def logs(self, *, is_future: bool) -> dict[TopicPartition, UnifiedLog]:
-        """The future ones, or the current ones."""
+        """Return the future ones, or the current ones."""
         return self.future if is_future else self.current
 
     @property
@@ -74,7 +74,7 @@ def folder_state(log: UnifiedLog) -> FolderState:
 def is_stray_replica(
     log: UnifiedLog, broker_id: int, replicas: Mapping[tuple[str, int], list[int]]
 ) -> bool:
-    """Whether a log is not one of this broker's, in a cluster of brokers.
+    """Return whether a log is not one of this broker's, in a cluster of brokers.
 
     Args:
         log: of any topic; one without a topic id is stray.

@@ -22,7 +22,7 @@ class LogRemoval(LogTasks):
     def get_log(
         self, topic_partition: TopicPartition, *, is_future: bool = False
     ) -> UnifiedLog | None:
-        """The log of a partition, None when there is none."""
+        """Return the log of a partition, None when there is none."""
         return self.registry.logs(is_future=is_future).get(topic_partition)
 
     # Truncation

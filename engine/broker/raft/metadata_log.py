@@ -149,22 +149,22 @@ class MetadataLog:
 
     @property
     def start_offset(self) -> Offset:
-        """The first offset: the end of the oldest snapshot."""
+        """First offset: the end of the oldest snapshot."""
         return self.log.log_start_offset
 
     @property
     def end_offset(self) -> LogOffsetMetadata:
-        """The offset of the next record, and its place."""
+        """Offset of the next record, and its place."""
         return self.log.log_end_offset_metadata
 
     @property
     def high_watermark(self) -> Offset:
-        """The first offset that is not committed."""
+        """First offset that is not committed."""
         return self.log.high_watermark
 
     @property
     def last_fetched_epoch(self) -> int:
-        """The epoch of the last record, or of the snapshot that it would be in; 0 when there is none.
+        """Epoch of the last record, or of the snapshot that it would be in; 0 when there is none.
 
         Raises:
             StateError: there are offsets, but neither epochs nor a snapshot that ends where they do.
@@ -181,7 +181,7 @@ class MetadataLog:
         return snapshot.epoch
 
     def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
-        """The newest epoch up to `epoch`, and where it ends."""
+        """Return the newest epoch up to `epoch`, and where it ends."""
         found = self.log.end_offset_for_epoch(epoch)
         if found is None:
             return SnapshotId(self.log.log_end_offset, self.last_fetched_epoch)
@@ -274,13 +274,13 @@ class MetadataLog:
 
     @property
     def latest_snapshot_id(self) -> SnapshotId | None:
-        """The newest snapshot: of the highest epoch, then of the highest offset."""
+        """Newest snapshot: of the highest epoch, then of the highest offset."""
         with self._lock:
             return max(self._snapshots, key=_age, default=None)
 
     @property
     def earliest_snapshot_id(self) -> SnapshotId | None:
-        """The oldest snapshot."""
+        """Oldest snapshot."""
         with self._lock:
             return min(self._snapshots, key=_age, default=None)
 
@@ -291,7 +291,7 @@ class MetadataLog:
             return len(self._snapshots)
 
     def create_new_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
-        """A way to write a snapshot of this log; None below the log start, or when there is one already.
+        """Return a way to write a snapshot of this log; None below the log start, or when there is one already.
 
         Raises:
             ValueError: the id is above the high watermark, of another epoch than the log's, or inside a
@@ -316,7 +316,7 @@ class MetadataLog:
         return self.create_new_snapshot_unchecked(snapshot_id)
 
     def create_new_snapshot_unchecked(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
-        """A way to write any snapshot, as one that was fetched; None when there is one of this id."""
+        """Return a way to write any snapshot, as one that was fetched; None when there is one of this id."""
         with self._lock:
             if snapshot_id in self._snapshots:
                 return None
@@ -329,7 +329,7 @@ class MetadataLog:
             self._snapshots[snapshot_id] = None
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotReader | None:
-        """A snapshot, which stays this log's to close; None when there is none of this id."""
+        """Return a snapshot, which stays this log's to close; None when there is none of this id."""
         with self._lock:
             if snapshot_id not in self._snapshots:
                 return None
@@ -411,7 +411,7 @@ class MetadataLog:
         return cleaned
 
     def _timestamp_of(self, snapshot_id: SnapshotId) -> Timestamp | None:
-        """The time of the last record in a snapshot, as its header says; None when it has none."""
+        """Return the time of the last record in a snapshot, as its header says; None when it has none."""
         reader = self.read_snapshot(snapshot_id)
         if reader is None:
             return None
@@ -466,7 +466,7 @@ def _delete_snapshots(
 
 
 def _recover_snapshots(unified: UnifiedLog, disk: Disk) -> list[SnapshotId]:
-    """The snapshots that count; the others' files are removed. StateError when none reaches the log start."""
+    """Return the snapshots that count; the others' files are removed. StateError when none reaches the log start."""
     kept: list[SnapshotId] = []
     unneeded: list[str] = []
     start = unified.log_start_offset

@@ -38,7 +38,7 @@ class RaftSnapshotWriter:
 
     @classmethod
     def create(cls, folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> Self:
-        """An empty snapshot in the partition's folder, which is made when it is not there."""
+        """Return an empty snapshot in the partition's folder, which is made when it is not there."""
         disk.make_folder(folder)
         name = kraft_checkpoint_name(*snapshot_id).removesuffix(".checkpoint")
         path = os.path.join(folder, f"{name}-{secrets.randbits(63)}.checkpoint.part")
@@ -115,7 +115,7 @@ class RaftSnapshotReader:
 
     @classmethod
     def open(cls, folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> Self:
-        """The snapshot of that id. Raises FileNotFoundError and other OSErrors."""
+        """Return the snapshot of that id. Raises FileNotFoundError and other OSErrors."""
         path = snapshot_path(folder, snapshot_id)
         records = WritableFileRecords.open(
             path, writable=False, file_already_exists=True, disk=disk

@@ -34,7 +34,7 @@ _FIXED: dict[Scalar, str] = {
 def read_message(
     message: Message, version: int, buffer: Buffer, position: int = 0, *, lenient: bool = False
 ) -> tuple[dict[str, Any], int]:
-    """The fields of a message that starts at a position, and the position behind it.
+    """Return the fields of a message that starts at a position, and the position behind it.
 
     Every field of the schema is in the dict, in the schema's order: one that the version does not have, or
     a tagged one that was not written, has its default. Numbers are int or float, BYTES are bytes, a UUID is
@@ -231,7 +231,7 @@ def _refusing(kind: Struct, version: int) -> Reader:
 
 
 def _nullable_struct(inner: Reader, field: Field) -> Reader:
-    """A structure that may be null has a mark before it: a byte in the row, a varint in a tagged field."""
+    """Return a structure that may be null has a mark before it: a byte in the row, a varint in a tagged field."""
 
     def in_row(data: bytes, position: int) -> tuple[Any, int]:
         if position >= len(data):
@@ -370,7 +370,7 @@ def _too_long_varint(data: bytes, position: int, name: str) -> CorruptMessageErr
 
 
 def _end_of(data: bytes, position: int, size: int, name: str) -> int:
-    """The end of some bytes that must all be there."""
+    """Return the end of some bytes that must all be there."""
     left = len(data) - position
     if 0 <= size <= left:
         return position + size

@@ -22,7 +22,7 @@ _Convert: TypeAlias = Callable[[Any], Any]
 
 
 def json_form(message: Message, version: int, values: dict[str, Any]) -> dict[str, Any]:
-    """The JSON object for the fields that `read_message` gave for a version; `values` is left as it is."""
+    """Return the JSON object for the fields that `read_message` gave for a version; `values` is left as it is."""
     convert = _message_form(message, version)
     return values if convert is None else convert(values)
 

@@ -85,11 +85,11 @@ class Field:
     default: Any = _NO_DEFAULT
 
     def is_in(self, version: int) -> bool:
-        """Whether messages of a version have it."""
+        """Return whether messages of a version have it."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def absent(self) -> Any:  # noqa: ANN401
-        """The value that it has where it is absent, made anew: lists and dicts may be changed."""
+        """Return the value that it has where it is absent, made anew: lists and dicts may be changed."""
         return empty(self.type) if self.default is _NO_DEFAULT else self.default
 
 
@@ -111,11 +111,11 @@ class Message:
     flexible_since: int | None = None
 
     def is_flexible(self, version: int) -> bool:
-        """Whether a version has varint lengths and tagged fields."""
+        """Return whether a version has varint lengths and tagged fields."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     def knows(self, version: int) -> bool:
-        """Whether a version is one of those that are described here."""
+        """Return whether a version is one of those that are described here."""
         return self.first_version <= version <= self.last_version
 
 
@@ -129,7 +129,7 @@ _EMPTY: dict[Scalar, Any] = {
 
 
 def empty(kind: Type) -> Any:  # noqa: ANN401
-    """The value of a type that says nothing: zero, empty, or a structure whose fields have their defaults."""
+    """Return the value of a type that says nothing: zero, empty, or a structure whose fields have their defaults."""
     if isinstance(kind, Struct):
         return {field.name: field.absent() for field in kind.fields}
     if isinstance(kind, Array):

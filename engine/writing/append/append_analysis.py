@@ -85,7 +85,7 @@ class Analysis(NamedTuple):
 
 
 def facts_of(records: MemoryRecords) -> Iterator[AppendedBatch]:
-    """The facts of each whole batch. CorruptRecordError for a frame that cannot be."""
+    """Yield the facts of each whole batch. CorruptRecordError for a frame that cannot be."""
     buffer = records.buffer
     end = len(buffer)
     position = 0
@@ -123,7 +123,7 @@ def _facts_of_any(batch: RecordBatch, position: Position) -> AppendedBatch:
 
 
 def batch_of(records: MemoryRecords, facts: AppendedBatch) -> RecordBatch:
-    """The batch itself."""
+    """Return the batch itself."""
     batch = batch_at(
         records.buffer,
         facts.position,

@@ -51,7 +51,7 @@ class LogAppendInfo:
 
     @property
     def first_or_last_offset_of_first_batch(self) -> Offset:
-        """The first offset, or the nearest to it that a header tells."""
+        """First offset, or the nearest to it that a header tells."""
         return self.first_offset if self.first_offset >= 0 else self.last_offset_of_first_batch
 
     @property
@@ -62,7 +62,7 @@ class LogAppendInfo:
         return 0
 
     def with_hw_change(self, change: LeaderHwChange) -> LogAppendInfo:
-        """The same after the high watermark was looked at."""
+        """Return the same after the high watermark was looked at."""
         return replace(self, leader_hw_change=change)
 
     @classmethod

@@ -80,7 +80,7 @@ class CheckedBatch:
         return all(record.offset == index for index, record in enumerate(self.source))
 
     def entries(self) -> Iterator[CheckedRecord]:
-        """The records, in order."""
+        """Yield the records, in order."""
         if isinstance(self.source, Columns):
             stamps = self.source.timestamp.tolist()
             key, value, headers = self.source.key, self.source.value, self.source.headers
@@ -132,7 +132,7 @@ class RecordRules:
     # All at once
 
     def check_columns(self, batch: RecordBatch) -> CheckedBatch | None:
-        """The result for a batch of magic 2 when nothing can be wrong with it, else None."""
+        """Return the result for a batch of magic 2 when nothing can be wrong with it, else None."""
         columns = self._columns_of(batch)
         if columns is None or columns.problems:
             return None
@@ -174,7 +174,7 @@ class RecordRules:
     # One by one
 
     def check_one_by_one(self, batch: RecordBatch) -> CheckedBatch:
-        """The same for any batch; raises what `check` raises."""
+        """Return the same for any batch; raises what `check` raises."""
         failures: list[RecordFailure] = []
         records: list[Record] = []
         newest, size = NO_TIMESTAMP, 0
@@ -243,7 +243,7 @@ class RecordRules:
         return None
 
     def _refusal(self, failures: list[RecordFailure]) -> RecordValidationError:
-        """The error for a batch; its cause says whether it is the timestamps'."""
+        """Return the error for a batch; its cause says whether it is the timestamps'."""
         errors = tuple((failure.place, failure.reason) for failure in failures)
         cause: Exception
         if any(failure.is_timestamp for failure in failures):

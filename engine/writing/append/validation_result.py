@@ -11,7 +11,7 @@ from engine.units import Offset, Timestamp
 
 @dataclass(slots=True)
 class OffsetCounter:
-    """The offset that the next record gets; a validation that succeeds moves it on."""
+    """Offset that the next record gets; a validation that succeeds moves it on."""
 
     value: Offset
 

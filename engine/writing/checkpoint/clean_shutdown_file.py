@@ -37,14 +37,14 @@ class CleanShutdownFile:
         self._disk.replace_atomically(self.path, data)
 
     def read(self) -> int | None:
-        """The epoch of the broker that closed the log dir, None when the file does not say."""
+        """Return the epoch of the broker that closed the log dir, None when the file does not say."""
         try:
             return parse_clean_shutdown(self._disk.read(self.path), path=self.path).broker_epoch
         except (OSError, CorruptCheckpointError):
             return None
 
     def exists(self) -> bool:
-        """Whether there is a file."""
+        """Return whether there is a file."""
         return self._disk.exists(self.path)
 
     def delete(self) -> None:

@@ -47,7 +47,7 @@ class FileLock:
         return _held.get(self._identity) is self
 
     def holder_pid(self) -> int | None:
-        """The process that holds the lock; None when nobody does, or when the system does not say which."""
+        """Return the process that holds the lock; None when nobody does, or when the system does not say which."""
         if self._identity in _held:
             return os.getpid()
         pid: int = _FLOCK.unpack(self._fcntl(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[4]

@@ -10,10 +10,10 @@ from engine.writing.checkpoint.writable_checkpoint import WritableCheckpoint
 
 
 class LeaderEpochCheckpointFile(WritableCheckpoint):
-    """The epochs of a partition and where each began; see WritableCheckpoint for arguments and errors."""
+    """Epochs of a partition and where each began; see WritableCheckpoint for arguments and errors."""
 
     def read(self) -> list[EpochEntry]:
-        """The entries. Raises CorruptCheckpointError and LimitExceededError."""
+        """Return the entries. Raises CorruptCheckpointError and LimitExceededError."""
         return parse_leader_epochs(self._read_bytes(), path=self.path)
 
     def write(self, entries: Iterable[EpochEntry]) -> None:

@@ -60,7 +60,7 @@ class MetaPropertiesCopier:
         self.properties[log_dir] = meta
 
     def generate_directory_id(self) -> str:
-        """A UUID in base64 that no log dir has, is not reserved and does not look like an option."""
+        """Return a UUID in base64 that no log dir has, is not reserved and does not look like an option."""
         taken = {meta.directory_id for meta in self.properties.values()} | RESERVED_DIRECTORY_IDS
         while True:
             text = base64.urlsafe_b64encode(self._random_bytes(16)).decode().rstrip("=")
@@ -114,7 +114,7 @@ class MetaPropertiesCopier:
                 on_error(log_dir, error)
 
     def copy(self) -> MetaPropertiesEnsemble:
-        """The ensemble as it is now."""
+        """Return the ensemble as it is now."""
         return MetaPropertiesEnsemble(
             properties=dict(self.properties),
             empty_log_dirs=frozenset(self.empty_log_dirs),

@@ -13,7 +13,7 @@ class OffsetCheckpointFile(WritableCheckpoint):
     """An offset for each partition; see WritableCheckpoint for arguments and errors."""
 
     def read(self) -> dict[TopicPartition, Offset]:
-        """The offsets. Raises CorruptCheckpointError and LimitExceededError."""
+        """Return the offsets. Raises CorruptCheckpointError and LimitExceededError."""
         return parse_offset_checkpoint(self._read_bytes(), path=self.path)
 
     def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:

@@ -64,7 +64,7 @@ class PartitionMetadataFile:
             return parse_partition_metadata(self._disk.read(self.path), path=self.path)
 
     def exists(self) -> bool:
-        """Whether there is a file."""
+        """Return whether there is a file."""
         return self._disk.exists(self.path)
 
     def delete(self) -> None:

@@ -18,7 +18,7 @@ _CHUNK_BYTES = 8 * WARM_BYTES
 
 
 class MappedSlots:
-    """The first `count` entries of a map; see Slots.
+    """First `count` entries of a map; see Slots.
 
     Attributes:
         mapping: the whole file, what is behind the entries too.
@@ -38,7 +38,7 @@ class MappedSlots:
 
     @property
     def byte_size(self) -> int:
-        """The file's length, what is preallocated included."""
+        """File's length, what is preallocated included."""
         return self.mapping.size
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class MappedSlots:
         return slot, self.mapping.read(slot * self._entry_size, self._entry_size), 0
 
     def _floor_slot(self, column: Column, target: int) -> Slot:
-        """The largest slot whose number is at most `target`, -1 for none; the warm end is asked first."""
+        """Return the largest slot whose number is at most `target`, -1 for none; the warm end is asked first."""
         count, buffer = self.count, self.mapping.buffer
         first = max(count - 1 - self._warm, 0)
         if not first:

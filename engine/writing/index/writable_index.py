@@ -82,16 +82,16 @@ class WritableIndex(AbstractIndex[Entry]):
 
     @property
     def length(self) -> int:
-        """The file's bytes."""
+        """File's bytes."""
         return self._mapped.byte_size
 
     @property
     def size_in_bytes(self) -> int:
-        """The entries' bytes."""
+        """Entries' bytes."""
         return self.entries * self.entry_size
 
     def relative_offset(self, offset: Offset) -> int:
-        """An offset as entries hold it. Raises OffsetOverflowError where 31 bits do not reach."""
+        """Return an offset as entries hold it. Raises OffsetOverflowError where 31 bits do not reach."""
         relative = offset - self.base_offset
         if not 0 <= relative <= MAX_INT32:
             raise OffsetOverflowError(
@@ -100,7 +100,7 @@ class WritableIndex(AbstractIndex[Entry]):
         return relative
 
     def can_append_offset(self, offset: Offset) -> bool:
-        """Whether an entry can hold an offset."""
+        """Return whether an entry can hold an offset."""
         return 0 <= offset - self.base_offset <= MAX_INT32
 
     def sanity_check(self) -> None:
@@ -227,7 +227,7 @@ class WritableIndex(AbstractIndex[Entry]):
         return self._mapped
 
     def _open_file(self) -> tuple[WritableFile, Mapping, bool]:
-        """The file, its map, and whether it is new."""
+        """Return the file, its map, and whether it is new."""
         try:
             file = self._disk.open(self.path, writable=self.writable)
         except FileNotFoundError:
@@ -257,7 +257,7 @@ class WritableIndex(AbstractIndex[Entry]):
             raise
 
     def _resized(self, size: int) -> Mapping:
-        """The map of the file at its new length; when that fails, file and old map are as they were."""
+        """Return the map of the file at its new length; when that fails, file and old map are as they were."""
         file, before = self._file, self._file.size()
         if size > before:
             file.truncate(size)

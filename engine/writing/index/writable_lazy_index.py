@@ -38,7 +38,7 @@ class LazyWritableIndex(Generic[Index]):
         *,
         disk: Disk = DISK,
     ) -> LazyWritableIndex[WritableOffsetIndex]:
-        """An offset index; see there for the arguments."""
+        """Return an offset index; see there for the arguments."""
         return LazyWritableIndex(
             path,
             lambda at: WritableOffsetIndex(at, base_offset, max_index_size, writable, disk=disk),
@@ -54,7 +54,7 @@ class LazyWritableIndex(Generic[Index]):
         *,
         disk: Disk = DISK,
     ) -> LazyWritableIndex[WritableTimeIndex]:
-        """A time index; see there for the arguments."""
+        """Return a time index; see there for the arguments."""
         return LazyWritableIndex(
             path,
             lambda at: WritableTimeIndex(at, base_offset, max_index_size, writable, disk=disk),
@@ -73,7 +73,7 @@ class LazyWritableIndex(Generic[Index]):
         return self._path if index is None else index.path
 
     def get(self) -> Index:
-        """The index. Raises what opening it raises."""
+        """Return the index. Raises what opening it raises."""
         index = self._index
         if index is not None:
             return index

@@ -20,7 +20,7 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
 
     @property
     def last_entry(self) -> OffsetPosition:
-        """The last entry, (base_offset, 0) when there is none."""
+        """Last entry, (base_offset, 0) when there is none."""
         return self._last
 
     def append(self, offset: Offset, position: Position) -> None:

@@ -26,7 +26,7 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry, (NO_TIMESTAMP, base_offset) when there is none."""
+        """Last entry, (NO_TIMESTAMP, base_offset) when there is none."""
         return self._last
 
     def maybe_append(

@@ -39,7 +39,7 @@ class WritableTransactionIndex(TransactionIndex):
 
     @property
     def byte_size(self) -> int:
-        """The file's length."""
+        """File's length."""
         return 0 if self._file is None else self._file.size()
 
     def append(self, transaction: AbortedTxn) -> None:
@@ -67,7 +67,7 @@ class WritableTransactionIndex(TransactionIndex):
         return self.aborted_between(fetch_offset, upper_bound)
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
-        """All transactions in order."""
+        """Return all transactions in order."""
         return self.all()
 
     def sanity_check(self) -> None:

@@ -46,7 +46,7 @@ RATIO_SAFETY = 1.05
 
 
 class RecordsInfo(NamedTuple):
-    """The largest timestamp of what was built, and the last offset of the first batch that has it."""
+    """Largest timestamp of what was built, and the last offset of the first batch that has it."""
 
     max_timestamp: Timestamp
     offset_of_max_timestamp: Offset
@@ -284,7 +284,7 @@ class BatchBuilder:
 
     @property
     def uncompressed_bytes_written(self) -> int:
-        """The header, and the records before the codec."""
+        """Header, and the records before the codec."""
         return batch_overhead(self.magic, self.compression.type) + len(self._records)
 
     @property
@@ -311,7 +311,7 @@ class BatchBuilder:
         value: Buffer | None,
         headers: Sequence[Header] = (),
     ) -> bool:
-        """Whether this record would stay below the write limit; the first always does."""
+        """Return whether this record would stay below the write limit; the first always does."""
         if self.is_full:
             return False
         if self.record_count == 0:
@@ -325,7 +325,7 @@ class BatchBuilder:
         return self.write_limit >= self._estimated_bytes + size
 
     def has_room_for_bytes(self, size: int) -> bool:
-        """Whether so many bytes of records would stay below the write limit."""
+        """Return whether so many bytes of records would stay below the write limit."""
         return not self.is_full and self.write_limit >= self._estimated_bytes + size
 
     @property
@@ -345,7 +345,7 @@ class BatchBuilder:
 
     @property
     def info(self) -> RecordsInfo:
-        """The largest timestamp and where it is: of one batch its last offset, as followers see it too."""
+        """Largest timestamp and where it is: of one batch its last offset, as followers see it too."""
         last = self.base_offset - 1 if self._last_offset is None else self._last_offset
         is_one_batch = (
             self.magic == CURRENT_MAGIC or self.compression.type is not CompressionType.NONE
@@ -477,6 +477,6 @@ class BatchBuilder:
 
 
 def _float32(value: float) -> float:
-    """The nearest number of single precision, which is what Kafka reckons with here."""
+    """Return the nearest number of single precision, which is what Kafka reckons with here."""
     rounded: float = struct.unpack("f", struct.pack("f", value))[0]
     return rounded

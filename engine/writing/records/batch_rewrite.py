@@ -20,7 +20,7 @@ from engine.writing.records.encoding import check_producer, encode_batch
 
 
 class Rewritten(NamedTuple):
-    """The new batch, and the largest timestamp of its records."""
+    """New batch, and the largest timestamp of its records."""
 
     data: bytearray
     max_timestamp: Timestamp
@@ -32,7 +32,7 @@ def rewrite_batch(
     horizon: Timestamp | None,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Rewritten:
-    """The batch with the records that are kept, one at least; its offsets, producer and codec stay.
+    """Return the batch with the records that are kept, one at least; its offsets, producer and codec stay.
 
     Args:
         batch: what it holds was decoded before: here it is believed.
@@ -80,7 +80,7 @@ def _copy(
     horizon: Timestamp | None,
     fixed: Timestamp | None,
 ) -> tuple[bytearray, Timestamp, Timestamp]:
-    """The encoded records that stay, what their timestamps count from, and the largest timestamp.
+    """Return the encoded records that stay, what their timestamps count from, and the largest timestamp.
 
     `fixed` is the timestamp of all records under LOG_APPEND_TIME, None else.
     """

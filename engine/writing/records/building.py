@@ -119,7 +119,7 @@ def end_transaction_marker(
     base_offset: Offset = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> MemoryRecords:
-    """The control batch that ends a transaction; its timestamp is now when it is left out.
+    """Return the control batch that ends a transaction; its timestamp is now when it is left out.
 
     Raises:
         ValueError: the producer id is -1 or the epoch is.
@@ -142,7 +142,7 @@ def end_transaction_marker(
 def leader_change(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """The control batch that a new leader of a quorum begins with. ValueError for an epoch of -1."""
+    """Return the control batch that a new leader of a quorum begins with. ValueError for an epoch of -1."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_leader_change(timestamp, fields)
     return builder.build()
@@ -151,7 +151,7 @@ def leader_change(
 def snapshot_header(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """The control batch that a snapshot begins with."""
+    """Return the control batch that a snapshot begins with."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_snapshot_header(timestamp, fields)
     return builder.build()
@@ -160,7 +160,7 @@ def snapshot_header(
 def snapshot_footer(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """The control batch that a snapshot ends with."""
+    """Return the control batch that a snapshot ends with."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_snapshot_footer(timestamp, fields)
     return builder.build()
@@ -169,7 +169,7 @@ def snapshot_footer(
 def kraft_version(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """The control batch that states a quorum's version."""
+    """Return the control batch that states a quorum's version."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_kraft_version(timestamp, fields)
     return builder.build()
@@ -178,7 +178,7 @@ def kraft_version(
 def kraft_voters(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """The control batch that states a quorum's voters."""
+    """Return the control batch that states a quorum's voters."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_voters(timestamp, fields)
     return builder.build()

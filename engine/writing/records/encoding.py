@@ -53,7 +53,7 @@ def encode_record(
     value: Buffer | None,
     headers: Sequence[Header] = (),
 ) -> bytes:
-    """A record of magic 2 with its length. ValueError when the key of a header is null."""
+    """Return a record of magic 2 with its length. ValueError when the key of a header is null."""
     body = b"".join(
         (
             b"\0",
@@ -81,7 +81,7 @@ def size_of_record(
     value: Buffer | None,
     headers: Sequence[Header] = (),
 ) -> int:
-    """How many bytes `encode_record` gives."""
+    """Return how many bytes `encode_record` gives."""
     size = 1 + size_of_varlong(to_int64(timestamp_delta)) + size_of_varint(to_int32(offset_delta))
     size += _size_of(key) + _size_of(value) + _size_of_headers(headers)
     return size_of_varint(size) + size
@@ -90,7 +90,7 @@ def size_of_record(
 def largest_record_size(
     key: Buffer | None, value: Buffer | None, headers: Sequence[Header] = ()
 ) -> int:
-    """The most that a record of magic 2 can take, wherever in a batch it stands."""
+    """Return the most that a record of magic 2 can take, wherever in a batch it stands."""
     return RECORD_OVERHEAD + _size_of(key) + _size_of(value) + _size_of_headers(headers)
 
 
@@ -141,7 +141,7 @@ def check_producer(
 
 
 def encode_batch(header: BatchHeader, records: Buffer = b"") -> bytearray:
-    """A batch of magic 2: the header with its length and checksum made right, and the records after it."""
+    """Return a batch of magic 2: the header with its length and checksum made right, and the records after it."""
     size = BATCH_OVERHEAD + len(records)
     made = bytearray(HEADER.pack(header._replace(length=size - LOG_OVERHEAD)))
     made += records
@@ -198,14 +198,14 @@ def message_overhead(magic: int) -> int:
 
 
 def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
-    """How many bytes `encode_message` gives, without the offset and the size."""
+    """Return how many bytes `encode_message` gives, without the offset and the size."""
     return message_overhead(magic) + len(key or b"") + len(value or b"")
 
 
 def message_attributes(
     magic: int, compression: CompressionType, timestamp_type: TimestampType
 ) -> int:
-    """The attribute bits of a message. ValueError for magic 1 without a timestamp type."""
+    """Return the attribute bits of a message. ValueError for magic 1 without a timestamp type."""
     return int(compression) if magic == 0 else compute_attributes(compression, timestamp_type)
 
 
@@ -217,7 +217,7 @@ def encode_message(
     value: Buffer | None,
     attributes: int = 0,
 ) -> bytes:
-    """A message of magic 0 or 1 with its offset, size and checksum.
+    """Return a message of magic 0 or 1 with its offset, size and checksum.
 
     Raises:
         ValueError: the timestamp is negative and not -1, or the magic is neither.
@@ -256,7 +256,7 @@ def largest_batch_size(
     value: Buffer | None,
     headers: Sequence[Header] = (),
 ) -> int:
-    """The most that a batch of one record takes, but for what a codec adds."""
+    """Return the most that a batch of one record takes, but for what a codec adds."""
     if magic > 1:
         return BATCH_OVERHEAD + largest_record_size(key, value, headers)
     wrapper = 0 if compression is CompressionType.NONE else message_overhead(magic)

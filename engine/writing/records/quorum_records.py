@@ -20,7 +20,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def encode_quorum_record(kind: ControlRecordType, fields: QuorumFields) -> bytes:
-    """The value of one of the quorum's records.
+    """Return the value of one of the quorum's records.
 
     Raises:
         ValueError: the type is not one of the quorum's, or a field is missing or does not fit.

@@ -58,7 +58,7 @@ class RecordFilter(Protocol):
         """What becomes of a batch; asked once, before its records."""
 
     def should_retain_record(self, batch: RecordBatch, record: Record) -> bool:
-        """Whether a record stays; asked in order, for batches that were not deleted."""
+        """Return whether a record stays; asked in order, for batches that were not deleted."""
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ def filter_to(
 def _new_horizon(
     batch: RecordBatch, retained: list[Record], record_filter: RecordFilter, is_marker: bool
 ) -> Timestamp | None:
-    """The delete horizon that a batch gets now, if it gets one."""
+    """Return the delete horizon that a batch gets now, if it gets one."""
     if batch.delete_horizon_ms is not None:
         return None
     if is_marker or any(record.value is None for record in retained):

@@ -15,7 +15,7 @@ from engine.writing.disk import DISK, Disk, StrPath, WritableFile
 
 
 class WritableFileRecords(FileRecords):
-    """The batches of a file from its start up to `end`, which grows with each append.
+    """Batches of a file from its start up to `end`, which grows with each append.
 
     What is behind `end` (preallocated zeros, what a failed append left) is not read, is overwritten by the
     next append, and is cut off by `close`. Iterations and slices stop where `end` was when they began.
@@ -55,7 +55,7 @@ class WritableFileRecords(FileRecords):
         disk: Disk = DISK,
         budgets: Budgets = DEFAULT_BUDGETS,
     ) -> Self:
-        """The batches of a file, which is made when it is not there, unless it is only to be read.
+        """Return the batches of a file, which is made when it is not there, unless it is only to be read.
 
         With `preallocate`, a file that does not exist already is `init_file_size` bytes of zeros long, none
         of which are batches. Raises OSError, and KafkaStorageError for a file that is too large.
@@ -87,7 +87,7 @@ class WritableFileRecords(FileRecords):
         return self._out.is_closed
 
     def fileno(self) -> int:
-        """The descriptor. Raises ValueError when closed."""
+        """Return the descriptor. Raises ValueError when closed."""
         return self._out.fileno()
 
     def read_into(self, buffer: bytearray | memoryview, position: Position) -> int:

@@ -23,7 +23,7 @@ class EpochCheckpoint(Protocol):
     """Where the entries are kept: a LeaderEpochCheckpointFile."""
 
     def read(self) -> list[EpochEntry]:
-        """The entries that are kept; none when there is no file yet."""
+        """Return the entries that are kept; none when there is no file yet."""
 
     def write(self, entries: Sequence[EpochEntry]) -> None:
         """Keep other entries, on the device when this returns."""
@@ -71,22 +71,22 @@ class LeaderEpochFileCache:
 
     @property
     def latest_entry(self) -> EpochEntry | None:
-        """The newest entry."""
+        """Newest entry."""
         return self._epochs.latest
 
     @property
     def latest_epoch(self) -> int | None:
-        """The newest epoch that has records."""
+        """Newest epoch that has records."""
         latest = self._epochs.latest
         return latest.epoch if latest else None
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
-        """The oldest entry."""
+        """Oldest entry."""
         return self._epochs.earliest
 
     def epoch_entry(self, epoch: int) -> EpochEntry | None:
-        """The entry of exactly this epoch."""
+        """Return the entry of exactly this epoch."""
         start = self._epochs.start_offset_of(epoch)
         return None if start is None else EpochEntry(epoch, start)
 
@@ -95,11 +95,11 @@ class LeaderEpochFileCache:
         return self._epochs.start_offset_of(epoch)
 
     def previous_entry(self, epoch: int) -> EpochEntry | None:
-        """The newest entry of a smaller epoch."""
+        """Return the newest entry of a smaller epoch."""
         return self._epochs.previous(epoch)
 
     def previous_epoch(self, epoch: int | None = None) -> int | None:
-        """The newest epoch before this one, or before the latest."""
+        """Return the newest epoch before this one, or before the latest."""
         epochs = self._epochs
         if epoch is None:
             if epochs.latest is None:
@@ -109,16 +109,16 @@ class LeaderEpochFileCache:
         return previous.epoch if previous else None
 
     def next_epoch(self, epoch: int) -> int | None:
-        """The oldest epoch after this one."""
+        """Return the oldest epoch after this one."""
         following = self._epochs.next(epoch)
         return following.epoch if following else None
 
     def epoch_for_offset(self, offset: Offset) -> int | None:
-        """The epoch that an offset was written in, None below the first entry."""
+        """Return the epoch that an offset was written in, None below the first entry."""
         return self._epochs.epoch_for(offset)
 
     def end_offset_for(self, epoch: int, log_end_offset: Offset) -> tuple[int, Offset] | None:
-        """The largest known epoch up to `epoch`, and the offset where the next one begins.
+        """Return the largest known epoch up to `epoch`, and the offset where the next one begins.
 
         For the latest epoch that is the log end. For an epoch before all that are known: the epoch itself
         and the first known offset. None for a negative epoch or one past the latest, where Kafka says
@@ -195,7 +195,7 @@ class LeaderEpochFileCache:
             self._checkpoint.write_if_dir_exists(self.epoch_entries)
 
     def with_checkpoint(self, checkpoint: EpochCheckpoint) -> Self:
-        """The same entries above another file, which is neither read nor written now."""
+        """Return the same entries above another file, which is neither read nor written now."""
         made = type(self).__new__(type(self))
         made._topic_partition = self._topic_partition
         made._checkpoint = checkpoint
@@ -228,7 +228,7 @@ class LeaderEpochFileCache:
 
 
 def _from(entries: list[EpochEntry], start_offset: Offset) -> list[EpochEntry]:
-    """The entries of a log that begins at an offset, in which the first of them begins."""
+    """Return the entries of a log that begins at an offset, in which the first of them begins."""
     gone = list(takewhile(lambda entry: entry.start_offset <= start_offset, entries))
     if not gone:
         return entries

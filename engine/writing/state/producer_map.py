@@ -61,7 +61,7 @@ class ProducerMap(MutableMapping[int, ProducerStateEntry]):
         self._entries.clear()
 
     def copied(self) -> ProducerMap:
-        """A map of copies of the entries, which iterates and grows as this one."""
+        """Return a map of copies of the entries, which iterates and grows as this one."""
         copy = ProducerMap()
         copy._buckets = self._buckets
         copy._entries = {producer_id: each.copied() for producer_id, each in self._entries.items()}
@@ -96,7 +96,7 @@ class ProducerUpdates(Generic[T]):
         return len(self._updates)
 
     def of(self, producer_id: int, make: Callable[[], T]) -> T:
-        """The update of a producer, a new one if there is none yet."""
+        """Return the update of a producer, a new one if there is none yet."""
         if len(self._updates) > self._buckets * 3 // 4:
             self._buckets *= 2
         found = self._updates.get(producer_id)
@@ -105,7 +105,7 @@ class ProducerUpdates(Generic[T]):
         return found
 
     def values(self) -> list[T]:
-        """All updates: by bucket, in a bucket the newest first."""
+        """Return all updates: by bucket, in a bucket the newest first."""
         newest_first = reversed(self._updates)
         ordered = sorted(newest_first, key=lambda each: _bucket_of(each, self._buckets))
         return [self._updates[producer_id] for producer_id in ordered]

@@ -120,12 +120,12 @@ class ProducerStateManager:
 
     @property
     def latest_snapshot_offset(self) -> Offset | None:
-        """The offset of the newest snapshot."""
+        """Offset of the newest snapshot."""
         return self._snapshots.latest
 
     @property
     def oldest_snapshot_offset(self) -> Offset | None:
-        """The offset of the oldest snapshot."""
+        """Offset of the oldest snapshot."""
         return self._snapshots.oldest
 
     def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
@@ -133,7 +133,7 @@ class ProducerStateManager:
         return self._producers.get(producer_id)
 
     def has_late_transaction(self, now_ms: Timestamp) -> bool:
-        """Whether the oldest open transaction's producer has been silent for too long, to about five minutes."""
+        """Return whether the oldest open transaction's producer has been silent for too long, to about five minutes."""
         last = self._oldest_transaction_timestamp
         limit = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
         return last > 0 and now_ms - last > limit
@@ -161,7 +161,7 @@ class ProducerStateManager:
         self._map_end_offset = offset
 
     def last_stable_offset(self, completed: CompletedTxn) -> Offset:
-        """The last stable offset once a transaction is complete: the beginning of the next of another producer."""
+        """Return the last stable offset once a transaction is complete: the beginning of the next of another producer."""
         for open_one in self._ongoing:
             if open_one.producer_id != completed.producer_id:
                 return open_one.first_offset.offset
@@ -244,12 +244,12 @@ class ProducerStateManager:
         self._snapshots = self._load_snapshots()
 
     def fetch_snapshot(self, offset: Offset) -> Path | None:
-        """The file of the snapshot at an offset."""
+        """Return the file of the snapshot at an offset."""
         snapshot = self._snapshots.get(offset)
         return snapshot.path if snapshot else None
 
     def snapshot_file_for_offset(self, offset: Offset) -> SnapshotFile | None:
-        """The snapshot at an offset."""
+        """Return the snapshot at an offset."""
         return self._snapshots.get(offset)
 
     def delete_snapshots_before(self, offset: Offset) -> None:
@@ -345,7 +345,7 @@ class ProducerStateManager:
 
 
 def read_snapshot(path: str | os.PathLike[str], disk: Disk = DISK) -> list[ProducerStateEntry]:
-    """The producers in a snapshot. Raises CorruptSnapshotError, and OSError when there is no file."""
+    """Return the producers in a snapshot. Raises CorruptSnapshotError, and OSError when there is no file."""
     return ProducerSnapshot.parse(disk.read(path), str(path))
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotFile:
-    """The snapshot of the state before an offset.
+    """Snapshot of the state before an offset.
 
     Attributes:
         offset: the one in its name.
@@ -53,7 +53,7 @@ class SnapshotFile:
 
 
 class SnapshotFiles(dict[Offset, SnapshotFile]):
-    """The snapshots of a log by offset. The newest is found at once, however many there are.
+    """Snapshots of a log by offset. The newest is found at once, however many there are.
 
     One thread changes them; others may ask meanwhile.
     """
@@ -64,16 +64,16 @@ class SnapshotFiles(dict[Offset, SnapshotFile]):
 
     @property
     def latest(self) -> Offset | None:
-        """The largest offset."""
+        """Largest offset."""
         return next(iter(self._offsets[-1:]), None)
 
     @property
     def oldest(self) -> Offset | None:
-        """The smallest offset."""
+        """Smallest offset."""
         return next(iter(self._offsets[:1]), None)
 
     def outside(self, start: Offset, end: Offset) -> list[Offset]:
-        """The offsets outside of (start, end], ascending."""
+        """Return the offsets outside of (start, end], ascending."""
         offsets = self._offsets
         return offsets[: bisect_right(offsets, start)] + offsets[bisect_right(offsets, end) :]
 
@@ -92,7 +92,7 @@ class SnapshotFiles(dict[Offset, SnapshotFile]):
 
 
 def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> list[SnapshotFile]:
-    """The snapshots in a log's folder, ascending; none when there is no such folder."""
+    """Return the snapshots in a log's folder, ascending; none when there is no such folder."""
     found = []
     for name in disk.list(folder) if disk.is_dir(folder) else ():
         parsed = parse_file_name(name)

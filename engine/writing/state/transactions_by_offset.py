@@ -61,7 +61,7 @@ class TransactionsByOffset:
                 self.pop(transaction.first_offset.offset)
 
     def copied(self) -> TransactionsByOffset:
-        """The same transactions as of now."""
+        """Return the same transactions as of now."""
         copy = TransactionsByOffset()
         copy._offsets = [*self._offsets]
         copy._transactions = {**self._transactions}
