@@ -41,7 +41,7 @@ def open(*paths: str | os.PathLike[str], values: str = "auto") -> OpenedTree:  #
         The tree that a mount of the source shows; a context manager.
 
     Raises:
-        SourceError: there is no such source, or it cannot be read.
+        SourceError: the source does not exist or cannot be read.
     """
     from kafkafs.tree.context import TreeOptions
     from kafkafs.tree.opened import OpenedTree

@@ -1,4 +1,4 @@
-"""What a process does with memory that it has freed."""
+"""Tuning of the C library's memory allocator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from functools import cache
 
 MMAP_THRESHOLD = 32 << 20
-"""The largest that glibc takes."""
+"""Largest value that glibc accepts."""
 TRIM_THRESHOLD = 64 << 20
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -14,10 +14,10 @@ _M_MMAP_THRESHOLD = -3
 
 @cache
 def keep_freed_memory() -> None:
-    """Have the C library keep up to TRIM_THRESHOLD bytes of what is freed, for who reads a log from end to end.
+    """Have glibc keep up to TRIM_THRESHOLD bytes of freed memory. For commands that read a log from end to end.
 
-    Else each buffer of a few MiB comes from the system anew and goes back to it, page by page: of large records that
-    takes more time than reading them. Does nothing where the C library is not glibc.
+    Otherwise the system provides and takes back each buffer of a few MiB page by page, which for large records takes
+    more time than reading them. Does nothing where the C library is not glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

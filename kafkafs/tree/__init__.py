@@ -1,1 +1,1 @@
-"""The virtual tree: what every path means, free of FUSE."""
+"""The virtual tree: nodes for every path of a mount, free of FUSE."""

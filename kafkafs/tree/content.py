@@ -1,4 +1,4 @@
-"""Contents that need no decoding: bytes in memory, and byte ranges of source files."""
+"""Contents that need no decoding to lines: bytes in memory, byte ranges of source files, inflated batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkafs.tree.node import Content
 
 
 class BytesContent(Content):
-    """Bytes that are there already."""
+    """Bytes in memory."""
 
     __slots__ = ("data",)
 
@@ -41,7 +41,7 @@ class BytesContent(Content):
 
 
 class _Buffer(threading.local):
-    """A thread's own buffer for reads that may not wait."""
+    """A buffer of each thread, for reads that must not block."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(1 << 20))
@@ -51,12 +51,12 @@ _buffer = _Buffer()
 
 
 class FileContent(Content):
-    """The bytes [start, end) of a source file that stays open; a file cut short since gives short reads.
+    """Bytes [start, end) of a source file, which stays open. If the file is truncated later, reads are short.
 
     Args:
-        file, start, end: the bytes.
-        problems: where to note what cannot be read.
-        name: the file's name there.
+        file, start, end: the byte range.
+        problems: where to note unreadable bytes.
+        name: the file's name in `problems`.
     """
 
     __slots__ = ("_end", "_file", "_name", "_problems", "_start")
@@ -78,7 +78,7 @@ class FileContent(Content):
 
     @property
     def lineage(self) -> int:
-        """See Content. A file that grows is the same one."""
+        """See Content. A file that grows keeps its lineage."""
         return hash((self._file.device, self._file.inode, self._start))
 
     @property
@@ -95,7 +95,7 @@ class FileContent(Content):
         view = _buffer.view[:size]
         try:
             got = os.preadv(self._file.fd, [view], position, os.RWF_NOWAIT)
-        except OSError:  # not in the page cache, or a file system that cannot tell
+        except OSError:  # not in the page cache, or the file system does not support RWF_NOWAIT
             return None
         return bytes(view) if got == size else None
 
@@ -131,7 +131,7 @@ class FileContent(Content):
 
 
 class InflatedContent(Content):
-    """Some of the bytes that a compressed batch inflates to; pieces of them are kept for reuse."""
+    """A range of the bytes that a compressed batch inflates to. Pieces of 8 MiB are cached."""
 
     __slots__ = ("_batch", "_chunks", "_size", "_start")
 

@@ -1,4 +1,4 @@
-"""What all nodes of one tree share: the source, the options, the caches."""
+"""State shared by all nodes of a tree: the source, the options, the caches."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ TTL_LIVE = 0.5
 TTL_AT_REST = 1.0
 
 _BATCHES_SHARE = 16 * MiB
-"""Of the cached bytes, what single records may take."""
+"""Part of the cached bytes for single records."""
 _MADE_SHARE = 8 * MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeOptions:
-    """How a tree shows what it shows.
+    """Options of a tree.
 
     Attributes:
         values: the form of keys and values in record lines: auto, text, json, base64, hex or none.
-        snapshot: nothing changes: every answer may be kept for long (so it is for a source that was
-            opened as a snapshot in any case).
+        snapshot: treat the source as frozen, so that every answer may be cached for long. Implied if the source was
+            opened as a snapshot.
         budgets: bounds of memory.
     """
 
@@ -42,17 +42,17 @@ class TreeOptions:
 
 
 class StatusProvider(Protocol):
-    """The files of `.kafkafs/` beside those that the tree has itself; their content may change any time."""
+    """Additional files of `.kafkafs/`. Their content may change at any time."""
 
     def names(self) -> Sequence[str]:
-        """The files, in order; a name of the tree's own (version, problems) takes its place."""
+        """Return the file names in order. A name of the tree's own files (version, problems) replaces that file."""
 
     def read(self, name: str) -> bytes:
-        """A file's bytes now. Raises KeyError for a name that is not there."""
+        """Return a file's bytes as of now. Raises KeyError for an unknown name."""
 
 
 class Context:
-    """Shared by the nodes of one tree; safe from several threads."""
+    """Shared state of the nodes of one tree. Thread-safe."""
 
     def __init__(
         self, source: LogSource, options: TreeOptions, status: StatusProvider | None
@@ -72,7 +72,7 @@ class Context:
 
     @property
     def budgets(self) -> Budgets:
-        """The bounds in use."""
+        """Bounds of memory."""
         return self.options.budgets
 
     @property
@@ -82,17 +82,17 @@ class Context:
 
     @property
     def is_live(self) -> bool:
-        """Whether a broker has the source open."""
+        """Whether a running broker has the source open."""
         return self.source.broker_pid is not None
 
     def ttl(self, is_live: bool) -> float:
-        """For how long, in seconds, an answer may be kept."""
+        """Return how many seconds an answer may be cached."""
         if self.is_snapshot:
             return TTL_FROZEN
         return TTL_LIVE if is_live else TTL_AT_REST
 
     def root_owner(self) -> Owner:
-        """Whose the mount's own folders are: the first log dir's owner, also when that is gone."""
+        """Return the owner of the mount's own folders: the first log dir's, or its last known one."""
         try:
             self._root_owner = Owner.of(self.source.roots[0].stat())
         except OSError:

@@ -1,4 +1,4 @@
-"""Folders of small JSON files whose names come out of records."""
+"""Folders of small JSON files, named after values in records (groups, transactional ids, topics)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kafkafs.tree.plain_files import BytesFile
 
 
 class Document(NamedTuple):
-    """A file: what it says, and when that was so; -1: not known."""
+    """Content of a JSON file, and its time in milliseconds since 1970; -1 if unknown."""
 
     facts: Any
     timestamp: Timestamp
 
 
 class StateDirectory(Directory):
-    """A folder of what was replayed; anything in it may need the replay first."""
+    """A folder of replayed state. Slow, because any access may replay the topic first."""
 
     __slots__ = ("context",)
 
@@ -44,7 +44,7 @@ class StateDirectory(Directory):
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     def file(self, name: str, document: Document) -> BytesFile:
-        """A file of this folder."""
+        """Return a file of this folder."""
         context = self.context
         owner = context.root_owner()
         known = document.timestamp >= 0
@@ -56,12 +56,12 @@ class StateDirectory(Directory):
 
 
 class Documents(StateDirectory):
-    """A folder of files with names out of records.
+    """A folder of JSON files with names from records.
 
     Args:
-        names: all there are now, in the order of the listing.
-        find: the file of a name; None when there is none.
-        error: what is damaged in all this, for the folder's extended attribute; empty: nothing.
+        names: returns all current names, in listing order.
+        find: returns the document of a name, or None.
+        error: returns the damage for the folder's extended attribute; empty if undamaged.
     """
 
     __slots__ = ("_error", "_find", "_names")
@@ -99,7 +99,7 @@ class Documents(StateDirectory):
 
 
 class Folders(StateDirectory):
-    """A folder of folders with names that are always the same, and perhaps files beside them."""
+    """A folder with a fixed set of folders and files."""
 
     __slots__ = ("_files", "_folders")
 
@@ -130,7 +130,7 @@ class Folders(StateDirectory):
 
 
 def damage_xattrs(damage: Sequence[object]) -> dict[str, bytes]:
-    """The extended attribute that tells what is damaged."""
+    """Return the extended attribute that describes damage; none if undamaged."""
     if not damage:
         return {}
     facts = {"damagedPlaces": len(damage), "first": damage[0]}
@@ -138,7 +138,7 @@ def damage_xattrs(damage: Sequence[object]) -> dict[str, bytes]:
 
 
 def with_times(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same facts, each timestamp in milliseconds followed by the time that it is."""
+    """Return the facts, with each timestamp in milliseconds followed by the same time as text."""
     found: dict[str, Any] = {}
     for name, value in facts.items():
         found[name] = value

@@ -1,7 +1,7 @@
-"""What the tree answers when it has no node or no bytes to give.
+"""Errors of the tree: a missing node, or bytes that cannot be returned.
 
-Damage is not here: it comes up from the engine as a DamagedFileError with its facts, and a codec that is
-not installed as an UnsupportedCodecError. No errno is known on this level; the FUSE adapter has the table.
+Damage is raised by the engine as a DamagedFileError, a missing codec as an UnsupportedCodecError. The tree does
+not know errno values; `kafkafs/fuse/errnos.py` has the table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["Cancelled", "ChangedFileError", "KafkaFsError", "NotADirectory", "No
 
 
 class NotFound(KafkaFsError, LookupError):
-    """No such path: a name that means nothing, or a record, file or partition that is not there."""
+    """The path does not exist: an invalid name, or a record, file or partition that is not there."""
 
     def __init__(self, path: str, reason: str = "") -> None:
         super().__init__(path)
@@ -24,7 +24,7 @@ class NotFound(KafkaFsError, LookupError):
 
 
 class NotADirectory(KafkaFsError):
-    """A path goes on below a file or a link."""
+    """The path continues below a file or a link."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

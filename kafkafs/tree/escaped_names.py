@@ -1,10 +1,9 @@
-"""Names that come out of records, as names of files: reversible, and never longer than 255 bytes.
+"""Reversible escaping of names in records to file names of at most 255 bytes.
 
-A name is its own UTF-8, but for what a file's name cannot hold or what would drive a terminal: `/`, `%`,
-control characters, whatever is not printable, bytes that are not UTF-8, and the whole names "." and "..".
-Those bytes become %XX with two hexadecimal digits. The empty name is a lone "%". A name that would be longer
-than 255 bytes is cut and ends with "%~" and 16 digits of its hash; it stands for the whole name, and there
-is no way back but to compare.
+A name is kept as UTF-8, except for bytes that a file name cannot hold or that would affect a terminal: `/`, `%`,
+control and other unprintable characters, bytes that are not UTF-8, and the whole names "." and "..". They become
+%XX with two hexadecimal digits. The empty name becomes a lone "%". A name that would be longer than 255 bytes is
+cut, and ends with "%~" and 16 digits of its hash; the full name is found only by comparing it with all names.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 
 
 def escaped(name: str) -> str:
-    """The file name for a name; lone surrogates in the name stand for bytes that are not UTF-8."""
+    """Return the file name for a name. Lone surrogates in the name represent bytes that are not UTF-8."""
     if not name:
         return EMPTY
     if name in (".", ".."):
@@ -31,11 +30,11 @@ def escaped(name: str) -> str:
 
 
 def name_of(file_name: str, names: Iterable[str]) -> str | None:
-    """The name that a file name stands for; None when it is not what `escaped` makes of any.
+    """Return the name behind a file name, or None if `escaped` produces the file name for no name.
 
     Args:
-        file_name: as `escaped` makes it.
-        names: all that there are; only looked at for a name that was cut.
+        file_name: a result of `escaped`.
+        names: all existing names; only read for a name that was cut.
     """
     if file_name == EMPTY:
         return ""
@@ -55,7 +54,7 @@ def _escaped_character(character: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """As much of the beginning as fits with the hash of all of it."""
+    """Return the beginning of the escaped name, followed by the hash of the whole name."""
     digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=_HASH_DIGITS // 2)
     end = CUT + digest.hexdigest()
     left = MOST_BYTES - len(end)

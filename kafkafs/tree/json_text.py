@@ -1,4 +1,4 @@
-"""JSON for people and programs: indented, ASCII, one newline at the end."""
+"""JSON for people and programs: indented, ASCII, with one newline at the end."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from kafkafs.decode.shown_text import json_text
 
 
 def pretty_json(facts: object) -> bytes:
-    """A JSON document; names from a disk that are no UTF-8 come with \\x escapes."""
+    """Return a JSON document. Bytes of file names that are not UTF-8 are shown as \\x escapes."""
     return json_text(facts, indent=2).encode("ascii") + b"\n"

@@ -1,7 +1,7 @@
-"""Listings that can be resumed: every entry has a cookie, and a listing goes on behind any of them.
+"""Resumable listings: each entry has a cookie, and a listing can continue after any of them.
 
-Cookies 1 and 2 belong to "." and "..", 0 is the beginning. They must stay right while a folder changes
-under a listing: no name twice, none left out that was there throughout.
+0 is the beginning; 1 and 2 are the cookies of "." and "..". Cookies stay valid while a folder changes during a
+listing: no name appears twice, and no name that exists throughout is skipped.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NAMES_AT_ONCE = 256
 
 
 def entry(folder: Directory, name: str, kind: Kind, cookie: int) -> Entry:
-    """An entry of a folder."""
+    """Return an entry of a folder."""
     return Entry(name, kind, inode_number(folder.child(name)), cookie)
 
 
 def fixed_entries(
     folder: Directory, names: Sequence[tuple[str, Kind]], after: int
 ) -> Iterator[Entry]:
-    """Names that are always the same, in their order."""
+    """Yield the entries of a folder with fixed names, in their order."""
     for index, (name, kind) in enumerate(names):
         cookie = FIRST_COOKIE + index
         if cookie > after:
@@ -37,26 +37,26 @@ def fixed_entries(
 
 
 class Numbered(NamedTuple):
-    """Names with their cookies, two sequences of the same length; never changed.
+    """Names with their cookies: two immutable sequences of the same length.
 
     Attributes:
         slots: the cookies, ascending.
-        names: whose they are.
+        names: the names, in the order of their cookies.
     """
 
     slots: Sequence[int]
     names: Sequence[str]
 
     def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
-        """Cookies and names from behind a cookie on."""
+        """Yield cookies and names after a cookie."""
         for place in range(bisect_right(self.slots, cookie), len(self.slots)):
             yield self.slots[place], self.names[place]
 
 
 class NameStream:
-    """Names of a folder as they come, read from it as far as somebody has wanted them. Cookies are places.
+    """Names of a folder, read from it only as far as listings need. A cookie is a name's index plus FIRST_COOKIE.
 
-    Safe from several threads. What reading the folder raises comes out where the name would have.
+    Thread-safe. An exception of reading the folder is raised in place of the next name.
     """
 
     def __init__(self, names: Iterator[str]) -> None:
@@ -65,7 +65,7 @@ class NameStream:
         self._lock = threading.Lock()
 
     def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
-        """Cookies and names from behind a cookie on."""
+        """Yield cookies and names after a cookie."""
         place = max(cookie - FIRST_COOKIE + 1, 0)
         while place < len(self.names) or self._has_more(place):
             yield FIRST_COOKIE + place, self.names[place]
@@ -82,10 +82,10 @@ class NameStream:
 
 
 class NameSlots:
-    """Cookies for the names of a folder whose names come and go: a number for each name on first sight.
+    """Cookies for the names of a changing folder: each name gets a number when it is first listed.
 
-    Names seen together get numbers in the order they are given, names seen later come after them. Safe
-    from several threads. A folder that never changes costs no memory beyond the names it was given.
+    Names listed together are numbered in the given order, later names follow them. Thread-safe. A folder that never
+    changes needs no memory beyond its list of names.
     """
 
     def __init__(self) -> None:
@@ -99,11 +99,11 @@ class NameSlots:
         self._lock = threading.Lock()
 
     def stream(self, stamp: object, names: Callable[[], Iterator[str]] | None) -> NameStream | None:
-        """The names as they come, while nobody has numbered a listing and the folder stays as it was.
+        """Return the names as a stream, while no listing was numbered and the folder is unchanged; else None.
 
         Args:
-            stamp: of the folder as it is now.
-            names: begins to read the folder; None to use only what others have begun.
+            stamp: identifies the folder's current state.
+            names: starts reading the folder; None to join only a stream that another caller has started.
         """
         with self._lock:
             if self._stream is None:
@@ -113,8 +113,9 @@ class NameSlots:
             return self._stream if stamp == self._stamp else None
 
     def number(self, names: Sequence[str]) -> Numbered:
-        """The names, none of them twice, with their cookies. The same object again costs nothing; it must
-        not change."""
+        """Return the names with their cookies. `names` has no duplicates and must not change; passing the same object
+        again costs nothing.
+        """
         with self._lock:
             if names is not self._given:
                 if self._stream is not None:
@@ -124,7 +125,7 @@ class NameSlots:
             return self._numbered
 
     def _follow(self, stream: NameStream) -> None:
-        """Names that were listed as they came keep their cookies."""
+        """Keep the cookies of names that were listed as a stream."""
         seen = stream.names[:]
         self._slots, self._names = self._take(len(seen)), seen
         self._stream = None
@@ -145,7 +146,7 @@ class NameSlots:
                 gone += 1
         added = self._take(len(new))
         numbered = Numbered(array("q", (*slots, *added)), [*shown, *new])
-        if 0 < gone <= 3 * len(names) + 1000:  # they may come back
+        if 0 < gone <= 3 * len(names) + 1000:  # removed names may come back
             self._slots = array("q", (*self._slots, *added))
             self._names = [*self._names, *new]
         else:
@@ -153,33 +154,33 @@ class NameSlots:
         return numbered
 
     def _take(self, count: int) -> range:
-        """So many new cookies."""
+        """Reserve `count` new cookies."""
         start, self._next = self._next, self._next + count
         return range(start, self._next)
 
     def entries(
         self, folder: Directory, names: Iterable[tuple[str, Kind]], after: int
     ) -> Iterator[Entry]:
-        """Entries of a folder behind a cookie."""
+        """Yield a folder's entries after a cookie."""
         kinds = dict(names)
         for slot, name in self.number(tuple(kinds)).behind(after):
             yield entry(folder, name, kinds[name], slot)
 
     def files(self, folder: Directory, names: Sequence[str], after: int) -> Iterator[Entry]:
-        """Entries of a folder of files behind a cookie; see `number` for the names."""
+        """Yield the entries after a cookie of a folder with files only; `names` as in `number`."""
         for slot, name in self.number(names).behind(after):
             yield entry(folder, name, Kind.FILE, slot)
 
 
 class FolderSlots:
-    """The cookies of folders' listings, by path; those asked for longest ago are forgotten."""
+    """Cookies of the folders' listings, by path. The least recently used are dropped."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: OrderedDict[str, NameSlots] = OrderedDict()
 
     def of(self, path: str) -> NameSlots:
-        """Those of a folder."""
+        """Return the cookies of the folder at `path`."""
         with self._lock:
             found = self._slots.get(path)
             if found is None:

@@ -1,8 +1,8 @@
-"""What the tree is made of: folders, files and links, with their attributes and bytes, free of FUSE.
+"""Base classes of the tree: folders, files and links with their attributes and bytes, free of FUSE.
 
-A node is cheap and holds no descriptor: it may be made for one question and thrown away. What it answers
-is the state of the log at that moment. A Content is what `open` gives: bytes by position, in the hands of
-one reader. All of it may be used from several threads at once.
+A node is cheap and holds no file descriptor: it may be created for one question and dropped. It answers from the
+log's state at that moment. `open` returns a Content: bytes by position, for one reader. All classes are
+thread-safe.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from engine.errors import UnreadableError
 
 Cancel: TypeAlias = Callable[[], bool]
-"""Asked now and then during long work; True ends it with `Cancelled`."""
+"""Polled during long work; returning True ends the work with `Cancelled`."""
 
 ROOT_INODE = 1
 MAX_MTIME_NS = 2**63 - 1
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 
 class Kind(IntEnum):
-    """What a node is."""
+    """Type of a node."""
 
     DIRECTORY = 0
     FILE = 1
@@ -33,10 +33,10 @@ class Kind(IntEnum):
 
 
 class Attrs(NamedTuple):
-    """What stat tells.
+    """Attributes for stat.
 
-    `mode` is permission bits only; `size` is in bytes and, where not `exact`, a guess that is zero only for
-    a file that is empty; `ttl` is how many seconds the answer may be kept.
+    `mode` has permission bits only. `size` is in bytes; if not `exact` it is an estimate, which is zero only for an
+    empty file. `ttl` is the number of seconds for which the answer may be cached.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ class Attrs(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A name in a folder; a listing goes on after `cookie`, which is above 2 and grows along the listing."""
+    """A name in a folder. `cookie` is above 2 and grows along the listing; a listing can continue after it."""
 
     name: str
     kind: Kind
@@ -61,7 +61,7 @@ class Entry(NamedTuple):
 
 
 def inode_number(path: str) -> int:
-    """A number for a path of the tree that stays the same for ever: 63 bits of its hash, never 0."""
+    """Return the permanent number of a path of the tree: 63 bits of its hash, never 0."""
     if not path:
         return ROOT_INODE
     digest = blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).digest()
@@ -70,12 +70,12 @@ def inode_number(path: str) -> int:
 
 
 def mtime_of(timestamp: int) -> int:
-    """A record's timestamp in ms as a file time in ns, kept within what stat can hold."""
+    """Convert a record's timestamp in ms to a file time in ns, within the range of stat."""
     return min(max(timestamp, 0) * 1_000_000, MAX_MTIME_NS)
 
 
 class Node:
-    """A place in the tree; `path` is from the root, without a slash in front, "" for the root."""
+    """A node of the tree. `path` is relative to the root, without a leading slash; "" is the root."""
 
     __slots__ = ("path",)
 
@@ -87,15 +87,15 @@ class Node:
 
     @property
     def inode(self) -> int:
-        """The inode number, a function of the path alone."""
+        """Inode number, a function of the path alone."""
         return inode_number(self.path)
 
     @abstractmethod
     def attrs(self) -> Attrs:
-        """What stat tells now. Raises NotFound when the thing has gone."""
+        """Return the attributes as of now. Raises NotFound if the node no longer exists."""
 
     def xattrs(self) -> dict[str, bytes]:
-        """Extended attributes by full name (`user.kafka.…`)."""
+        """Return the extended attributes by full name (`user.kafka.…`)."""
         return {}
 
 
@@ -111,25 +111,25 @@ class Directory(Node):
 
     @abstractmethod
     def lookup(self, name: str) -> Node:
-        """The node of a name. Never decodes more than a batch. Raises NotFound."""
+        """Return the node of a name. Decodes at most one batch. Raises NotFound."""
 
     @abstractmethod
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """The listing behind cookie `after`, 0 for all of it; "." and ".." are not in it."""
+        """Yield the entries after cookie `after` (0: all), without "." and ".."."""
 
     def child(self, name: str) -> str:
-        """The path of a name in this folder."""
+        """Return the path of a name in this folder."""
         return f"{self.path}/{name}" if self.path else name
 
 
 class Content:
-    """An open file's bytes.
+    """Bytes of an open file.
+
+    `size` may grow while the content is open (a log that is being written). It never shrinks, and bytes that were
+    read never change.
 
     Attributes:
-        identity: equal numbers of two contents of one path mean equal bytes.
-
-    `size` may grow while the content is open (a log that is being written), never shrink, and bytes that
-    were shown stay.
+        identity: two contents of one path with equal identity have equal bytes.
     """
 
     __slots__ = ("identity",)
@@ -138,21 +138,21 @@ class Content:
 
     @property
     def lineage(self) -> int:
-        """Equal numbers of two contents of one path mean equal bytes as far as both reach."""
+        """Two contents of one path with equal lineage have equal bytes, as far as both reach."""
         return self.identity
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """The length in bytes now, exact."""
+        """Current length in bytes, exact."""
 
     @abstractmethod
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """As `read` if that takes no waiting and no decoding, else None."""
+        """Like `read`, but return None if it would block or decode."""
 
     @abstractmethod
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes [offset, offset + size) as far as they are there; may take long.
+        """Return the bytes [offset, offset + size), as far as they exist. May take long.
 
         Raises DamagedFileError, OSError.
         """
@@ -163,23 +163,23 @@ class Content:
         return False
 
     def read_up_to_gap(self, offset: int, size: int) -> bytes:
-        """As `read`, but only the bytes before the first that cannot be read, if there are any."""
+        """Like `read`, but return only the bytes before the first unreadable one."""
         return self.read(offset, size)
 
     def gap_end(self, error: UnreadableError) -> int:
-        """Where to go on reading behind the bytes that an error names; `size` when there is no such place."""
+        """Return the position after the unreadable bytes of an error; `size` if there is none."""
         return self.size
 
     def close(self) -> None:
-        """End the use; a second call does nothing."""
+        """Release the content. A second call does nothing."""
 
 
 class File(Node):
-    """A file; `slow` says that `open` may take more than a millisecond.
+    """A file. If `slow`, `open` may take more than a millisecond.
 
     Attributes:
-        has_error_lines: whether a line {"error": ...} stands in it for records that are damaged or cannot be read;
-            `chunks` then gives each such line in one piece.
+        has_error_lines: whether damaged or unreadable records appear as a line {"error": ...}; `chunks` then yields
+            each such line in one piece.
     """
 
     __slots__ = ()
@@ -189,13 +189,13 @@ class File(Node):
 
     @abstractmethod
     def open(self, cancel: Cancel | None = None) -> Content:
-        """The bytes; from here on the size in `attrs` is exact.
+        """Open the file. From then on the size in `attrs` is exact.
 
         Raises Cancelled, NotFound, DamagedFileError, UnsupportedCodecError, OSError.
         """
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes from front to end, once; what `open` and `read` give, where that is cheaper without a size.
+        """Yield the bytes from start to end: those of `open` and `read`, but cheaper where the size is not needed.
 
         Raises what `open` raises.
         """
@@ -210,7 +210,7 @@ class File(Node):
 
 
 class Link(Node):
-    """A symbolic link to another place in the tree."""
+    """A symbolic link to another node of the tree."""
 
     __slots__ = ("target",)
 

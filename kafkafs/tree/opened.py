@@ -1,4 +1,4 @@
-"""The tree with its source, for users of the library: `kafkafs.open` gives one."""
+"""The tree together with its source, as returned by `kafkafs.open`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OpenedTree(Tree):
         options: how records look, and bounds of memory.
 
     Raises:
-        SourceError: there is no such source, or it cannot be read.
+        SourceError: the source does not exist or cannot be read.
     """
 
     def __init__(self, paths: Sequence[str], options: TreeOptions) -> None:
@@ -34,10 +34,10 @@ class OpenedTree(Tree):
         self.close()
 
     def names(self, path: str = "") -> list[str]:
-        """The names in a folder, as `ls` shows them.
+        """Return the names in a folder, as `ls` prints them.
 
         Raises:
-            NotFound, NotADirectory: the path is not there, or no folder.
+            NotFound, NotADirectory: the path does not exist, or is not a folder.
         """
         node = self.resolve(path)
         if not isinstance(node, Directory):
@@ -45,10 +45,10 @@ class OpenedTree(Tree):
         return [entry.name for entry in node.entries()]
 
     def read(self, path: str) -> bytes:
-        """All bytes of a file, in memory.
+        """Return all bytes of a file.
 
         Raises:
-            NotFound, NotADirectory: the path is not there, or leads on below a file.
+            NotFound, NotADirectory: the path does not exist, or continues below a file.
             IsADirectoryError: the path is a folder.
             DamagedFileError, OSError: as `File.open` and `Content.read`.
         """

@@ -1,4 +1,4 @@
-"""Whose the source's files are, and the attributes of nodes that stand for them."""
+"""Owner, group and permission bits of source folders, and the attributes of nodes derived from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkafs.tree.node import MAX_MTIME_NS, Attrs, Kind, inode_number
 
 
 class Owner(NamedTuple):
-    """Whose a source folder is, as nodes below it show: never more open than the source itself."""
+    """Owner, group, modes and time of a source folder, for the nodes below it. Grants no more than the source."""
 
     uid: int
     gid: int
@@ -19,27 +19,27 @@ class Owner(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Owner:
-        """From a folder's stat."""
+        """Take them from a folder's stat."""
         mode = status.st_mode
         mtime = min(max(status.st_mtime_ns, 0), MAX_MTIME_NS)
         return cls(status.st_uid, status.st_gid, mode & 0o555, mode & 0o444, mtime)
 
     def directory(self, path: str, ttl: float) -> Attrs:
-        """A folder's attributes."""
+        """Return the attributes of a folder."""
         return Attrs(
             Kind.DIRECTORY, self.directory_mode, 0, self.mtime_ns, inode_number(path), 2,
             self.uid, self.gid, True, ttl,
         )  # fmt: skip
 
     def link(self, path: str, target: str, mtime_ns: int, ttl: float) -> Attrs:
-        """A link's attributes."""
+        """Return the attributes of a link."""
         size = len(target.encode("utf-8", "surrogateescape"))
         return Attrs(
             Kind.LINK, 0o777, size, mtime_ns, inode_number(path), 1, self.uid, self.gid, True, ttl
         )
 
     def file(self, path: str, size: int, mtime_ns: int, ttl: float, *, exact: bool = True) -> Attrs:
-        """A file's attributes."""
+        """Return the attributes of a file."""
         return Attrs(
             Kind.FILE, self.file_mode, size, mtime_ns, inode_number(path), 1,
             self.uid, self.gid, exact, ttl,

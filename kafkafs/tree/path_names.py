@@ -1,7 +1,7 @@
-"""The grammar of the names in the tree: offsets, ranges of offsets, instants and periods.
+"""Grammar of the names in the tree: offsets, ranges of offsets, instants and periods.
 
-Pure functions from a name to a value, or to None when the name does not belong to the grammar; nothing
-here knows a log. Only ASCII digits count, and nothing is accepted in part.
+Pure functions from a name to a value, or to None if the name does not match the grammar; they know no log. Only
+ASCII digits count, and a name must match as a whole.
 
 In `offset/`:
 
@@ -13,20 +13,20 @@ In `offset/`:
 In `time/`, an instant (a link to a record) and a period (a folder) never share a name:
 
     2024-01-01T10:30:00Z           an instant: seconds, any number of decimals, a zone (UTC without one)
-    20240101T103000Z               the same without colons: rsync takes what is before a colon for a host
+    20240101T103000Z               the same without colons: rsync takes the text before a colon for a host
     1704105000000                  the same in milliseconds since 1970
     2024  2024-01  2024-01-01      a year, a month, a day (also 20240101)
     2024-01-01T10  2024-01-01T10:30   an hour, a minute (also 20240101T10, 20240101T1030)
     A..B   A..   ..B               from A up to, not including, B, each an instant or a period's beginning
 
-A name of digits alone is a year when it has 4 digits, a day when it has 8, and else milliseconds since
-1970; so 4 or 8 digits never count as milliseconds (write `001000` for second 1), and a wrong date of 8
-digits is no name. A zone is `Z`, `+02:00`, `+0200` or `+02`; behind a date without a time it is `Z` or
-`+02:00` (`2024-01-01+02:00`), and behind the short form of a day also `+0200`: shorter ones would read as
-another month or day.
+A name of digits alone is a year if it has 4 digits, a day if it has 8, and otherwise milliseconds since 1970. So 4
+or 8 digits never count as milliseconds (write `001000` for second 1), and 8 digits that are no valid date are no
+name. A zone is `Z`, `+02:00`, `+0200` or `+02`; after a date without a time it is `Z` or `+02:00`
+(`2024-01-01+02:00`), and after the short form of a day also `+0200`: shorter zones would read as another month or
+day.
 
-Records have whole milliseconds, so an instant between two of them is the later one: "the first record at
-or after it" stays the same. A leap second (`23:59:60` in UTC) is the second after it, as in POSIX.
+Records have whole milliseconds, so an instant between two milliseconds is rounded up: "the first record at or
+after it" stays the same. A leap second (`23:59:60` in UTC) is the second after it, as in POSIX.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _END_MS = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_DAY) * _DAY
 
 
 class OffsetRange(NamedTuple):
-    """Offsets from `start` up to, not including, `end`; None is the log's own bound on that side.
+    """Offsets from `start` up to, not including, `end`. None is the log's own bound on that side.
 
-    With `last` not None it is the last `last` offsets of the log instead, and both bounds are None.
+    If `last` is not None, the range is the last `last` offsets of the log, and both bounds are None.
     """
 
     start: Offset | None
@@ -57,7 +57,7 @@ class OffsetRange(NamedTuple):
     last: int | None = None
 
     def within(self, log_start: Offset, log_end: Offset) -> tuple[Offset, Offset]:
-        """The range as (start, end) inside [log_start, log_end]; start == end when nothing is left."""
+        """Return the range as (start, end) inside [log_start, log_end]; start == end if nothing is left."""
         start, end = self.start, self.end
         if self.last is not None:
             start = log_end - self.last
@@ -67,7 +67,7 @@ class OffsetRange(NamedTuple):
 
 
 class Period(NamedTuple):
-    """From `start_ms` up to, not including, `end_ms`, in milliseconds since 1970; None is open."""
+    """Time from `start_ms` up to, not including, `end_ms`, in milliseconds since 1970. None is unbounded."""
 
     start_ms: Timestamp | None
     end_ms: Timestamp | None
@@ -79,14 +79,14 @@ _OFFSETS_LAST = re.compile(r"-([0-9]{1,20})(?:\.\.)?")
 
 
 def parse_offset(name: str) -> Offset | None:
-    """The offset that `name` states; leading zeros are fine."""
+    """Parse an offset; leading zeros are allowed."""
     return _bounded(name) if _OFFSET.fullmatch(name) else None
 
 
 def parse_range(name: str) -> OffsetRange | None:
-    """The range that `name` states: A..B, A.., ..B, A+COUNT, -COUNT or -COUNT.. .
+    """Parse a range: A..B, A.., ..B, A+COUNT, -COUNT or -COUNT.. .
 
-    An empty range is a range; one that goes backwards is not. A+COUNT ends at 2^63-1 at the latest.
+    An empty range is valid, a reversed one is not. A+COUNT ends at 2^63-1 at the latest.
     """
     if (match := _OFFSETS_LAST.fullmatch(name)) is not None:
         last = _bounded(match[1])
@@ -134,7 +134,7 @@ _DATES = [
 
 
 def parse_instant(name: str) -> Timestamp | None:
-    """The instant that `name` states, in milliseconds since 1970 rounded up; may be below zero."""
+    """Parse an instant to milliseconds since 1970, rounded up; may be negative."""
     if _OFFSET.fullmatch(name):
         return None if len(name) in (4, 8) else _bounded(name)
     for pattern in _INSTANTS:
@@ -144,9 +144,9 @@ def parse_instant(name: str) -> Timestamp | None:
 
 
 def parse_period(name: str) -> Period | None:
-    """The period that `name` states: a year, month, day, hour or minute alone, or A..B, A.., ..B.
+    """Parse a period: a year, month, day, hour or minute alone, or A..B, A.., ..B.
 
-    An empty period is a period; one that goes backwards is not.
+    An empty period is valid, a reversed one is not.
     """
     sides = _two_sides(name)
     if sides is None:
@@ -160,30 +160,30 @@ def parse_period(name: str) -> Period | None:
 
 
 def day_name(ms: Timestamp) -> str | None:
-    """The day in UTC that holds an instant, as 2024-01-01; None outside the years 1 to 9999."""
+    """Return the UTC day of an instant, such as 2024-01-01; None outside the years 1 to 9999."""
     if not _FIRST_MS <= ms < _END_MS:
         return None
     return date.fromordinal(ms // _DAY + _EPOCH_DAY).isoformat()
 
 
 def instant_name(ms: Timestamp) -> str | None:
-    """The instant's canonical name, 2024-01-01T10:30:00Z, with three decimals where they are not zero.
+    """Return the instant's canonical name, 2024-01-01T10:30:00Z, with three decimals if they are not zero.
 
-    After the year 9999 it is the number of milliseconds. None before the year 1. `parse_instant` of the
-    name is `ms` again.
+    After the year 9999 the name is the number of milliseconds; before the year 1 it is None. `parse_instant` of the
+    name returns `ms` again.
     """
     return _instant_name(ms, "-", ":")
 
 
 def short_instant_name(ms: Timestamp) -> str | None:
-    """As `instant_name`, without colons: 20240101T103000Z."""
+    """Like `instant_name`, without colons: 20240101T103000Z."""
     return _instant_name(ms, "", "")
 
 
 def period_name(period: Period) -> str | None:
-    """A name for the period that `parse_period` reads as the same: A..B of names without colons.
+    """Return a name that `parse_period` parses to the same period: A..B of names without colons.
 
-    None when both ends are open or one has no name.
+    None if both ends are open or an end has no name.
     """
     start = "" if period.start_ms is None else short_instant_name(period.start_ms)
     end = "" if period.end_ms is None else short_instant_name(period.end_ms)
@@ -198,13 +198,13 @@ def _bounded(digits: str) -> int | None:
 
 
 def _two_sides(name: str) -> tuple[str, str] | None:
-    """What stands before and after the two dots; None without them or with nothing on either side."""
+    """Split a name at the two dots. None without dots, or if both sides are empty."""
     start, dots, end = name.partition("..")
     return (start, end) if dots and (start or end) else None
 
 
 def _side(name: str) -> Timestamp | None:
-    """An end of a period: an instant, or the beginning of a calendar period."""
+    """Parse an end of a period: an instant, or the beginning of a calendar period."""
     instant = parse_instant(name)
     if instant is not None:
         return instant
@@ -250,7 +250,7 @@ def _instant(fields: dict[str, str | None]) -> Timestamp | None:
 
 
 def _days(fields: dict[str, str | None]) -> int | None:
-    """Days since 1970 of the date, whose month and day are 1 when they are not written."""
+    """Return the date as days since 1970; a missing month or day is 1."""
     year, month, day = (int(fields.get(name) or 1) for name in ("year", "month", "day"))
     try:
         return date(year, month, day).toordinal() - _EPOCH_DAY
@@ -259,7 +259,7 @@ def _days(fields: dict[str, str | None]) -> int | None:
 
 
 def _next_days(fields: dict[str, str | None]) -> int:
-    """Days since 1970 of the first day after the year or month."""
+    """Return the first day after the year or month, as days since 1970."""
     year, month = int(fields["year"] or 0), int(fields.get("month") or 12)
     if month == 12:
         return date(year, 12, 31).toordinal() + 1 - _EPOCH_DAY
@@ -272,7 +272,7 @@ def _clock_ms(fields: dict[str, str | None]) -> int | None:
 
 
 def _zone_ms(zone: str | None) -> int | None:
-    """How far the zone is ahead of UTC."""
+    """Return the zone's offset from UTC in milliseconds; positive if ahead."""
     if zone is None or zone in "Zz":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)

@@ -1,4 +1,4 @@
-"""Files whose bytes are made from something small, and links."""
+"""Files with bytes in memory or computed on opening, files that cannot be read, and links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkafs.tree.owner import Owner
 
 
 class BytesFile(File):
-    """A file whose bytes are at hand."""
+    """A file of bytes in memory."""
 
     __slots__ = ("_data", "_mtime_ns", "_owner", "_ttl", "_xattrs")
 
@@ -47,7 +47,7 @@ class BytesFile(File):
 
 
 class Memo:
-    """What was made last for a path, by the version it was made for; bounded in bytes, thread-safe."""
+    """The last bytes computed for each path, with their version. Bounded in bytes, thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -56,11 +56,11 @@ class Memo:
         self._lock = threading.Lock()
 
     def get(self, path: str) -> tuple[object, bytes] | None:
-        """The version and the bytes."""
+        """Return the version and the bytes, or None."""
         return self._made.get(path)
 
     def keep(self, path: str, version: object, data: bytes) -> None:
-        """Remember, and forget the oldest."""
+        """Store the bytes of a path; drop the oldest entries above the bound."""
         with self._lock:
             old = self._made.pop(path, None)
             self._bytes += len(data) - (0 if old is None else len(old[1]))
@@ -71,12 +71,12 @@ class Memo:
 
 
 class MadeFile(File):
-    """A file whose bytes are made when it is opened; making may take a while, so it is done once.
+    """A file computed when it is opened. Computing may be slow, so the bytes are kept.
 
     Args:
-        make: gives the bytes.
-        memo: where it is remembered, so that the size is exact from then on.
-        version: the bytes made for an equal version are still right.
+        make: returns the bytes.
+        memo: where the bytes are kept; once they are, the size is exact.
+        version: bytes computed for an equal version are still valid.
     """
 
     __slots__ = ("_make", "_memo", "_owner", "_ttl", "_version")
@@ -120,9 +120,9 @@ class MadeFile(File):
 
 
 class FailingFile(File):
-    """A file that is there and cannot be read: opening it raises what is wrong.
+    """A file that exists but cannot be read: opening it raises `error`.
 
-    Its size is the guess 1: a size of 0 would make a copy look complete.
+    Its size is estimated as 1: with a size of 0 a copy would look complete.
     """
 
     __slots__ = ("_error", "_owner", "_ttl", "_xattrs")
@@ -150,7 +150,7 @@ class FailingFile(File):
 
 
 class PlainLink(Link):
-    """A link to another place in the tree."""
+    """A link to another node of the tree."""
 
     __slots__ = ("_mtime_ns", "_owner", "_ttl")
 

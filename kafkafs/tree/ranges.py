@@ -1,4 +1,4 @@
-"""Offset ranges of a log that names in the tree stand for."""
+"""Offset ranges of a log for the ranges and periods in names of the tree."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from kafkafs.tree.path_names import OffsetRange, Period
 
 
 def offsets_of_range(view: LogView, offsets: OffsetRange) -> tuple[Offset, Offset]:
-    """The range as [start, end) within the log; empty (start == end) where they do not meet."""
+    """Return the range as [start, end) within the log; start == end if they do not overlap."""
     return offsets.within(view.log_start_offset, view.log_end_offset)
 
 
 def offsets_of_period(view: LogView, period: Period) -> tuple[Offset, Offset]:
-    """From the first record at or after the period's start up to the first at or after its end.
+    """Return the offsets from the first record at or after the period's start up to the first at or after its end.
 
-    "First" is in offset order; where there is none it is the log end. Control records do not count: a
+    "First" is in offset order; without such a record it is the log end. Control records do not count: a
     transaction's marker has the broker's clock, and would empty the period of records with older times.
     """
     start = view.log_start_offset
@@ -28,6 +28,6 @@ def offsets_of_period(view: LogView, period: Period) -> tuple[Offset, Offset]:
 
 
 def offset_at(view: LogView, timestamp: Timestamp) -> Offset:
-    """The offset of the first record at or after an instant that is no control record, else the log end."""
+    """Return the offset of the first data record at or after an instant, else the log end."""
     found = view.offset_for_time(timestamp, records_only=True)
     return view.log_end_offset if found is None else found.offset

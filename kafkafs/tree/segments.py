@@ -1,4 +1,4 @@
-"""Finding segments of a view without making all of them: a long log has very many."""
+"""Searches for segments of a view by base offset, without creating all LogSegments: a long log has very many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.units import Offset
 
 
 def segment_with_base(view: LogView, base: Offset) -> LogSegment | None:
-    """The segment of exactly this base offset."""
+    """Return the segment with exactly this base offset."""
     place = bisect_left(view.base_offsets, base)
     if place == len(view.base_offsets) or view.base_offsets[place] != base:
         return None
@@ -18,17 +18,17 @@ def segment_with_base(view: LogView, base: Offset) -> LogSegment | None:
 
 
 def next_base(view: LogView, base: Offset) -> Offset | None:
-    """The base offset of the segment after an offset; None behind the last."""
+    """Return the first base offset above an offset; None after the last segment."""
     place = bisect_right(view.base_offsets, base)
     return view.base_offsets[place] if place < len(view.base_offsets) else None
 
 
 def end_offset(view: LogView, base: Offset) -> Offset:
-    """Where the segment of a base offset ends: the next one's base offset, or the log end."""
+    """Return the end offset of the segment with a base offset: the next base offset, or the log end."""
     following = next_base(view, base)
     return view.log_end_offset if following is None else following
 
 
 def first_on_disk(view: LogView) -> Offset:
-    """The first segment's base offset, which can lie below the log start; the log start without any."""
+    """Return the first segment's base offset, which can be below the log start; the log start without segments."""
     return view.base_offsets[0] if view.base_offsets else view.log_start_offset

@@ -1,4 +1,4 @@
-"""Offset ranges of partitions that a path of the tree names, for commands that read records."""
+"""Offset ranges of partitions for a path of the tree. Used by commands that read records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkafs.tree.ranges import offsets_of_period, offsets_of_range
 
 
 class Selection(NamedTuple):
-    """Records [from_offset, to_offset) of a partition's log as it was when selected."""
+    """Records [from_offset, to_offset) of a partition's log, in the view of the moment of selection."""
 
     view: LogView
     from_offset: int
@@ -23,13 +23,13 @@ class Selection(NamedTuple):
 
 
 def select(source: LogSource, path: str, *, committed: bool = False) -> list[Selection]:
-    """The records that a path names, a selection for each segment that holds some of them.
+    """Return the records that a path names, one selection for each segment with some of them.
 
     `path` is one of: nothing (all partitions), PARTITION, PARTITION/records or committed (and a file
     in them), PARTITION/offset/N or RANGE, PARTITION/time/PERIOD, time/PERIOD, time/PERIOD/PARTITION.
 
     Raises:
-        NotFound: another path, or a partition that is not there.
+        NotFound: any other path, or a missing partition.
     """
     logs = source.partitions()
     parts = path.split("/") if path else []
@@ -55,12 +55,12 @@ def select(source: LogSource, path: str, *, committed: bool = False) -> list[Sel
 
 
 def proper_logs(logs: Mapping[str, PartitionLog]) -> list[str]:
-    """The partitions that are logs: not on their way out, not a second copy."""
+    """Return the partitions without those that are being deleted or are second copies."""
     return [name for name, log in logs.items() if name == str(log.topic_partition)]
 
 
 def offset_range(view: LogView, rest: list[str], path: str) -> tuple[int, int]:
-    """The offsets that the path inside a partition names."""
+    """Return the offset range of a path inside a partition."""
     match rest:
         case [] | ["records"]:
             first = view.base_offsets[0] if view.base_offsets else view.log_start_offset
@@ -83,13 +83,13 @@ def offset_range(view: LogView, rest: list[str], path: str) -> tuple[int, int]:
 
 
 def segment_end(view: LogView, base_offset: int) -> int:
-    """The first offset after a segment: the next segment's base, or the log end."""
+    """Return the first offset after a segment: the next segment's base offset, or the log end."""
     following = view.segments.higher(base_offset)
     return view.log_end_offset if following is None else following.base_offset
 
 
 def by_segment(view: LogView, start: int, end: int, committed: bool) -> list[Selection]:
-    """One selection for each segment, so that segments can be read side by side."""
+    """Split an offset range into one selection per segment, so that segments can be read in parallel."""
     found = []
     for segment in view.segments:
         low = max(start, segment.base_offset)

@@ -1,9 +1,8 @@
-"""The decoded streams of a tree: which there are, what their text comes from, whether they are still true.
+"""Cache of the decoded streams of a tree: their byte ranges, and whether they are still up to date.
 
-A stream is kept after its file was closed, because its marks and its exact size cost a pass over the log.
-While somebody has it open it only ever grows, whatever else is learned: the kernel has one size and one set
-of pages for a file. What then is out of date (transactions that were open, a log start that moved) is put
-right by the next stream, made once nobody reads the old one.
+A stream is kept after its file was closed, because its marks and its exact size cost a pass over the log. While a
+file is open its stream only grows: the kernel has one size and one set of pages for a file. If the stream becomes
+outdated (transactions that were open, a log start that moved), it is replaced when no file uses it.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ MOST_STREAMS = 16_384
 
 
 class LineSource(NamedTuple):
-    """Which records of a partition a file of lines shows.
+    """The records of a partition that a file of lines shows.
 
     Attributes:
         partition: the partition's name in the tree.
-        base_offset: of the one segment that is shown, or None for a range of offsets.
+        base_offset: the base offset of the only segment shown, or None for a range of offsets.
         start, end: the range of offsets; an `end` of 2^63-1 follows the log.
-        committed: as a read_committed consumer sees it.
+        committed: show the records that a read_committed consumer gets.
     """
 
     partition: str
@@ -47,7 +46,7 @@ class LineSource(NamedTuple):
 
 
 class Streams:
-    """The streams by what they show; the least recently used are forgotten. Safe from several threads."""
+    """Streams by their source; the least recently used are dropped. Thread-safe."""
 
     def __init__(self, chunks: ChunkCache, budgets: Budgets, most: int = MOST_STREAMS) -> None:
         self.chunks = chunks
@@ -60,14 +59,14 @@ class Streams:
         return len(self._streams)
 
     def peek(self, source: LineSource, view: LogView) -> LineStream | None:
-        """The stream that shows it, grown to the view, if there is one that still holds."""
+        """Return the stream of a source, grown to the view, if it exists and is up to date."""
         held = self._streams.get(source)
         if held is None:
             return None
         return held.stream if held.follow(source, view) else None
 
     def obtain(self, source: LineSource, view: LogView, options: kernel.LineOptions) -> LineStream:
-        """The stream that shows it, made anew where needed; pinned for the caller."""
+        """Return the stream of a source, pinned for the caller. Creates or replaces it if necessary."""
         with self._lock:
             held = self._streams.get(source)
             if held is not None:
@@ -92,7 +91,7 @@ class Streams:
 
 
 class _Held:
-    """A stream, the view it was last brought up to, and whether it has fallen behind what is known."""
+    """A stream, the view that it was last grown to, and whether it is outdated."""
 
     __slots__ = ("_is_stale", "_open", "_view", "stream")
 
@@ -103,7 +102,7 @@ class _Held:
         self._is_stale = False
 
     def follow(self, source: LineSource, view: LogView) -> bool:
-        """Bring the stream up to a view; False when it cannot show that."""
+        """Grow the stream to a view. Return False if it has to be replaced."""
         stream = self.stream
         is_new = view is not self._view
         if is_new and not self._is_stale:
@@ -129,7 +128,7 @@ class _Held:
 def text_of(
     source: LineSource, view: LogView, options: kernel.LineOptions, budgets: Budgets
 ) -> Iterator[bytes]:
-    """A stream's text from front to end, without its size."""
+    """Yield a stream's text from start to end, without measuring its size."""
     rendering = Rendering(line_options(source, view, options), budgets)
     for segment, start, end in parts_of(source, view):
         expected = ANY_OFFSET if start else segment.base_offset
@@ -139,7 +138,7 @@ def text_of(
 def line_options(
     source: LineSource, view: LogView, options: kernel.LineOptions
 ) -> kernel.LineOptions:
-    """The options of a stream's lines; they change only when its text does."""
+    """Return the line options of a source; they differ only if the text does."""
     low, high = offsets_of(source, view)
     return replace(
         options,
@@ -151,7 +150,7 @@ def line_options(
 
 
 def offsets_of(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
-    """The offsets that a source is about."""
+    """Return the offset range of a source."""
     if source.base_offset is None:
         return source.start, source.end
     following = next_base(view, source.base_offset)
@@ -159,7 +158,7 @@ def offsets_of(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
 
 
 def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
-    """The byte ranges that a stream's text comes from, as of a view; index look-ups only."""
+    """Return the byte ranges of a stream's text, as of a view. Needs index look-ups only."""
     start, end = source.start, min(source.end, view.log_end_offset)
     if source.committed:
         start = max(start, view.log_start_offset)
@@ -173,9 +172,9 @@ def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
 
 
 def bytes_on_disk(source: LineSource, view: LogView) -> int:
-    """How many bytes a stream's text comes from, more where it would take a pass over the log to know.
+    """Return the number of bytes on disk that a stream's text comes from. May be too large: an estimate.
 
-    That pass is what the last stable offset can cost; it is not made for a guess.
+    The exact number may need the last stable offset, which can cost a pass over the log.
     """
     if source.committed and view.known_transaction_state() is None:
         start = max(source.start, view.log_start_offset)
@@ -199,7 +198,7 @@ def _segments(
 
 
 def text_end(view: LogView, segment: LogSegment) -> int:
-    """Where a segment's records end: of a log that is being written at its last whole batch."""
+    """Return the end of a segment's records; of the active segment, the end of its last whole batch."""
     return segment.tail_end if segment is view.active_segment else segment.size
 
 

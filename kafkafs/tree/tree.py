@@ -14,12 +14,12 @@ __all__ = ["StatusProvider", "Tree", "TreeOptions"]
 
 
 class Tree:
-    """What a mount shows, without a mount. Safe from several threads; the source stays the caller's.
+    """The tree that a mount shows, without a mount. Thread-safe; does not close the source.
 
     Args:
-        source: where the logs are.
+        source: the logs.
         options: how records look, and bounds of memory.
-        status: more files for `.kafkafs/`.
+        status: additional files of `.kafkafs/`.
     """
 
     def __init__(
@@ -35,15 +35,15 @@ class Tree:
         self._root = RootFolder(self.context)
 
     def root(self) -> RootFolder:
-        """The tree's own folder; the same node each time."""
+        """Return the root folder; the same node each time."""
         return self._root
 
     def resolve(self, path: str) -> Node:
-        """The node of a path like "orders-0/offset/35", "" for the root; links are not followed.
+        """Return the node of a path like "orders-0/offset/35", "" for the root. Does not follow links.
 
         Raises:
-            NotFound: there is no such path.
-            NotADirectory: it goes on below a file or a link.
+            NotFound: the path does not exist.
+            NotADirectory: the path continues below a file or a link.
         """
         node: Node = self._root
         for name in path.split("/") if path else ():
@@ -55,10 +55,10 @@ class Tree:
         return node
 
     def follow(self, node: Node) -> Node:
-        """The node that a link leads to; any other node is itself. Links of the tree are relative and lead to files.
+        """Follow a link to its node; return any other node itself. Links of the tree are relative and lead to files.
 
         Raises:
-            NotFound, NotADirectory: the link leads nowhere.
+            NotFound, NotADirectory: the link's target does not exist.
         """
         while isinstance(node, Link):
             node = self.resolve(

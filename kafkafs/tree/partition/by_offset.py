@@ -1,4 +1,4 @@
-"""`offset/`: records, their keys, values and batches, and ranges of records, by offset."""
+"""`offset/`: records by offset, their keys, values and batches, and ranges of records."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LOOKS = 4
 
 
 class OffsetFolder(PartitionNode):
-    """`offset/`. Listed are a few landmarks; every record resolves."""
+    """`offset/`. Lists a few landmarks; every record can be looked up."""
 
     __slots__ = ()
 
@@ -79,10 +79,10 @@ class OffsetFolder(PartitionNode):
     def _find_again(
         self, view: LogView, offset: Offset, error: Exception | None = None
     ) -> tuple[LogView, RenderedBatch | None]:
-        """Look once more while the cleaner exchanges segments under a view that knows the old ones.
+        """Search again while the cleaner replaces segments: the view may still have the old ones.
 
-        Its file of one segment may by then hold the records of the next too, and for a moment it has no
-        `.log` at all, only a `.swap`. What stays so when nothing changes is no such moment.
+        A segment's cleaned file may already hold the records of the next segment too, and for a moment it has no `.log`,
+        only a `.swap`. A result that stays the same without a change of the folder is final.
         """
         partition = self.partition
         for look in range(_LOOKS):
@@ -153,7 +153,7 @@ class OffsetFolder(PartitionNode):
     def _damaged(
         self, name: str, view: LogView, offset: Offset, field: str | None, error: Exception
     ) -> Node:
-        """A record that cannot be read is there all the same; its raw batch can be had if it is whole."""
+        """Return a file for a record that cannot be read. Its raw batch is readable if the batch is whole."""
         partition = self.partition
         if field == ".batch":
             batch = partition.records.locate(view, offset)
@@ -172,7 +172,7 @@ class OffsetFolder(PartitionNode):
 
 
 def range_source(partition: Partition, view: LogView, offsets: OffsetRange) -> LineSource:
-    """What a range shows: an open end follows the log, a count of last records is as of now."""
+    """Return the lines of a range: an open end follows the log, a count of last records is fixed now."""
     start, end = offsets_of_range(view, offsets)
     if offsets.last is None:
         start = max(offsets.start or 0, view.log_start_offset)
@@ -183,7 +183,7 @@ def range_source(partition: Partition, view: LogView, offsets: OffsetRange) -> L
 def offset_link(
     path: str, partition: Partition, view: LogView, offset: Offset | None, folder: str
 ) -> Node:
-    """A link to a record's file in `offset/`, seen from `folder`. Raises NotFound for no offset."""
+    """Return a link to a record's file in `offset/`, relative to `folder`. Raises NotFound if `offset` is None."""
     if offset is None:
         raise NotFound(path, "no such record")
     owner = partition.owner(view)
@@ -193,7 +193,7 @@ def offset_link(
 
 
 class FileOfRecord(File):
-    """A file in `offset/` that shows one record, or a part of it."""
+    """A file in `offset/` with one record, or a part of it."""
 
     __slots__ = ("_batch", "_line", "_offset", "_view", "partition")
 
@@ -215,7 +215,7 @@ class FileOfRecord(File):
     @property
     @abstractmethod
     def _size(self) -> int:
-        """Of the content, in bytes."""
+        """Size of the content in bytes."""
 
     def attrs(self) -> Attrs:
         """See Node."""
@@ -230,7 +230,7 @@ class FileOfRecord(File):
 
 
 class RecordFile(FileOfRecord):
-    """`offset/N`: a record's line. Raises NotFound for an offset without a record."""
+    """`offset/N`: the JSON line of a record. Raises NotFound for an offset without a record."""
 
     __slots__ = ()
 
@@ -256,7 +256,7 @@ class RecordFile(FileOfRecord):
 
 
 class FieldFile(FileOfRecord):
-    """`offset/N.key`, `.value`, `.batch`: bytes of a record."""
+    """`offset/N.key`, `.value`, `.batch`: bytes of a record or its batch."""
 
     __slots__ = ("_data",)
 
@@ -282,7 +282,7 @@ class FieldFile(FileOfRecord):
 
 
 class LargeRecordFile(LineFile):
-    """`offset/N` of a record whose line is too long to be kept: it is made when it is read, as of a range."""
+    """`offset/N` of a record with a line too long to cache: the line is made when it is read, like a range."""
 
     __slots__ = ("_batch", "_offset")
 
@@ -301,12 +301,12 @@ class LargeRecordFile(LineFile):
 
 
 class FieldPlace(NamedTuple):
-    """Where the bytes of a large field are.
+    """Location of the bytes of a large field.
 
     Attributes:
         field: ".key", ".value" or ".batch".
-        start, size: of the bytes in the segment's file, or in what the batch inflates to.
-        is_stored: whether it is the file.
+        start, size: the byte range in the segment's file, or in the inflated batch.
+        is_stored: whether `start` is a position in the file.
     """
 
     field: str
@@ -316,7 +316,7 @@ class FieldPlace(NamedTuple):
 
 
 def place_of(batch: RenderedBatch, columns: Columns, number: int, field: str) -> FieldPlace:
-    """Where a record's key or value is."""
+    """Return the location of a record's key or value."""
     is_key = field == ".key"
     start = int((columns.key_start if is_key else columns.value_start)[number])
     size = int((columns.key_size if is_key else columns.value_size)[number])
@@ -327,7 +327,7 @@ def place_of(batch: RenderedBatch, columns: Columns, number: int, field: str) ->
 
 
 class LargeFieldFile(FileOfRecord):
-    """`offset/N.key`, `.value`, `.batch` of many bytes, which are read piece by piece."""
+    """`offset/N.key`, `.value`, `.batch` of more than LARGE bytes, read piece by piece."""
 
     __slots__ = ("_place",)
 
@@ -358,13 +358,13 @@ class LargeFieldFile(FileOfRecord):
 
 
 def record_mtime(batch: RenderedBatch, line: bytes, otherwise: int) -> int:
-    """The record's timestamp as a file time; `otherwise` for a record without one."""
+    """Return the record's timestamp as a file time in ns; `otherwise` if it has none."""
     timestamp = batch.timestamp(line) if line else batch.header("max_timestamp")
     return otherwise if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
 
 
 def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str, bytes]:
-    """What the batch's header says about a record, as extended attributes."""
+    """Return the facts of the batch header and the record as extended attributes."""
     attributes = batch.header("attributes")
     magic = batch.header("magic")
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`records/` and `committed/`: every segment decoded, a line for a record."""
+"""`records/` and `committed/`: every segment decoded, one line per record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"([0-9]{1,20})\.jsonl")
 
 
 class DecodedFolder(PartitionNode):
-    """`records/`, or with `committed` what a read_committed consumer sees."""
+    """`records/`; with `committed`, the records that a read_committed consumer gets."""
 
     __slots__ = ("_committed",)
 

@@ -26,7 +26,7 @@ MOST_LOOKS = 10
 
 
 class TimeFolder(PartitionNode):
-    """`time/`. Listed are the first and the last record and the days that hold records."""
+    """`time/`. Lists the first and the last record, and the days with records."""
 
     __slots__ = ()
 
@@ -71,17 +71,17 @@ class TimeFolder(PartitionNode):
 
 
 def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:
-    """Days since 1970, from one on, whose period is not empty.
+    """Yield the days since 1970, from `first_day`, that have records in their period.
 
-    The first record at or after a day's start is also that of every day up to its own, so the days between
-    are empty and one look-up leads from day to day. Days before 1970 are not looked for.
+    The first record at or after a day's start is also the first one of all days up to its own, so the days between
+    are empty, and one look-up leads to the next day. Days before 1970 are not searched.
     """
     day = first_day
     view, looks = partition.view(), 0
     while True:
         try:
             found = view.offset_for_time(day * DAY_MS, records_only=True)
-        except FileNotFoundError:  # the oldest segment was deleted meanwhile
+        except FileNotFoundError:  # the oldest segment was deleted in the meantime
             looks += 1
             if looks > MOST_LOOKS:
                 return
@@ -97,9 +97,9 @@ def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:
 
 
 class PeriodFolder(PartitionNode):
-    """`time/<period>/`: its records decoded, and the same as a broker has them on disk.
+    """`time/<period>/`: the records of a period as lines, and their batches as a broker has them on disk.
 
-    exact.jsonl resolves and is not listed: a walk reads each record once.
+    exact.jsonl can be looked up but is not listed, so that a walk reads each record once.
     """
 
     __slots__ = ("_period",)
@@ -131,7 +131,7 @@ class PeriodFolder(PartitionNode):
 
     def _lines(self, view: LogView) -> LineSource:
         start, end = offsets_of_period(view, self._period)
-        # Where no record lies behind the period yet, new ones still come in.
+        # The file follows the log as long as no record is after the period.
         ends = self._period.end_ms
         is_open = ends is None or (
             end == view.log_end_offset and view.offset_for_time(ends, records_only=True) is None

@@ -1,12 +1,12 @@
-"""`time/<period>/exact.jsonl`: the records whose timestamps are in the period, wherever they lie in the log.
+"""`time/<period>/exact.jsonl`: exactly the records with timestamps in the period, from anywhere in the log.
 
-A period is a range of offsets, and in a log whose timestamps jump it holds records of other times and lacks
-some of its own. This file has exactly its own, in offset order, control records too, and a line
-{"error": ...} where records may be missing. Timestamps are in no order, so everything from the first segment
-with a record that is new enough is decoded; it is for questions, not for every day.
+A period is a range of offsets. In a log with timestamps out of order the range holds records of other times and
+misses some of its own. This file has exactly the period's records in offset order, control records too, and a line
+{"error": ...} where records may be missing. It decodes everything from the first segment with a new enough
+record, so it is for investigations, not for regular use.
 
-Nothing of the text is kept. A pass when the file is opened finds its size, and leaves a mark about every
-512 KiB: the offset from which the text can be made again.
+The text is not kept. Opening the file measures its size in one pass and leaves a mark about every 512 KiB: an
+offset from which the text can be made again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _HEAD = re.compile(
 
 
 class _Mark(NamedTuple):
-    """Where a piece of the text begins, and the first offset of its records."""
+    """Position of a piece of the text, and the first offset of its records."""
 
     position: int
     offset: Offset
 
 
 class ExactFile(File):
-    """The file; its size is a guess until it is opened."""
+    """`exact.jsonl` of a period. Its size is an estimate until it is opened."""
 
     __slots__ = ("_period", "partition")
 
@@ -82,7 +82,7 @@ class ExactFile(File):
     def lines(
         self, view: LogView, source: LineSource
     ) -> Iterator[list[tuple[Offset | None, bytes]]]:
-        """The lines that belong to the file, some at a time, with their offsets; None for an error's."""
+        """Yield the lines of the file with their offsets, some at a time. The offset of an error line is None."""
         partition = self.partition
         rest = b""
         for text in text_of(source, view, partition.options, partition.context.budgets):
@@ -107,7 +107,7 @@ class ExactFile(File):
         return int(head[1]), line
 
     def _source(self, view: LogView) -> LineSource:
-        """All of the log, from the first segment on that has a record as new as the period's start."""
+        """Return the log from the first segment with a record at or after the period's start."""
         start = view.log_start_offset
         if self._period.start_ms is not None:
             found = view.offset_for_time(self._period.start_ms)
@@ -116,7 +116,7 @@ class ExactFile(File):
 
 
 class ExactContent(Content):
-    """The text of one opening: the log as it was then."""
+    """Text of an opened file, from the log at the moment of opening."""
 
     __slots__ = (
         "_file",

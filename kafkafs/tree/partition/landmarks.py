@@ -1,4 +1,4 @@
-"""Records that exist, near offsets that may not: the first, the last, one in each segment."""
+"""Existing records near offsets that may be missing: the first, the last, one in each segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_EMPTY_TAILS = 64
 
 
 def first_offset(partition: Partition, view: LogView) -> Offset | None:
-    """The offset of the log's first record; what it is where the beginning is damaged: the log start."""
+    """Return the offset of the log's first record; the log start if the log's beginning is damaged."""
     if view.log_start_offset >= view.log_end_offset:
         return None
     try:
@@ -27,7 +27,7 @@ def first_offset(partition: Partition, view: LogView) -> Offset | None:
 
 
 def has_records(partition: Partition, view: LogView) -> bool:
-    """Whether the log has a first record, which may be on its way out."""
+    """Whether the log has a first record; true also if its segment was just deleted."""
     try:
         return first_offset(partition, view) is not None
     except FileNotFoundError:
@@ -35,7 +35,7 @@ def has_records(partition: Partition, view: LogView) -> bool:
 
 
 def last_offset(partition: Partition, view: LogView) -> Offset | None:
-    """The offset of the log's last record; one below the log end where its batch is damaged."""
+    """Return the offset of the log's last record; log end - 1 if its batch is damaged."""
     end = view.log_end_offset
     if view.log_start_offset >= end:
         return None
@@ -46,7 +46,7 @@ def last_offset(partition: Partition, view: LogView) -> Offset | None:
 
 
 def _last_below(partition: Partition, view: LogView, end: Offset) -> Offset | None:
-    """The last record below an offset; compaction may have left a batch without records there."""
+    """Return the offset of the last record below `end`. Skips batches that compaction left without records."""
     for _ in range(_MOST_EMPTY_TAILS):
         batch = _last_batch_below(partition, view, end)
         if batch is None:
@@ -59,8 +59,7 @@ def _last_below(partition: Partition, view: LogView, end: Offset) -> Offset | No
 
 
 def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> FoundBatch | None:
-    """The last batch that starts below an offset; whether there is one behind an offset turns once from
-    yes to no, so it is found by halving."""
+    """Return the last batch that starts below `end`. Binary search: the predicate is monotonic."""
     locate = partition.records.locate
     batch = locate(view, end - 1) if end > view.log_start_offset else None
     if batch is None or batch.base_offset < end:
@@ -78,7 +77,7 @@ def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> Found
 
 
 def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:
-    """The first record of each segment above an offset: its base offset, unless compaction took that."""
+    """Yield the first record offset of each segment, above `after`: the base offset, unless compaction removed it."""
     bases = view.base_offsets
     place = max(bisect_right(bases, max(after + 1, view.log_start_offset)) - 1, 0)
     for base in islice(bases, place, None):

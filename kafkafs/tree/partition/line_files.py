@@ -17,13 +17,13 @@ from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, text_of
 
 MEASURED_INLINE = 256 * 1024
-"""Bytes on disk that stat may measure of a stream that has grown."""
+"""Bytes on disk by which a stream may have grown for stat to measure it."""
 GUESSED_RATIO = 4
-"""Bytes of text for a byte on disk, before anything is known."""
+"""Estimated bytes of text per byte on disk."""
 
 
 class LineContent(Content):
-    """An open stream of lines; its files stay open with it."""
+    """An open stream of lines. Keeps the segment files open."""
 
     __slots__ = ("_is_open", "_reader", "_stream")
 
@@ -61,7 +61,7 @@ class LineContent(Content):
 class LineFile(File):
     """A file of record lines, decoded when it is opened.
 
-    `source` says what it shows of a view of the log; what a name stands for can move with the log.
+    `source` returns the records to show for a view of the log; they can change with the log.
     """
 
     __slots__ = ("_source", "partition")
@@ -92,7 +92,7 @@ class LineFile(File):
         return owner.file(self.path, size, mtime, partition.ttl(view), exact=exact)
 
     def xattrs(self) -> dict[str, bytes]:
-        """Once it was opened: what is damaged in it, if anything is."""
+        """Return the damage found since the file was first opened, if any."""
         view = self.partition.view()
         stream = self.partition.context.streams.peek(self._source_in(view), view)
         if stream is None or not stream.findings.damage_count:
@@ -116,7 +116,7 @@ class LineFile(File):
         return LineContent(stream)
 
     def chunks(self) -> Iterator[bytes]:
-        """See File. Decoded once, without the pass that finds out the size."""
+        """See File. Decodes once, without measuring the size first."""
         partition = self.partition
         view = partition.view()
         yield from text_of(
@@ -137,5 +137,8 @@ class LineFile(File):
         if stream.measure_now(MEASURED_INLINE):
             return stream.size, True
         if stream.is_pinned and stream.size:
-            return stream.size, False  # more than can be read would be shown as zeros
+            return (
+                stream.size,
+                False,
+            )  # with a larger size the kernel would fill the rest with zeros
         return stream.size + stream.unmeasured_bytes * GUESSED_RATIO, False

@@ -1,9 +1,9 @@
 """`log/`: a part of a partition as a broker would have it on disk: whole batches, byte for byte.
 
-The first .log file begins with the batch that holds the first record and is named by that batch's first
-offset; what lies between is whole; the last one ends with the batch of the last record. Indexes are left to
-the broker, which rebuilds them. leader-epoch-checkpoint is cut as a broker cuts it (truncation from the
-start and from the end), partition.metadata is the partition's own.
+The first .log file begins with the batch that holds the first record, and is named after that batch's first
+offset; the last one ends with the batch of the last record. There are no indexes: a broker rebuilds them.
+leader-epoch-checkpoint is cut as by a broker (truncated from the start and from the end), partition.metadata is
+the partition's own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIRST_LOG_COOKIE = FIRST_COOKIE + len(_SIDE_FILES)
 
 
 class Slice(NamedTuple):
-    """The bytes [position, end_position) of a segment's .log, for records of [start, end)."""
+    """Bytes [position, end_position) of a segment's .log, for records of [start, end)."""
 
     segment: LogSegment
     position: Position
@@ -48,7 +48,7 @@ class Slice(NamedTuple):
 
 
 class Slices:
-    """The slices of a log between two offsets of records; cheap, made for each question."""
+    """Slices of a log between two record offsets. Cheap: created for each question."""
 
     def __init__(self, view: LogView, start: Offset, end: Offset) -> None:
         self.view = view
@@ -59,7 +59,7 @@ class Slices:
             self._first = self._find_first()
 
     def _find_first(self) -> tuple[LogSegment, Position, Offset] | None:
-        """The segment of the first batch, the batch's position and first offset."""
+        """Return the first batch's segment, position and first offset."""
         location = self.view.locate(self.start)
         if location is None:
             return None
@@ -72,11 +72,11 @@ class Slices:
 
     @property
     def base_offset(self) -> Offset | None:
-        """The first offset in the slices, None when there is nothing."""
+        """First offset in the slices, or None if they are empty."""
         return None if self._first is None else self._first[2]
 
     def names(self, after: Offset = -1) -> Iterator[Offset]:
-        """The base offsets of the slices above an offset."""
+        """Yield the base offsets of the slices, above an offset."""
         if self._first is None:
             return
         segment, _, base = self._first
@@ -93,7 +93,7 @@ class Slices:
         return 0 if segment is None else segment.size
 
     def find(self, base: Offset) -> Slice | None:
-        """The slice with a base offset."""
+        """Return the slice with a base offset."""
         if self._first is None:
             return None
         segment, position, first = self._first
@@ -111,7 +111,7 @@ class Slices:
 
 
 class SliceFolder(PartitionNode):
-    """A period's `log/`, which is also `/time/<period>/<topic-partition>/`."""
+    """`log/` of a period; also `/time/<period>/<topic-partition>/`."""
 
     __slots__ = ("_period",)
 
@@ -120,12 +120,12 @@ class SliceFolder(PartitionNode):
         self._period = period
 
     def slices(self, view: LogView) -> Slices:
-        """What the period holds now."""
+        """Return the period's slices, as of a view."""
         return Slices(view, *offsets_of_period(view, self._period))
 
     @property
     def is_empty(self) -> bool:
-        """Whether the period holds no record."""
+        """Whether the period has no records."""
         return self.slices(self.partition.view()).base_offset is None
 
     @property
@@ -183,7 +183,7 @@ class SliceFolder(PartitionNode):
 
 
 class SliceFile(File):
-    """A piece of a segment's .log."""
+    """A part of a segment's .log file."""
 
     __slots__ = ("_base", "_folder")
 
@@ -194,7 +194,7 @@ class SliceFile(File):
 
     @property
     def partition(self) -> Partition:
-        """The partition whose log it is."""
+        """The partition of the log."""
         return self._folder.partition
 
     @tried_again

@@ -1,9 +1,9 @@
-"""The largest record timestamp in a part of a log, found without reading all of it: what st_mtime shows.
+"""The largest record timestamp in a part of a log, without reading all of it: used for st_mtime.
 
-For a whole segment it is exact. For a part of one it comes from batch headers where the part is small, and
-else from the time index, whose entries are the places where the largest timestamp so far grew, and from the
-last megabyte of headers. The same log gives the same answer; a record far ahead of its time in the middle
-of a large part can be missed where there is no time index.
+Exact for a whole segment. For a part of a segment it comes from the batch headers if the part is small, else from
+the time index, which has an entry wherever the largest timestamp grew, and from the last megabyte of headers. The
+same log gives the same answer; without a time index, a record far ahead of its time in the middle of a large part
+can be missed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
 from kafkafs.tree.segments import first_on_disk
 
 WALKED = 1024 * 1024
-"""Bytes of batches whose headers are read."""
+"""Bytes of batches to read headers from, at most."""
 MOST_SEGMENTS = 16
-"""Of a longer range only the last segments count: timestamps mostly grow with offsets."""
+"""In a longer range only the last segments count: timestamps mostly grow with offsets."""
 
 
 def newest_timestamp(view: LogView, start: Offset, end: Offset) -> Timestamp:
-    """The largest timestamp of the batches with offsets in [start, end); NO_TIMESTAMP without any."""
+    """Return the largest timestamp of the batches with offsets in [start, end); NO_TIMESTAMP without batches."""
     start, end = max(start, first_on_disk(view)), min(end, view.log_end_offset)
     if start >= end:
         return NO_TIMESTAMP
@@ -39,7 +39,7 @@ def newest_timestamp(view: LogView, start: Offset, end: Offset) -> Timestamp:
 
 
 def _newest_first(view: LogView, start: Offset, end: Offset) -> Iterator[tuple[LogSegment, Offset]]:
-    """Segments with offsets of [start, end), the newest first, and where the next one begins."""
+    """Yield segments with offsets in [start, end), newest first, each with the next segment's base offset."""
     following = view.log_end_offset
     bases = view.base_offsets
     place = bisect_left(bases, end) - 1
@@ -59,7 +59,7 @@ def _of_part(segment: LogSegment, start: Offset, end: Offset) -> Timestamp:
     entry = _last_time_entry_below(segment, end)
     if entry is not None and entry[1] >= start:
         found = entry[0]
-    # Where batches start near the end is known by offset only: the last few offsets' batches.
+    # Near the end, find batches by offset: those of the last few offsets.
     for span in (256, 16, 1):
         near = segment.positions(max(end - span, start), end)[0]
         if high - near <= WALKED:
@@ -68,7 +68,7 @@ def _of_part(segment: LogSegment, start: Offset, end: Offset) -> Timestamp:
 
 
 def newest_between(segment: LogSegment, low: Position, high: Position) -> Timestamp:
-    """The largest timestamp in the headers of the batches between two positions."""
+    """Return the largest timestamp in the headers of the batches between two positions."""
     found = NO_TIMESTAMP
     for item in headers(segment.scan(low, high)):
         if not isinstance(item, Damage):
@@ -77,7 +77,7 @@ def newest_between(segment: LogSegment, low: Position, high: Position) -> Timest
 
 
 def _last_time_entry_below(segment: LogSegment, end: Offset) -> tuple[Timestamp, Offset] | None:
-    """The time index's last entry for an offset below `end`."""
+    """Return the time index's last entry with an offset below `end`."""
     index = segment.time_index()
     try:
         low, high = 0, len(index)

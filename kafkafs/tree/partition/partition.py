@@ -1,4 +1,4 @@
-"""What the nodes of one partition share."""
+"""State shared by the nodes of one partition."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LOOKS = 4
 _SWAP_SECONDS = 0.002
 _SWAPPED = ".log.swap"
 _LARGE_FOLDER = 1 << 20
-"""Bytes of the folder itself, which is some 20,000 names."""
+"""Size in bytes of the folder itself; about 20,000 names."""
 
 
 class Partition:
-    """A partition as the tree has it; one per name, kept as long as its log. Safe from several threads."""
+    """A partition of the tree. One per name, kept as long as its log. Thread-safe."""
 
     def __init__(self, context: Context, log: PartitionLog, name: str) -> None:
         self.context = context
@@ -44,41 +44,42 @@ class Partition:
         self._owner: tuple[LogView, Owner] | None = None
 
     def view(self) -> LogView:
-        """The log as it is now. Raises NotFound when its folder is gone."""
+        """Return the current view of the log. Raises NotFound if the folder is gone."""
         try:
             return self.log.view()
         except FileNotFoundError:
             raise NotFound(self.name, "the partition's folder is gone") from None
 
     def view_again(self) -> LogView:
-        """The log as it is now, looked at anew. Raises NotFound when its folder is gone."""
+        """Return a view of the log from a new listing of the folder. Raises NotFound if the folder is gone."""
         try:
             return self.log.view(0.0)
         except FileNotFoundError:
             raise NotFound(self.name, "the partition's folder is gone") from None
 
     def look_again(self, *, is_first: bool) -> bool:
-        """Look at the log anew; whether that can make a difference: always the first time."""
+        """List the folder again. Return whether a retry can succeed: always the first time."""
         before = self.view()
         again = self.view_again()
         if any(left.name.endswith(_SWAPPED) for left in again.leftovers):
-            time.sleep(_SWAP_SECONDS)  # for a moment the cleaner's result has no name of its own
+            time.sleep(_SWAP_SECONDS)  # for a moment the cleaner's output has only its .swap name
             return True
         return is_first or again is not before
 
     @property
     def root(self) -> SourceRoot:
-        """The log dir that the partition's folder is in."""
+        """The log dir of the partition's folder."""
         return self.log.root
 
     def source_path(self, name: str = "") -> str:
-        """A file of the partition's folder, relative to its log dir."""
+        """Return the path of a file in the partition's folder, relative to the log dir."""
         folder = self.log.folder
         return f"{folder}/{name}" if folder and name else folder or name
 
     def stream_names(self) -> NameStream | None:
-        """The names of a very large folder as they come, without a look at the log; None when there is need
-        or reason to have them all first. Raises NotFound when it is gone."""
+        """Return the names of a very large folder as a stream, without loading the log; None if all names are needed or
+        already known. Raises NotFound if the folder is gone.
+        """
         log = self.log
         if log.frozen or log.only is not None:
             return None
@@ -92,7 +93,7 @@ class Partition:
         return self.slots.stream(stamp, begin)
 
     def owner(self, view: LogView) -> Owner:
-        """Whose the folder is."""
+        """Return owner, group and mode of the partition folder. Unreadable .log files make its files unreadable."""
         known = self._owner
         if known is not None and known[0] is view:
             return known[1]
@@ -105,7 +106,7 @@ class Partition:
         return owner
 
     def folder_owner(self) -> Owner:
-        """Whose the folder is, without a look at the log. Raises NotFound when it is gone."""
+        """Return the same from the folder alone, without loading the log. Raises NotFound if the folder is gone."""
         try:
             return Owner.of(self.root.stat(self.log.folder))
         except (
@@ -121,18 +122,18 @@ class Partition:
             raise NotFound(self.name, "the partition's folder is gone") from None
 
     def ttl(self, view: LogView) -> float:
-        """For how long an answer about this view may be kept, in seconds."""
+        """Return how many seconds an answer about this view may be cached."""
         return self.context.ttl(view.live)
 
 
 class InPartition(Protocol):
-    """A node of a partition."""
+    """Protocol: a node that belongs to a partition."""
 
     path: str
 
     @property
     def partition(self) -> Partition:
-        """The partition."""
+        """The node's partition."""
 
 
 N = TypeVar("N", bound=InPartition)
@@ -143,11 +144,10 @@ R = TypeVar("R")
 def tried_again(
     method: Callable[Concatenate[N, P], R],
 ) -> Callable[Concatenate[N, P], R]:
-    """A method that is called again with a new view of the log when a file was gone or, live, damaged.
+    """Call a method again with a new view of the log if a file was missing or, in a live log, damaged.
 
-    A segment that retention or compaction takes or exchanges between a look at the folder and its use is
-    no reason to miss a record that is still there. What is gone each time is NotFound, what is damaged
-    each time is damaged.
+    Retention or compaction may remove or replace a segment between listing the folder and opening the file. A file
+    missing each time is NotFound, damage found each time is raised.
     """
 
     @wraps(method)
@@ -171,9 +171,9 @@ def tried_again(
 
 
 class PartitionNode(Directory):
-    """A folder inside a partition's, whose attributes are those of the source's folder.
+    """A folder below a partition's folder, with the attributes of the source's folder.
 
-    Its attributes need no look at the log. The first look may take a while.
+    Its attributes do not load the log; the first look-up may be slow, because it does.
     """
 
     __slots__ = ("partition",)

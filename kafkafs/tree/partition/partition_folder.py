@@ -1,4 +1,4 @@
-"""`orders-0/`: everything about one partition."""
+"""`orders-0/`: the folder of a partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOLDERS: dict[str, Callable[[str, Partition], Directory]] = {
 
 
 class PartitionFolder(PartitionNode):
-    """The folder of one partition."""
+    """Folder of one partition."""
 
     __slots__ = ()
 

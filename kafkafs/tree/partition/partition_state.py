@@ -1,4 +1,4 @@
-"""`state/` of a partition: what is known beside its records, as JSON."""
+"""`state/` of a partition: offsets, epochs, producers, transactions, indexes and leftovers as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafkafs.tree.plain_files import MadeFile
 
 MOST_TRANSACTIONS = 100_000
 MOST_PRODUCERS = 100_000
-"""Of all snapshots of a partition together."""
+"""For all snapshots of a partition together."""
 
 
 class StateFolder(PartitionNode):
@@ -54,14 +54,14 @@ class StateFolder(PartitionNode):
 
 
 def view_xattrs(partition: Partition) -> dict[str, bytes]:
-    """The offsets of a partition as extended attributes of its folder."""
+    """Return the partition's offsets as extended attributes of its folder."""
     view = partition.view()
     facts = {name: value for name, value in offsets(partition, view).items() if value is not None}
     return {f"user.kafka.{_snake(name)}": _xattr(value) for name, value in facts.items()}
 
 
 def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -> dict[str, Any]:
-    """The offsets that a broker would answer with, and where each comes from."""
+    """Return the offsets that a broker would report, and the log's size."""
     topic, number = partition.log.topic_partition
     newest = view.max_timestamp
     return {
@@ -83,7 +83,7 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
 
 
 def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
-    """Leader epochs, the oldest first."""
+    """Return the leader epochs, oldest first."""
     entries = view.leader_epochs.entries
     found: list[dict[str, Any]] = []
     end = view.log_end_offset
@@ -94,7 +94,7 @@ def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[d
 
 
 def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
-    """Every producer snapshot with what it says; one that cannot be used says why.
+    """Return the content of every producer snapshot, or the error of one that cannot be used.
 
     Producers beyond MOST_PRODUCERS are only counted.
     """
@@ -132,7 +132,7 @@ def _producer(entry: ProducerStateEntry) -> dict[str, Any]:
 
 
 def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> dict[str, Any]:
-    """Open transactions as the log shows them, aborted ones as the transaction indexes have them."""
+    """Return the open transactions from the log, and the aborted ones from the transaction indexes."""
     aborted: list[dict[str, Any]] = []
     not_listed = 0
     errors = []
@@ -172,7 +172,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
 
 
 def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
-    """The indexes of each segment: how many entries, the last one, what a quick look finds wrong."""
+    """Return the indexes of each segment: the number of entries, the last entry, and errors of a quick check."""
     names = set(view.listing.files)
     found = []
     for segment in view.segments_from(0):
@@ -216,7 +216,7 @@ def _index(index: AbstractIndex[Any]) -> dict[str, Any]:
 
 
 def leftovers(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:
-    """What lies in the folder and is no part of the log: files on their way in or out, strangers, links."""
+    """Return the files in the folder that are not part of the log: temporary or deleted, foreign, links."""
     found = []
     for name, reason in view.leftovers:
         _stop_if(cancel)

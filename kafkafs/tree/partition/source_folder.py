@@ -30,7 +30,7 @@ from kafkafs.tree.segments import segment_with_base
 
 
 class SourceFolder(PartitionNode):
-    """`segments/`: regular files only; what else the folder holds is told in state/leftovers.json."""
+    """`segments/`: regular files only; state/leftovers.json lists the rest of the folder."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class SourceFolder(PartitionNode):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """See Directory."""
-        # A generator, so that the look at the source happens with the first entry, wherever that is made.
+        # A generator: the source is listed with the first entry, in the thread that asks for it.
         stream = self.partition.stream_names()
         if stream is None:
             yield from self.partition.slots.files(self, self.partition.view().listing.files, after)
@@ -56,8 +56,7 @@ class SourceFolder(PartitionNode):
 class SourceFileNode(File):
     """A file of the source. The active .log of a live log ends with its last whole batch.
 
-    In a snapshot it keeps the attributes that were seen first, and .log files their bytes: they are held
-    open.
+    In a snapshot it keeps the attributes seen first, and .log files keep their bytes: they are held open.
     """
 
     __slots__ = ("_name", "partition")
@@ -113,14 +112,14 @@ class SourceFileNode(File):
         return status
 
     def _held(self, view: LogView) -> LogSegment | None:
-        """In a snapshot, the segment whose records file this is: it stays readable whatever happens."""
+        """Return the segment of this records file in a snapshot. The open segment stays readable."""
         if not self.partition.context.source.is_snapshot:
             return None
         base = self._live_base()
         return None if base is None else segment_with_base(view, base)
 
     def _shown_size(self, view: LogView, size: int, identity: tuple[int, int]) -> int:
-        """The size without a batch that a broker is appending to the active segment."""
+        """Return the size without a batch that a broker is appending to the active segment."""
         base = self._live_base()
         if base is None or not view.live:
             return size
@@ -130,14 +129,14 @@ class SourceFileNode(File):
             or base > active.base_offset
             or (base == active.base_offset and active.identity != identity)
         ):
-            view = self.partition.log.view(0.0)  # the log rolled, or the file was replaced, since
+            view = self.partition.log.view(0.0)  # the log rolled, or the file was replaced
             active = view.active_segment
         if active is None or base != active.base_offset or active.identity != identity:
             return size
         return min(view.end_position, size)
 
     def _live_base(self) -> Offset | None:
-        """The base offset of a records file; None for other files, and for those that are going or coming."""
+        """Return the base offset of a live records file; None for other files, and for .deleted, .cleaned or .swap."""
         parsed = parse_file_name(self._name)
         if parsed is None or parsed.kind is not FileKind.LOG or parsed.state is not FileState.LIVE:
             return None

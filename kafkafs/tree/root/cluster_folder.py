@@ -1,4 +1,4 @@
-"""`/cluster/`: what the controllers know, and `/transactions/`: what the transaction coordinators know."""
+"""`/cluster/`: state of the controllers; `/transactions/`: state of the transaction coordinators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ABOUT = "cluster.json"
 
 
 def transactions_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """`/transactions/`: a file for each transactional id, now or as of a time."""
+    """Return `/transactions/`: a file for each transactional id, now or as of a time."""
     replay = context.state.transactions
 
     def find(name: str) -> Document | None:
@@ -45,7 +45,7 @@ def transactions_folder(path: str, context: Context, until: Timestamp | None) ->
 
 
 def cluster_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """`/cluster/`: now or as of a time. Raises NotFound for a time before all snapshots and the log."""
+    """Return `/cluster/`, now or as of a time. Raises NotFound for a time before all snapshots and the log."""
     image = _image(path, context, until)
     fetch = partial(_image, path, context, until)
     tables: dict[str, Callable[[ClusterImage], Mapping[str, Item]]] = {
@@ -96,7 +96,7 @@ def _about(context: Context, image: ClusterImage) -> Document:
 
 
 def cluster_id(log_dirs: tuple[MetaProperties | None, ...]) -> str | None:
-    """The cluster's id as the log dirs' meta.properties have it; None when none does."""
+    """Return the cluster's id from the log dirs' meta.properties; None if none has it."""
     return next((each.cluster_id for each in log_dirs if each is not None), None)
 
 
@@ -110,7 +110,7 @@ def _topics(path: str, context: Context, fetch: Callable[[], ClusterImage]) -> D
 
 
 def _configs(path: str, context: Context, fetch: Callable[[], ClusterImage]) -> Directory:
-    """A folder for each type of resource."""
+    """Return a folder with a folder for each resource type."""
     kinds = dict.fromkeys(kind for kind, _ in fetch().table("configs"))
 
     def of_kind(image: ClusterImage, kind: str) -> Mapping[str, Item]:
@@ -130,7 +130,7 @@ def _table(
     fetch: Callable[[], ClusterImage],
     find: Callable[[ClusterImage], Mapping[str, Item]],
 ) -> Directory:
-    """A folder with a file for each thing of a table."""
+    """Return a folder with a file for each row of a table."""
 
     def document(name: str) -> Document | None:
         item = find(fetch()).get(name)
@@ -144,7 +144,7 @@ def _by_number(image: ClusterImage, table: str) -> Mapping[str, Item]:
 
 
 def _quotas(image: ClusterImage) -> Mapping[str, Item]:
-    """By entity, as type=name with commas between; a default entity has no name."""
+    """Return the quotas by entity, as comma-separated type=name; the name of a default entity is empty."""
     return {
         ",".join(f"{kind}={name or ''}" for kind, name in key): item
         for key, item in image.table("quotas").items()

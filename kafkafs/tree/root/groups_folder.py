@@ -1,6 +1,6 @@
-"""`/groups/<group>/`: a group, and a file for each partition that it committed an offset for.
+"""`/groups/<group>/`: a group, and a file for each partition with an offset committed by the group.
 
-A share group has a file for each of its partitions, with what its share coordinator has of it.
+A share group has a file for each of its partitions, with the state of its share coordinator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_SHOWN = 100
 
 
 class GroupsFolder(StateDirectory):
-    """`/groups/`: now, or by the records with timestamps up to a time."""
+    """`/groups/`: now, or from the records with timestamps up to a time."""
 
     __slots__ = ("_until",)
 
@@ -120,10 +120,10 @@ class GroupFolder(StateDirectory):
 
 
 def damaged(damage: Sequence[Any]) -> dict[str, Any]:
-    """Places that gave no records, as a fact of the file whose records may have been there."""
+    """Return the unreadable places of a topic, as a fact for a file with records that may be missing."""
     return {"damage": list(damage[:MOST_SHOWN])} if damage else {}
 
 
 def groups_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """`/groups/`, now or as of a time."""
+    """Return `/groups/`, now or as of a time."""
     return GroupsFolder(path, context, until)

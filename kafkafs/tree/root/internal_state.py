@@ -1,6 +1,7 @@
-"""`/groups/`, `/transactions/` and `/cluster/`, there when the source holds the topics that they come from.
+"""`/groups/`, `/transactions/` and `/cluster/`: present if the source holds the topics that they are replayed from.
 
-`/time/<period>/` has the same three as of the period's end, by look-up: what is listed there is a log dir.
+`/time/<period>/` has the same three as of the period's end. They can be looked up but are not listed, because the
+listing of a period is a log dir.
 """
 
 from __future__ import annotations
@@ -34,19 +35,22 @@ NAMES = tuple(_FOLDERS)
 
 
 def has_state(context: Context, name: str) -> bool:
-    """Whether the source holds a partition of a topic behind one of the folders."""
+    """Whether the source holds a partition of a topic that the folder is replayed from."""
     return any(context.state.logs.of(topic) for topic in _FOLDERS[name][0])
 
 
 def state_folder(
     path: str, context: Context, name: str, until: Timestamp | None = None
 ) -> Directory | None:
-    """One of the folders, now or as of a time; None when it is none or not there. Raises NotFound."""
+    """Return one of the folders, now or as of a time; None if the name is another or the source has no such topic.
+
+    Raises NotFound.
+    """
     if name not in _FOLDERS or not has_state(context, name):
         return None
     return _FOLDERS[name][1](path, context, until)
 
 
 def as_of(period: Period) -> Timestamp | None:
-    """The last instant of a period; None: now."""
+    """Return the last millisecond of a period; None for an open end."""
     return None if period.end_ms is None else period.end_ms - 1

@@ -1,4 +1,4 @@
-"""`/README.txt`: what the tree is, for whoever stands in it."""
+"""`/README.txt`: description of the tree, inside the tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ This is a read-only view of Kafka log directories, made by kafkafs {version}.
 Shown here:
 {sources}
 
-Nothing in the source is ever changed. Every name below works, listed or not:
+The source is never changed. Every name below works, listed or not:
 
   orders-0/                      a partition (topic orders, partition 0)
     offset/35                    the record at offset 35, one JSON line
@@ -28,7 +28,7 @@ Nothing in the source is ever changed. Every name below works, listed or not:
     time/2024-01-01/             a period: a year, month, day, hour, minute, or A..B
         records.jsonl            its records as JSON lines
         log/                     its batches, byte for byte, as files that a broker loads
-        exact.jsonl              the records whose timestamps are in it, wherever they lie (not listed)
+        exact.jsonl              exactly the records with timestamps in the period (not listed)
     records/                     every segment decoded, a line a record: grep -r, tail -f
     committed/                   the same as a read_committed consumer sees it
     segments/                    the source files, byte for byte
@@ -47,25 +47,25 @@ Good to know:
 
 - offset/ and time/ list only landmarks: the first and the last record, one record of each segment, the
   days that hold records. Nothing is listed in the time/ beside this file.
-- earliest is the first record at or after the log start offset; where compaction took the record at the
-  log start offset itself, these are two numbers (see state/offsets.json).
-- An offset that compaction took is not there; ranges have no line for it.
+- earliest is the first record at or after the log start offset; where compaction removed the record at the
+  log start offset itself, the two numbers differ (see state/offsets.json).
+- An offset removed by compaction does not exist; ranges have no line for it.
 - A period is a range of offsets: from the first record at or after its start up to the first record at
   or after its end; a transaction's markers do not count. Where timestamps jump back and forth it may
   hold a few records from outside: exact.jsonl has those of the period and no others.
 - Files below log/ hold whole batches, so they may begin and end a few records outside the period.
 - Records that are on disk but below the log start offset are in records/ with "belowLogStart":true.
-- groups/, transactions/ and cluster/ are there when the source holds those topics. In their names what a
-  file name cannot hold is %XX, and the empty name is a lone %.
+- groups/, transactions/ and cluster/ are there when the source holds those topics. In their names,
+  bytes that a file name cannot hold are %XX, and the empty name is a lone %.
 - Damage is a line {{"error":{{...}}}} at its place in a decoded file, and the stream goes on; a single record
   that is damaged gives an input/output error, and: getfattr -n user.kafka.error FILE
-- The size of a decoded file is a guess until it is first opened, then exact. Its time is that of its
-  newest record.
+- The size of a decoded file is an estimate until it is first opened, then exact. Its time is the
+  timestamp of its newest record.
 """
 
 
 def readme(context: Context) -> bytes:
-    """The text, with the sources it is about."""
+    """Return the text, with the sources of this tree."""
     sources = "\n".join(f"  {printable(root.path)}" for root in context.source.roots)
     text = _TEXT.format(version=__version__, sources=sources)
     return text.encode("utf-8", "backslashreplace")

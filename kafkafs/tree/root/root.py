@@ -1,4 +1,4 @@
-"""`/`: the partitions, and beside them what is about all of them."""
+"""`/`: the partitions, and the folders for all of them together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OWN = (
 
 
 class Partitions:
-    """The partitions of the source by their names in the tree; safe from several threads."""
+    """Partitions of the source by their names in the tree. Thread-safe."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -39,9 +39,9 @@ class Partitions:
         self._numbered: tuple[object, Numbered] = None, Numbered((), ())
 
     def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
-        """The partitions there are now with their cookies, by cookie, from behind one.
+        """Yield cookies and names of the current partitions after a cookie.
 
-        Raises SourceGoneError: a list without those of a folder that is gone would look like all of them.
+        Raises SourceGoneError: a list without the partitions of a log dir that is gone would look complete.
         """
         self._context.source.check_there()
         logs = self._context.source.partitions()
@@ -52,7 +52,7 @@ class Partitions:
         yield from numbered.behind(cookie)
 
     def find(self, name: str) -> Partition | None:
-        """The partition of a name; a log that was deleted and made again is another one."""
+        """Return the partition of a name. A log that was deleted and recreated is a new partition."""
         logs = self._context.source.partitions()
         known = self._known.get(name)
         log = logs.get(own_name(name)) if shown_name(own_name(name)) == name else None
@@ -73,18 +73,18 @@ OWN_NAMES = frozenset(name for name, _ in _OWN)
 
 
 def shown_name(name: str) -> str:
-    """A partition's name in the tree: a loose `time.log` must not take the place of `time/`."""
+    """Return a partition's name in the tree: a loose `time.log` must not hide `time/`."""
     return name + _SUFFIX if name in OWN_NAMES else name
 
 
 def own_name(name: str) -> str:
-    """The name in the source of a partition that is shown under a name."""
+    """Return a partition's name in the source for a name in the tree."""
     own = name.removesuffix(_SUFFIX)
     return own if own in OWN_NAMES else name
 
 
 class RootFolder(Directory):
-    """The mount itself."""
+    """Root folder of the mount."""
 
     __slots__ = ("_context", "partitions")
 

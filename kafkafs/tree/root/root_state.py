@@ -1,4 +1,4 @@
-"""`/state/`: what the log dirs say about themselves, as JSON."""
+"""`/state/`: meta.properties, checkpoints, partitions and leftovers of the log dirs, as JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RootStateFolder(Directory):
 
 
 def meta_properties(context: Context) -> list[dict[str, Any]]:
-    """meta.properties of each log dir, and who has it open."""
+    """Return meta.properties of each log dir, and the broker that has it open."""
     found = []
     for root in context.source.roots:
         facts: dict[str, Any] = {"logDir": root.path}
@@ -88,7 +88,7 @@ def meta_properties(context: Context) -> list[dict[str, Any]]:
 
 
 def checkpoints(context: Context) -> list[dict[str, Any]]:
-    """The offset checkpoints of each log dir."""
+    """Return the offset checkpoints of each log dir."""
     found = []
     for root in context.source.roots:
         facts: dict[str, Any] = {"logDir": root.path}
@@ -109,7 +109,7 @@ def checkpoints(context: Context) -> list[dict[str, Any]]:
 
 
 def partitions(context: Context) -> list[dict[str, Any]]:
-    """The partition folders and whether each is the log or stands apart, without opening any."""
+    """Return the partition folders and their states (log, delete, future, stray), without opening any."""
     found = []
     for name, log in sorted(context.source.partitions().items()):
         topic, number = log.topic_partition
@@ -127,7 +127,7 @@ def partitions(context: Context) -> list[dict[str, Any]]:
 
 
 def leftovers(context: Context) -> list[dict[str, Any]]:
-    """What lies in the log dirs and is neither a partition nor a file of a log dir."""
+    """Return the entries of the log dirs that are neither partitions nor files of a log dir."""
     return [
         {
             "logDir": other.root.path,

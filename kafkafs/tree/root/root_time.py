@@ -1,9 +1,9 @@
-"""`/time/<period>/`: all logs cut to a period, as a log dir that a broker loads.
+"""`/time/<period>/`: all logs cut to a period, as a log dir that a broker can load.
 
-Nothing is listed in `/time/`: a tool that walks the whole mount would else read everything twice. In a
-period there is a folder for each partition that has records in it; the metadata log of a KRaft cluster is
-left out, because a broker cannot begin in the middle of it. Groups, transactions and the cluster as of the
-period's end are there by look-up, and not listed: what is listed is copied as a log dir.
+`/time/` lists nothing: otherwise a tool that walks the mount would read everything twice. A period has a folder for
+each partition with records in it. The metadata log of a KRaft cluster is left out, because a broker cannot start
+in the middle of it. Groups, transactions and the cluster as of the period's end can be looked up but are not listed,
+because the listing is copied as a log dir.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from kafkafs.tree.root.internal_state import as_of, state_folder
 
 
 class PartitionsByName(Protocol):
-    """Where partitions are found."""
+    """Protocol: the partitions of the tree."""
 
     def behind(self, cookie: int) -> Iterator[tuple[int, str]]:
-        """Cookies and names, by cookie, from behind one."""
+        """Yield cookies and names after a cookie."""
 
     def find(self, name: str) -> Partition | None:
-        """The partition of a name."""
+        """Return the partition of a name."""
 
 
 class RootTimeFolder(Directory):
-    """`/time/`: every period resolves."""
+    """`/time/`: any period can be looked up."""
 
     __slots__ = ("_context", "_partitions")
 
@@ -102,11 +102,11 @@ class RootPeriodFolder(Directory):
     def _folder(self, name: str) -> SliceFolder | None:
         partition = self._partitions.find(name)
         if partition is None or name != str(partition.log.topic_partition):
-            return None  # not there, on its way out, or a second copy
+            return None  # missing, being deleted, or a second copy
         if partition.log.topic_partition.topic == CLUSTER_METADATA:
             return None
         folder = SliceFolder(self.child(name), partition, self._period)
         try:
             return None if folder.is_empty else folder
         except (KafkaStorageError, OSError):
-            return folder  # what is wrong is said by who reads it
+            return folder  # reading the folder raises the error

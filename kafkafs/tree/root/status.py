@@ -1,4 +1,4 @@
-"""`.kafkafs/`: about this program and what it has found wrong; a mount adds its own files."""
+"""`.kafkafs/`: version and problems found; a mount adds its own files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StatusFolder(Directory):
 
 
 class StatusFile(File):
-    """A file of `.kafkafs/`, as it is at this moment."""
+    """A file of `.kafkafs/`, as of now."""
 
     __slots__ = ("_context", "_name")
 
@@ -54,7 +54,7 @@ class StatusFile(File):
         self._name = name
 
     def attrs(self) -> Attrs:
-        """See Node. A size that changes by the moment is no exact one: an open file has that of its opening."""
+        """See Node. The size of a provided file is an estimate, because it changes; an open file keeps its size."""
         owner = self._context.root_owner()
         attrs = owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)
         return attrs._replace(exact=not self._is_provided())
@@ -80,5 +80,5 @@ class StatusFile(File):
 
 
 def problems(context: Context) -> bytes:
-    """What has been found wrong so far, a JSON object a line."""
+    """Return the problems found so far, one JSON object per line."""
     return b"".join(plain_json(facts) + b"\n" for facts in context.source.problems)
