@@ -18,7 +18,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from engine.version import __version__
-from kafkafs.cli.output import OutputFailed, fail, sentence_of
+from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
 from kafkafs.exit_codes import EXIT_INTERRUPTED
 from kafkafs.process_memory import keep_freed_memory
 
@@ -103,7 +103,7 @@ def cli(ctx: click.Context) -> None:
         return
     keep_freed_memory()
     if sys.stderr.isatty() and not sys.stdout.isatty():
-        from kafkafs.cli.progress import Progress
+        from kafkafs.cli.printing.progress import Progress
 
         # For what a command does besides what it counts itself; on the terminal its output is the progress.
         ctx.with_resource(Progress(f"{ctx.invoked_subcommand}: working"))

@@ -12,7 +12,7 @@ import click
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from engine.log.log_directory import LogSource, Unread, open_source
-from kafkafs.cli.output import fail, sentence_of
+from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS

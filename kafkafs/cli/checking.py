@@ -11,13 +11,13 @@ import click
 
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.printing.progress import Progress
 
 if TYPE_CHECKING:
     from engine.check.log_dir_check import Event
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
-    from kafkafs.cli.check_report import Asked, CheckReport
+    from kafkafs.cli.printing.check_report import Asked, CheckReport
 
 SEVERITIES = ("note", "warning", "error")
 
@@ -71,7 +71,7 @@ def check(
     writing meanwhile. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
     to check.
     """
-    from kafkafs.cli.check_report import JsonReport, TextReport
+    from kafkafs.cli.printing.check_report import JsonReport, TextReport
 
     asked = _asked(rules, severity)
     choice = partition_choice(topic, topic_partitions)
@@ -91,7 +91,7 @@ def check(
 
 def _asked(rules: tuple[str, ...], severity: str) -> Asked:
     from engine.check.rules.rules import RULES, Severity
-    from kafkafs.cli.check_report import Asked
+    from kafkafs.cli.printing.check_report import Asked
 
     for rule in rules:
         if rule not in RULES:

@@ -19,9 +19,9 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
-from kafkafs.cli.output import write_output
 from kafkafs.cli.partition_choice import node_at
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.printing.output import write_output
+from kafkafs.cli.printing.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
 
 if TYPE_CHECKING:

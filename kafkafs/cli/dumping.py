@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import Command
-from kafkafs.cli.output import write_output
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.printing.output import write_output
+from kafkafs.cli.printing.progress import Progress
 
 if TYPE_CHECKING:
     from kafkafs.dump.dump_options import DumpOptions

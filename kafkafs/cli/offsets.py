@@ -12,10 +12,10 @@ from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 from kafkafs.cli.arguments import open_log_source, source_argument
-from kafkafs.cli.output import fail
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
-from kafkafs.cli.progress import Progress
-from kafkafs.cli.table import print_json
+from kafkafs.cli.printing.output import fail
+from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.tree.path_names import parse_instant

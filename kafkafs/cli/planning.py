@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import source_argument, source_paths
-from kafkafs.cli.progress import Progress
-from kafkafs.cli.table import print_json
+from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.table import print_json
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def plan(
 
 
 def _print_json(start: StartPlan) -> bool:
-    from kafkafs.cli import plan_report as report
+    from kafkafs.cli.printing import plan_report as report
 
     summary = report.PlanSummary()
     with Progress("planning") as progress:
@@ -101,7 +101,7 @@ def _print_json(start: StartPlan) -> bool:
 
 
 def _print_text(start: StartPlan, *, files: bool) -> bool:
-    from kafkafs.cli import plan_report as report
+    from kafkafs.cli.printing import plan_report as report
 
     for log_dir in start.log_dirs:
         for line in report.dir_lines(log_dir):

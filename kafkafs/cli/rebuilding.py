@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import click
 
 from kafkafs.cli.arguments import source_paths, tell_unread
-from kafkafs.cli.rebuild_report import closing_line, print_partitions
-from kafkafs.cli.table import print_json
+from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
+from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -220,7 +220,7 @@ class _Shown:
 
     def advance(self, what: str, count: int) -> None:
         """Count bytes that were read, written or verified."""
-        from kafkafs.cli.progress import Progress
+        from kafkafs.cli.printing.progress import Progress
 
         if what != self._what:
             self.__exit__()

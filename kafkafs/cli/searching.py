@@ -15,9 +15,9 @@ import click
 from engine import kernel
 from engine.log.log_directory import LogSource
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
-from kafkafs.cli.output import write_output
 from kafkafs.cli.partition_choice import require_partitions, told_partitions
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.printing.output import write_output
+from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS

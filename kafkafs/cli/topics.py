@@ -11,7 +11,7 @@ import click
 from engine.log.unmatched import known_names
 from kafkafs.cli.arguments import one_source_argument, open_log_source
 from kafkafs.cli.partition_choice import require_partitions
-from kafkafs.cli.table import instant_option, print_json, replaying, warn
+from kafkafs.cli.printing.table import instant_option, print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

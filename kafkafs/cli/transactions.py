@@ -9,7 +9,7 @@ import click
 
 from kafkafs.cli.arguments import one_source_argument, open_log_source
 from kafkafs.cli.partition_choice import require_partitions
-from kafkafs.cli.table import (
+from kafkafs.cli.printing.table import (
     duration,
     instant_option,
     moment,

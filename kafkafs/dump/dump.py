@@ -10,13 +10,13 @@ from engine.files.read_failures import failure_text
 from kafkafs.decode.shown_text import printable
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
+from kafkafs.dump.entries.index_entries import aborted_entries, offset_entries, time_entries
+from kafkafs.dump.entries.state_entries import STATE_KINDS, state_entries
 from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
-from kafkafs.dump.index_entries import aborted_entries, offset_entries, time_entries
 from kafkafs.dump.inputs import MissingInput
 from kafkafs.dump.json_lines import JsonLines
-from kafkafs.dump.log_text import LogText
+from kafkafs.dump.records.log_text import LogText
 from kafkafs.dump.report import DumpReport
-from kafkafs.dump.state_entries import STATE_KINDS, state_entries
 
 LOG_KINDS = frozenset({FileKind.LOG, FileKind.KRAFT_CHECKPOINT, FileKind.BOOTSTRAP_CHECKPOINT})
 INDEX_KINDS = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX})

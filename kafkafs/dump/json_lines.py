@@ -39,9 +39,9 @@ from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
-from kafkafs.dump.large_batches import json_field
-from kafkafs.dump.log_batches import Lost, ShownBatches, batches_of, rows_within
-from kafkafs.dump.record_parts import LegacyRecord, legacy_records
+from kafkafs.dump.records.large_batches import json_field
+from kafkafs.dump.records.log_batches import Lost, ShownBatches, batches_of, rows_within
+from kafkafs.dump.records.record_parts import LegacyRecord, legacy_records
 from kafkafs.dump.report import DumpReport
 
 _ENOUGH = 8 * MiB

@@ -39,7 +39,7 @@ from engine.writing.records.building import (
     transactional_records,
 )
 from engine.writing.records.simple_record import SimpleRecord
-from kafkafs.dump.decoded import DecodedText, decoded_text
+from kafkafs.dump.records.decoded import DecodedText, decoded_text
 from tests.conformance.unified_log_steps import LogBench
 from tests.kafkafs.dump.dumped import dump
 from tests.message_bytes import coordinator_key, coordinator_value, framed, message_bytes

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kafkafs.cli.printing.table import cell, print_json, print_table
 from kafkafs.cli.spark.progress import shown_progress
-from kafkafs.cli.table import cell, print_json, print_table
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.printing.progress import Progress
 
 
 class Bar:

@@ -24,13 +24,19 @@ from engine.log.segment.scan import Damage
 from engine.record.attributes import CONTROL_MASK
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.shown_text import printable
-from kafkafs.dump.decoded import DecodedText, decoded_text
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
-from kafkafs.dump.large_batches import dump_pieces, is_large
-from kafkafs.dump.log_batches import Lost, ShownBatches, batches_of, rows_within
-from kafkafs.dump.log_sentences import problem_sentence, stop_sentence
-from kafkafs.dump.record_parts import LegacyRecord, control_part, legacy_records, legacy_text, shown
+from kafkafs.dump.records.decoded import DecodedText, decoded_text
+from kafkafs.dump.records.large_batches import dump_pieces, is_large
+from kafkafs.dump.records.log_batches import Lost, ShownBatches, batches_of, rows_within
+from kafkafs.dump.records.log_sentences import problem_sentence, stop_sentence
+from kafkafs.dump.records.record_parts import (
+    LegacyRecord,
+    control_part,
+    legacy_records,
+    legacy_text,
+    shown,
+)
 from kafkafs.dump.report import DumpReport
 
 _ENOUGH = 8 * MiB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkafs.dump.java_json import java_double, java_json
+from kafkafs.dump.records.java_json import java_double, java_json
 
 DOUBLES = {
     0.0: "0.0", 1.0: "1.0", -2.5: "-2.5", 0.001: "0.001", 0.0001: "1.0E-4", 0.00012: "1.2E-4",

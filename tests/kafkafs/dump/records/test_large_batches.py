@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from engine import kernel
-from kafkafs.dump import json_lines, large_batches
+from kafkafs.dump import json_lines
 from kafkafs.dump.dump import dump_json, dump_text
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.inputs import expand
+from kafkafs.dump.records import large_batches
 from kafkafs.dump.report import DumpReport
 from tests.builders import CODECS, Rec, batch
 

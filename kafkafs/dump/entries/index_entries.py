@@ -29,9 +29,9 @@ from engine.record.batch_frame import (
 )
 from engine.units import MAX_INT32, NO_TIMESTAMP, Offset, Position
 from kafkafs.decode.shown_text import printable
-from kafkafs.dump.batch_cursor import BatchCursor
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
+from kafkafs.dump.entries.batch_cursor import BatchCursor
 from kafkafs.dump.findings import Contradiction, Fault, Found, Mismatch, Note, ShownEntry
 
 _CHUNK_ENTRIES = 8192

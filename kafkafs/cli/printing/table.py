@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from engine.topics.decoded_record import DecodedRecord, Failure
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA, REMOTE_LOG_METADATA
 from engine.units import Offset
-from kafkafs.dump.java_json import java_json
-from kafkafs.dump.remote_text import remote_text
+from kafkafs.dump.records.java_json import java_json
+from kafkafs.dump.records.remote_text import remote_text
 
 
 class DecodedText(NamedTuple):

@@ -21,9 +21,9 @@ from engine.record.control_records import (
 )
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header
-from kafkafs.dump.java_json import java_json
-from kafkafs.dump.log_batches import ShownBatches
-from kafkafs.dump.log_sentences import error_problem
+from kafkafs.dump.records.java_json import java_json
+from kafkafs.dump.records.log_batches import ShownBatches
+from kafkafs.dump.records.log_sentences import error_problem
 
 _QUORUM = {
     ControlRecordType.LEADER_CHANGE: "LeaderChange:",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.topics.message import remote_log_metadata as remote
-from kafkafs.dump.decoded import decoded_text
+from kafkafs.dump.records.decoded import decoded_text
 from tests.message_bytes import framed
 
 TOPIC_ID, SEGMENT_ID = "Uj5wn_FqTXirEASvVZRY1w", "sgf5MsZgRTuEMv68ZXKJbQ"

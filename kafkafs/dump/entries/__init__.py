@@ -1,0 +1,1 @@
+"""The files beside the records, entry by entry: indexes, snapshots, checkpoints."""

@@ -1,0 +1,1 @@
+"""Records files as DumpLogSegments prints them."""
