@@ -22,12 +22,11 @@ from engine.log.proven_end import (
 )
 from engine.log.segment.damage import DamageKind
 from engine.log.stable_offset import leader_epochs
-from engine.rebuild.cut import cut, first_at_or_after
-from engine.rebuild.filling import fill
-from engine.rebuild.layout import lay_out
-from engine.rebuild.lineage import lineage, reference
-from engine.rebuild.options import RebuildBound, RebuildOptions
-from engine.rebuild.pieces import (
+from engine.rebuild.assembly.cut import cut, first_at_or_after
+from engine.rebuild.assembly.filling import fill
+from engine.rebuild.assembly.layout import lay_out
+from engine.rebuild.assembly.lineage import lineage, reference
+from engine.rebuild.assembly.pieces import (
     Dropped,
     Piece,
     coalesced,
@@ -35,7 +34,8 @@ from engine.rebuild.pieces import (
     same_batch,
     where_expected,
 )
-from engine.rebuild.salvage import Advance, Salvaged, salvage, salvage_leftovers
+from engine.rebuild.assembly.salvage import Advance, Salvaged, salvage, salvage_leftovers
+from engine.rebuild.options import RebuildBound, RebuildOptions
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import RebuiltLog
 from engine.state.leader_epoch_cache import LeaderEpochCache

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from engine.rebuild.assembly.pieces import Dropped, Piece, coalesced
 from engine.rebuild.broker_mode import BrokerLoaded
 from engine.rebuild.options import RebuildBound, RebuildOptions
-from engine.rebuild.pieces import Dropped, Piece, coalesced
 from engine.rebuild.planning import PlannedLog
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import Loaded

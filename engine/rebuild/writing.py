@@ -13,9 +13,9 @@ from engine.coding.checksums import crc32c
 from engine.errors import KafkaStorageError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
 from engine.log.transactions import TransactionState
+from engine.rebuild.assembly.layout import NewSegment
+from engine.rebuild.assembly.pieces import Piece
 from engine.rebuild.errors import RebuildFailedError
-from engine.rebuild.layout import NewSegment
-from engine.rebuild.pieces import Piece
 from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 from engine.writing.disk import Disk
 from engine.writing.log.unified_log import UnifiedLog

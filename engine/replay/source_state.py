@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterReplay
-from engine.replay.group import CommittedOffset, Group, Member
-from engine.replay.groups import GroupsReplay
-from engine.replay.known_groups import KnownGroups
+from engine.replay.groups.group import CommittedOffset, Group, Member
+from engine.replay.groups.groups import GroupsReplay
+from engine.replay.groups.known_groups import KnownGroups
+from engine.replay.groups.share_rows import ShareRows
+from engine.replay.groups.shares import SharesImage, SharesReplay
 from engine.replay.log_ends import LogEnds, lag
 from engine.replay.partition_records import Progress, no_progress
-from engine.replay.share_rows import ShareRows
-from engine.replay.shares import SharesImage, SharesReplay
 from engine.replay.topic_replay import InternalLogs
 from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
 from engine.topics.topic_names import TRANSACTION_STATE

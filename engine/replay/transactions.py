@@ -19,7 +19,7 @@ from engine.log import stable_offset
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.transactions import OngoingTxn
-from engine.replay.groups import text_of
+from engine.replay.groups.groups import text_of
 from engine.replay.keyed_state import KeyedEntry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress

@@ -13,9 +13,9 @@ from kafkafs.cli.printing.table import instant_option, print_json, print_table, 
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
-    from engine.replay.group import Group, Member
-    from engine.replay.known_groups import KnownGroups
-    from engine.replay.share_rows import ShareRow
+    from engine.replay.groups.group import Group, Member
+    from engine.replay.groups.known_groups import KnownGroups
+    from engine.replay.groups.share_rows import ShareRow
     from engine.replay.source_state import GroupRow, SourceState
 
 FINDINGS = 1

@@ -3,7 +3,7 @@
 Names of folders and files can hold any bytes but `/` and NUL. Python reads them with surrogateescape: a byte
 that is no UTF-8 becomes a lone surrogate, which neither a terminal nor a JSON parser takes. Every command
 prints names through one of these functions. (Names that become file names again, and must lead back, are
-kafkafs.tree.escaped_names.)
+kafkafs.tree.root.escaped_names.)
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from engine.log.log_directory import LogSource, open_source
-from engine.replay import share_state
-from engine.replay.shares import SharesReplay
+from engine.replay.groups import share_state
+from engine.replay.groups.shares import SharesReplay
+from engine.replay.groups.state_batches import StateBatch
 from engine.replay.source_state import SourceState
-from engine.replay.state_batches import StateBatch
 from kafkafs.cli import cli
 from tests.builders import Rec
 from tests.kafka import clients, conftest, jars

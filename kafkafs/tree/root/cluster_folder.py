@@ -11,9 +11,9 @@ from engine.errors import OffsetOutOfRangeError
 from engine.replay.cluster import ClusterImage
 from engine.replay.cluster_tables import Item
 from engine.units import Timestamp
-from kafkafs.tree.documents import Document, Documents, Folders, with_times
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Directory
+from kafkafs.tree.root.documents import Document, Documents, Folders, with_times
 from kafkafs.tree.root.groups_folder import MOST_SHOWN, damaged
 
 if TYPE_CHECKING:

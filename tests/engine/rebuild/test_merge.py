@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from engine.rebuild.lineage import believable, lineage, reference
-from engine.rebuild.pieces import Piece
+from engine.rebuild.assembly.lineage import believable, lineage, reference
+from engine.rebuild.assembly.pieces import Piece
 from engine.rebuild.rebuilding import rebuild
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import EpochEntry

@@ -8,9 +8,8 @@ from functools import cached_property
 from threading import Lock
 
 from engine.log.log_directory import LogSource
-from engine.replay.groups import text_of
-from engine.replay.partition_records import Progress, Unreadable, no_progress
-from engine.replay.share_state import (
+from engine.replay.groups.groups import text_of
+from engine.replay.groups.share_state import (
     KeptShare,
     ShareOffset,
     ShareState,
@@ -19,6 +18,7 @@ from engine.replay.share_state import (
     share_state,
     states_of,
 )
+from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay
 from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Timestamp

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from engine.columns.batch_table import BATCH_DTYPE
+from engine.rebuild.assembly.salvage import heaviest_chain
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
-from engine.rebuild.salvage import heaviest_chain
 from engine.record.file_records import FileRecords
 from engine.record.record_batch import RecordBatch, batch_at
 from engine.writing.disk import DISK

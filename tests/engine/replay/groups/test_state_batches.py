@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from engine.replay.state_batches import StateBatch, ToldBatches, merged
+from engine.replay.groups.state_batches import StateBatch, ToldBatches, merged
 
 
 def by_offset(told: list[ToldBatches]) -> dict[int, tuple[int, int]]:

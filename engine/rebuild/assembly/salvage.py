@@ -24,8 +24,8 @@ from engine.log.proven_end import end_of_clean_stop
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, scan
-from engine.rebuild.filling import fill
-from engine.rebuild.pieces import (
+from engine.rebuild.assembly.filling import fill
+from engine.rebuild.assembly.pieces import (
     Dropped,
     Piece,
     RecordsFile,

@@ -8,7 +8,7 @@ from functools import cached_property
 from threading import Lock
 
 from engine.log.log_directory import LogSource
-from engine.replay.group import Group, build_group
+from engine.replay.groups.group import Group, build_group
 from engine.replay.keyed_state import KeyedState, Owned, carried_forward, owner_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import InternalLogs, TopicReplay

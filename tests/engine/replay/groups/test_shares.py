@@ -12,11 +12,11 @@ import pytest
 from engine.budgets import DEFAULT_BUDGETS
 from engine.errors import LimitExceededError
 from engine.log.log_directory import LogSource, open_source
-from engine.replay import share_state as share_state_module
+from engine.replay.groups import share_state as share_state_module
+from engine.replay.groups.share_rows import ShareRow
+from engine.replay.groups.share_state import ShareOffset, share_state
+from engine.replay.groups.shares import SharesReplay
 from engine.replay.log_replay import LogReplay
-from engine.replay.share_rows import ShareRow
-from engine.replay.share_state import ShareOffset, share_state
-from engine.replay.shares import SharesReplay
 from engine.replay.source_state import SourceState
 from tests.builders import Producer, Rec, batch, values
 from tests.replayed_bytes import (

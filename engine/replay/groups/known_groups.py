@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from engine.replay.group import Group
-from engine.replay.groups import GroupsImage
+from engine.replay.groups.group import Group
+from engine.replay.groups.groups import GroupsImage
+from engine.replay.groups.shares import SharesImage
 from engine.replay.partition_records import Unreadable
-from engine.replay.shares import SharesImage
 from engine.units import Timestamp
 
 SHARE = "share"

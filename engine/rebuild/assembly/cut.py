@@ -11,7 +11,7 @@ from engine import kernel
 from engine.errors import KafkaStorageError
 from engine.log.segment.scan import BatchRun
 from engine.log.segment.segment_times import holds_control
-from engine.rebuild.pieces import Dropped, Piece, rows_to_pieces
+from engine.rebuild.assembly.pieces import Dropped, Piece, rows_to_pieces
 from engine.record.attributes import COMPRESSION_MASK, TimestampType
 from engine.record.default_records import increment_sequence
 from engine.record.record import Record

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.rebuild.cut import cut_batch
+from engine.rebuild.assembly.cut import cut_batch
 from engine.rebuild.options import RebuildBound, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.record.record_batch import make_batch

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from engine.rebuild.pieces import Piece
+from engine.rebuild.assembly.pieces import Piece
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import NO_PARTITION_LEADER_EPOCH, EpochEntry, Offset
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from engine.rebuild.pieces import Piece
+from engine.rebuild.assembly.pieces import Piece
 from engine.record.attributes import TimestampType
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (

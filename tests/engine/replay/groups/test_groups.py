@@ -13,8 +13,8 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.errors import LimitExceededError
 from engine.log.log_directory import LogSource, open_source
 from engine.replay import keyed_state
-from engine.replay.group import Group
-from engine.replay.groups import GroupsReplay
+from engine.replay.groups.group import Group
+from engine.replay.groups.groups import GroupsReplay
 from engine.replay.log_replay import LogReplay
 from engine.replay.source_state import SourceState
 from tests.builders import Producer, Rec, batch, end_marker, values

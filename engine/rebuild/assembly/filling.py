@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.log.segment.scan import BatchRun
-from engine.rebuild.pieces import Piece, rows_to_pieces
+from engine.rebuild.assembly.pieces import Piece, rows_to_pieces
 from engine.units import MAX_INT64, Offset
 
 

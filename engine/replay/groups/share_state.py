@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
 from engine.log.log_view import LogView
+from engine.replay.groups.state_batches import StateBatch, ToldBatches, merged
 from engine.replay.keyed_state import not_a_key, owner_of
 from engine.replay.log_replay import MOST_UNREADABLE
 from engine.replay.partition_records import (
@@ -23,7 +24,6 @@ from engine.replay.partition_records import (
     no_progress,
     replayed_records,
 )
-from engine.replay.state_batches import StateBatch, ToldBatches, merged
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Offset, Timestamp, TopicPartition

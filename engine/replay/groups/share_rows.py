@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from engine.replay.group import Group, Member
+from engine.replay.groups.group import Group, Member
+from engine.replay.groups.share_state import ShareOffset
+from engine.replay.groups.shares import SharesImage
 from engine.replay.log_ends import LogEnds
-from engine.replay.share_state import ShareOffset
-from engine.replay.shares import SharesImage
 from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Offset
 

@@ -1,0 +1,1 @@
+"""Groups of all kinds, and the share partitions of share groups."""
