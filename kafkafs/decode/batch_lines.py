@@ -1,4 +1,4 @@
-"""The record lines of one large batch, in pieces: it is decoded once, and no long line is ever whole in memory."""
+"""Record lines of one large batch, in pieces: the batch is decoded once, and no long line is ever whole in memory."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from engine.memory_gate import DECODED, LARGE, batches_decoded
 from kafkafs.decode.error_line import problem_line
 
 PIECE_TEXT = 512 * 1024
-"""Bytes of text of small records that are made at a time."""
+"""Bytes of text of small records per piece."""
 PIECE_BYTES = 1024 * 1024
-"""Bytes of a large field whose text, up to six times as many bytes, is made at a time."""
+"""Bytes of a large field per piece; their text has up to six times as many bytes."""
 _MOST_IN_CONTROL = 64 * 1024
 MOST_DECODED = 16 * 1024 * 1024
-"""Bytes of a key and value of an internal topic that are decoded; more are shown as in other topics."""
+"""Keys and values of internal topics above this size in bytes are not decoded, but shown as in other topics."""
 _Part = bytes | int
-"""Text, or how many bytes of it there are when it is only measured."""
+"""Text, or its size if it is only measured."""
 Measure = Callable[[], bool]
-"""Whether the part that is made next is only to be measured."""
+"""Returns whether the next part is only measured."""
 
 
 class TextPiece(NamedTuple):
     """A piece of a batch's text.
 
     Attributes:
-        text: None when it was only measured.
-        size: bytes of it.
-        record, skip: where it begins: at a record's line, or so many bytes behind that line's start.
+        text: the text, or None if it was only measured.
+        size: its size in bytes.
+        record, skip: where the piece begins: the index of a record, and the byte position in that record's line.
     """
 
     text: bytes | None
@@ -51,16 +51,16 @@ class TextPiece(NamedTuple):
 
 
 class BatchLines:
-    """A batch whose lines are made in pieces.
+    """A batch with its lines made in pieces. A context manager.
 
-    Between `__enter__` and `__exit__` the records are in memory; other threads wait with theirs.
+    Between `__enter__` and `__exit__` the records are in memory; other threads wait to decode large batches.
 
     Args:
-        run, row: where the batch is.
-        options: what lines hold, and of which offsets.
-        fate: of the batch's transaction.
-        budgets: for decoding it.
-        path: of its file, for what is wrong with it.
+        run, row: the batch.
+        options: the content of lines, and their offset range.
+        fate: fate of the batch's transaction.
+        budgets: for decoding.
+        path: the segment's file, for error lines.
     """
 
     def __init__(
@@ -102,18 +102,18 @@ class BatchLines:
 
     @property
     def problems(self) -> list[BatchProblem]:
-        """What keeps the batch from being decoded whole, if something does."""
+        """Problems that keep the batch from being decoded completely; at most one."""
         return [] if self._columns is None else self._columns.problems[:1]
 
     @property
     def offsets(self) -> Column:
-        """The records' offsets."""
+        """Offsets of the records."""
         return np.empty(0, np.int64) if self._columns is None else self._columns.offset
 
     def pieces(
         self, record: int = 0, skip: int = 0, *, measure: bool = False
     ) -> Iterator[TextPiece]:
-        """The text from a record's line on, but for its first `skip` bytes, which end where a piece does."""
+        """Yield the text from a record's line on, without its first `skip` bytes. `skip` must be the end of a piece."""
         columns = self._columns
         if columns is None:
             return
@@ -150,7 +150,7 @@ class BatchLines:
             at += size
 
     def _parts(self, columns: kernel.Columns, index: int, measure: Measure) -> Iterator[_Part]:
-        """A record's line, byte for byte as `record_line` has it."""
+        """Yield a record's line in parts, byte for byte as `record_line` makes it."""
         fields: Row = columns.table[index].item()
         _, _, key_at, value_at, headers_at, key_size, value_size, _, count, _, _ = fields
         arena, mode = columns.arena, self._options.mode
@@ -187,7 +187,7 @@ class BatchLines:
     def _key_and_value(
         self, key: memoryview | None, value: memoryview | None, measure: Measure
     ) -> Iterator[_Part]:
-        """Both fields, each after a comma; those of an internal topic are decoded up to a size."""
+        """Yield both fields, each after a comma. Fields of an internal topic are decoded up to MOST_DECODED bytes."""
         decoder, mode = self._options.decoder, self._options.mode
         is_control = batch_facts(self._run.table[self._row])["is_control"]
         if decoder is not None and not is_control:
@@ -207,7 +207,7 @@ class BatchLines:
 def field_pieces(
     name: bytes, data: Buffer | None, mode: Values, measure: Measure
 ) -> Iterator[_Part]:
-    """A field as `named_field` has it, in pieces when it is large."""
+    """Yield a field as `named_field` makes it, in pieces if it is large."""
     if data is None or len(data) <= PIECE_BYTES:
         yield named_field(name, None if data is None else bytes(data), mode)
         return
@@ -227,14 +227,14 @@ def field_pieces(
 
 
 def _counted(parts: Iterable[_Part], made: list[int]) -> Iterator[_Part]:
-    """The parts; `made` has the size of those before the next one."""
+    """Yield the parts; `made` is the total size of the parts before the next one."""
     for part in parts:
         yield part
         made[0] += _size(part)
 
 
 def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
-    """The parts, small ones in one; those that are measured are joined as those that are made."""
+    """Join small parts. Measured parts are joined at the same boundaries as made ones."""
     small: list[_Part] = []
     size = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""One cache for decoded text, shared by all streams and bounded in bytes."""
+"""A cache for decoded text, shared by all streams and bounded in bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 
 
 class _Pending:
-    """A chunk that some thread is making."""
+    """A chunk that a thread is making."""
 
     __slots__ = ("done", "text")
 
@@ -18,10 +18,10 @@ class _Pending:
 
 
 class ChunkCache:
-    """Chunks of text by key, the least recently used thrown out first; safe from several threads.
+    """Chunks of text by key; the least recently used are dropped. Thread-safe.
 
-    Two threads that want the same missing chunk make it once. A chunk larger than the whole cache is
-    handed over and not kept.
+    If two threads want the same missing chunk, it is made once. A chunk larger than the whole cache is returned but
+    not kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -37,7 +37,7 @@ class ChunkCache:
         return len(self._chunks)
 
     def peek(self, key: Hashable) -> bytes | None:
-        """The chunk if it is there; counts as a use."""
+        """Return the chunk if it is cached; counts as a use."""
         with self._lock:
             text = self._chunks.get(key)
             if text is not None:
@@ -46,11 +46,11 @@ class ChunkCache:
             return text
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether the chunk is there or being made."""
+        """Whether the chunk is cached or being made."""
         return key in self._chunks or key in self._pending
 
     def get(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """The chunk, made by `make` where missing; what `make` raises comes out here."""
+        """Return the chunk; call `make` if it is missing. Raises what `make` raises."""
         while True:
             with self._lock:
                 text = self._chunks.get(key)
@@ -66,7 +66,7 @@ class ChunkCache:
             pending.done.wait()
             if pending.text is not None:
                 return pending.text
-            # The other thread failed: try ourselves, and get the error first hand.
+            # The other thread failed: retry here, so that this thread raises its own error.
         try:
             mine.text = make()
             self._keep(key, mine.text)
@@ -89,7 +89,7 @@ class ChunkCache:
                 self.bytes -= len(dropped)
 
     def drop(self, key: Hashable) -> None:
-        """Forget a chunk."""
+        """Remove a chunk."""
         with self._lock:
             text = self._chunks.pop(key, None)
             if text is not None:

@@ -1,4 +1,4 @@
-"""Damage as one JSON line, at the place in a decoded stream where records are missing."""
+"""Damage as JSON facts and as error lines, which replace missing records in a decoded stream."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def shown_path(path: str | None) -> str | None:
-    """A source file's path as the tree's user knows it: its folder and its name."""
+    """Return the last folder and the name of a source file's path."""
     if path is None:
         return None
     return valid_text("/".join(path.split("/")[-2:]))
 
 
 def damage_facts(damage: Damage) -> dict[str, Any]:
-    """A damaged place of a file as JSON facts."""
+    """Return the JSON facts of damage in a file."""
     facts: dict[str, Any] = {
         "file": shown_path(damage.path),
         "position": damage.position,
@@ -44,14 +44,14 @@ def damage_facts(damage: Damage) -> dict[str, Any]:
 
 
 def error_line(damage: Damage) -> bytes:
-    """The line that stands for bytes that gave no records."""
+    """Return the error line for bytes without readable records."""
     return plain_json({"error": damage_facts(damage)}) + b"\n"
 
 
 def problem_facts(problem: BatchProblem, row: np.void, path: str) -> dict[str, Any]:
-    """A batch of the right checksum that did not decode whole, as JSON facts.
+    """Return the JSON facts of a batch with a correct checksum that cannot be decoded completely.
 
-    The offsets are those that may be lost: from the record where decoding stopped to the batch's last.
+    The offsets are those that may be lost: from the record where decoding stopped to the batch's last offset.
     """
     first: int | None = int(row["base_offset"])
     last: int | None = int(row["last_offset"])
@@ -72,17 +72,17 @@ def problem_facts(problem: BatchProblem, row: np.void, path: str) -> dict[str, A
 
 
 def add_problem(problems: Problems, file: str, problem: BatchProblem, row: np.void) -> None:
-    """Note among a partition's problems that a batch did not decode whole."""
+    """Add a batch that cannot be decoded completely to a partition's problems."""
     problems.add("records", file, problem.detail, position=int(row["position"]))
 
 
 def problem_line(problem: BatchProblem, row: np.void, path: str) -> bytes:
-    """The line that follows the records of a batch that did not decode whole."""
+    """Return the error line that follows the records of a batch that cannot be decoded completely."""
     return plain_json({"error": problem_facts(problem, row, path)}) + b"\n"
 
 
 def exception_facts(error: Exception) -> dict[str, Any]:
-    """What an exception of the engine knows, as JSON facts."""
+    """Return the JSON facts of an exception of the engine."""
     if isinstance(error, UnreadableError):
         return {
             "file": shown_path(error.path),

@@ -1,4 +1,4 @@
-"""What can stop decoding besides damage: nobody waits any more, or the file is another one by now."""
+"""Errors that stop decoding besides damage: cancelled, or the file was replaced."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from engine.errors import DamagedFileError, KafkaStorageError
 
 
 class KafkaFsError(KafkaStorageError):
-    """The root of the views' own errors."""
+    """Base class of errors raised by kafkafs."""
 
 
 class Cancelled(KafkaFsError):
-    """The caller of a long operation said that nobody waits for it any more; what was done is kept."""
+    """The caller cancelled a long operation; partial results are kept."""
 
 
 class ChangedFileError(DamagedFileError):
-    """A file does not hold any more what was read from it before: the log was truncated under a reader."""
+    """A file no longer holds the bytes that were read before: the log was truncated while being read."""

@@ -1,4 +1,4 @@
-"""The chunks of a decoded stream: where each piece of the text comes from, in 88 bytes a piece."""
+"""The chunks of a decoded stream: the source of each piece of the text, 88 bytes per piece."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 from engine.units import Offset, Position
 
 ANY_OFFSET = -1
-"""Stands for "any offset may come" where a scan starts in the middle of a file."""
+"""Any offset may follow: for a scan that starts in the middle of a file."""
 
 
 class TextChunk(NamedTuple):
-    """A piece of the text, [text_start, text_end), and where it comes from.
+    """A piece of the text, [text_start, text_end), and its source.
 
     Attributes:
-        part: which of the stream's parts.
-        start, end: positions in its file, between batches.
-        next_offset, scan_end: what the scan that measured it knew, so that it words damage the same again.
-        first_record, skip: of a batch with very much text, the record that this piece of it begins with, and
-            the bytes of that record's line that come before; for whole batches both 0.
-        is_piece: 1 for such a piece, else 0.
-        rows: good batches in it.
-        fates: a byte for each of them, if some are transactional.
+        part: index of the stream's part.
+        start, end: positions in the part's file, between batches.
+        next_offset, scan_end: arguments of the measuring scan, so that a second scan describes damage identically.
+        first_record, skip: for a piece of one large batch: the index of its first record, and the bytes of that
+            record's line before the piece; both 0 for whole batches.
+        is_piece: 1 for a piece of one large batch, else 0.
+        rows: number of good batches.
+        fates: one byte per batch, or None if none is transactional.
     """
 
     text_start: int
@@ -42,7 +42,7 @@ class TextChunk(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all records of its batches."""
+        """Whether the chunk has all records of its batches."""
         return not self.is_piece
 
     @property
@@ -56,11 +56,13 @@ _FIRST, _END = 2, 2 + _FIELDS
 
 
 class ChunkTable:
-    """Chunks by position in the text; one thread appends, any may look up."""
+    """Chunks by position in the text. One thread appends, any thread may look up."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._starts = array("q", [0])  # of each chunk's text, and the end of the last one's
+        self._starts = array(
+            "q", [0]
+        )  # text positions: the start of each chunk, and the end of the last one
         self._fields = array("q")
         self._fates: dict[int, bytes] = {}
         self._lock = threading.Lock()
@@ -69,7 +71,7 @@ class ChunkTable:
         return len(self._starts) - 1
 
     def at(self, position: int) -> TextChunk:
-        """The chunk that holds a byte of the text."""
+        """Return the chunk that holds a byte of the text."""
         with self._lock:
             number = bisect_right(self._starts, position) - 1
             first = number * _FIELDS
@@ -78,7 +80,7 @@ class ChunkTable:
             return TextChunk._make([*fields, self._fates.get(number)])
 
     def commit(self, chunk: TextChunk) -> None:
-        """Append a chunk, or put it in the place of the last one, which it continues."""
+        """Append a chunk; replace the last one if the new chunk starts before its end."""
         with self._lock:
             if chunk.text_start < self._starts[-1]:
                 self._starts.pop()

@@ -1,4 +1,4 @@
-"""The measuring pass over a part of a stream: how much text there is, and marks to find it again."""
+"""The measuring pass over a part of a stream: the size of its text, and marks to decode it again."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from kafkafs.decode.line_rendering import Fates, Rendering
 CHUNK_TEXT = 512 * 1024
 """Bytes of text after which a chunk ends."""
 GROUP_TEXT = 256 * 1024
-"""Bytes of text that one call of the kernel should give."""
+"""Bytes of text per call of the kernel."""
 LARGE_TEXT = 4 * 1024 * 1024
-"""A batch with more text than this is cut into chunks."""
+"""A batch with more text than this is cut into several chunks."""
 PIECE_TEXT = 12 * MiB
-"""Bytes of text of a chunk of such a batch: each of them decodes all of the batch, and is in memory whole."""
+"""Bytes of text per chunk of such a batch. Each chunk decodes the whole batch, and is whole in memory."""
 JOINED_TEXT = 64 * 1024
 """A last chunk below this size is continued when the stream grows."""
 MOST_FACTS = 16
 
 
 class Findings:
-    """What a stream's measuring found besides sizes.
+    """Results of measuring a stream, besides sizes.
 
     Attributes:
-        damage: facts of the first damaged places, `damage_count` how many there are.
-        has_open: some record's transaction was undecided.
-        is_clean_end: the last thing seen was a good batch.
-        last_head: the last good batch's position and first bytes, its checksum among them.
-        ratio: bytes of text for a byte on disk, lately.
+        damage, damage_count: facts of the first damaged places, and the number of all.
+        has_open: the transaction of some record was open.
+        is_clean_end: the last item of the scan was a good batch.
+        last_head: position and first bytes, with the checksum, of the last good batch.
+        ratio: recent bytes of text per byte on disk.
     """
 
     def __init__(self) -> None:
@@ -68,10 +68,10 @@ class Findings:
 
 
 class PartMeasuring:
-    """Measures the rest of one part into a chunk table; used once, by one thread.
+    """Measures the rest of one part into a chunk table. Used once, by one thread.
 
     Attributes:
-        position, next_offset: up to where chunks are complete.
+        position, next_offset: end of the complete chunks.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class PartMeasuring:
         file: SourceFile,
         cancel: Callable[[], bool] | None,
     ) -> None:
-        """Do it. Raises Cancelled, OSError."""
+        """Measure to the end of the part. Raises Cancelled, OSError."""
         self._cancel = cancel
         self._problems, self._file = view.log.problems, segment.path
         rendering, findings = self._rendering, self._findings
@@ -123,7 +123,7 @@ class PartMeasuring:
             findings.is_clean_end = True
             findings.last_head = _head_of_last(item)
             self._measure_run(item, view.fates(segment, item), file.path)
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next one is read: a batch may be as large as the budget
         self._close(self._scan_end, self._seen_offset)
 
     # -- batches ----------------------------------------------------------------------------------
@@ -164,12 +164,12 @@ class PartMeasuring:
                 row += 1
 
     def _note(self, problem: BatchProblem, batch: np.void, path: str) -> None:
-        """Note that a batch did not decode whole."""
+        """Note that a batch cannot be decoded completely."""
         self._findings.note(problem_facts(problem, batch, path))
         add_problem(self._problems, self._file, problem, batch)
 
     def _measure_large(self, run: BatchRun, row: int, fates: Fates, path: str) -> None:
-        """Cut the text of one batch into chunks: not too many, since each decodes all of the batch."""
+        """Cut the text of one batch into chunks: few, since each chunk decodes the whole batch."""
         start, end = int(run.table["position"][row]), _end_of(run, row)
         expected = self._seen_offset
         self._close(start, expected)
@@ -196,7 +196,7 @@ class PartMeasuring:
     def _end_piece(
         self, first: TextPiece, start: Position, end: Position, expected: Offset, fates: Fates
     ) -> None:
-        """Commit what was measured as a piece of one batch."""
+        """Commit the measured text as a chunk with a piece of one batch."""
         self._add(0, fates, 1)
         self._commit(end, first)
         self._begin(start, expected)
@@ -213,7 +213,7 @@ class PartMeasuring:
         self._has_fates = False
 
     def _continue_last(self, position: Position) -> None:
-        """Take up the last chunk again if it is small and ends where this pass goes on."""
+        """Continue the last chunk if it is small and ends where this pass starts."""
         if not self._chunks.size:
             return
         last = self._chunks.at(self._chunks.size - 1)

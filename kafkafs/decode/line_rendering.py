@@ -1,4 +1,4 @@
-"""From bytes of a records file to lines of text: good batches by the kernel, damage as error lines."""
+"""Makes text from a records file: lines of good batches in the kernel, damage as error lines."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _MOST_READ = 4 * MiB
 _PIECE_TEXT = 512 * 1024
 
 Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
-"""What became of the transaction of each batch of a run; None when none is transactional."""
+"""Fate of the transaction of each batch of a run; None if none is transactional."""
 
 
 Note: TypeAlias = Callable[[BatchProblem, np.void], object]
-"""Told of a batch that did not decode whole."""
+"""Called with a batch that cannot be decoded completely."""
 
 
 def _no_note(problem: BatchProblem, batch: np.void) -> None:
-    """The problem is known from the first pass."""
+    """Do nothing: the problem was noted in the measuring pass."""
 
 
 class Rendering(NamedTuple):
-    """How a stream's text is made.
+    """Options for the text of a stream.
 
     Attributes:
-        options: what of a record is written, and which offsets.
-        budgets: for what is read.
+        options: the content of lines, and their offset range.
+        budgets: bounds for reading.
     """
 
     options: kernel.LineOptions
@@ -56,7 +56,7 @@ class Rendering(NamedTuple):
         next_offset: Offset,
         chunk: int = CHUNK,
     ) -> Iterator[BatchRun | Damage]:
-        """Good batches and damage of [start, end)."""
+        """Yield good batches and damage of [start, end)."""
         expected = next_offset if next_offset >= 0 else None
         return scan(
             file, start, end, next_offset=expected, budgets=self.budgets, chunk=max(chunk, 1)
@@ -72,7 +72,7 @@ class Rendering(NamedTuple):
         enough: int = 0,
         measure: bool = False,
     ) -> kernel.LinesResult:
-        """The lines of some of a run's batches up to one that is large, or until it is enough."""
+        """Make the lines of a run's batches up to a large one, or up to `enough` bytes."""
         return kernel.lines(
             run.buffer, run.table, first_row, last_row, start_position=run.start_position,
             options=self.options, fates=fates, measure=measure, budgets=self.budgets,
@@ -80,7 +80,7 @@ class Rendering(NamedTuple):
         )  # fmt: skip
 
     def large(self, run: BatchRun, row: int, fates: Fates, path: str) -> BatchLines:
-        """A batch of a run that is large, to be had in pieces."""
+        """Return a large batch of a run, for lines in pieces."""
         return BatchLines(
             run, row, options=self.options, fate=0 if fates is None else int(fates[row]),
             budgets=self.budgets, path=path,
@@ -89,9 +89,9 @@ class Rendering(NamedTuple):
     def text(
         self, view: LogView, segment: LogSegment, start: Position, end: Position, expected: Offset
     ) -> Iterator[bytes]:
-        """The text of [start, end) of a segment from front to end, in pieces of some hundred kB.
+        """Yield the text of [start, end) of a segment in pieces of some hundred kB.
 
-        For who reads it once and needs no size first: it is decoded once, and nothing is kept.
+        For reading once without a size: everything is decoded once, and nothing is kept.
         """
         file = segment.file
 
@@ -106,7 +106,7 @@ class Rendering(NamedTuple):
             else:
                 fates = view.fates(segment, item)
                 yield from self._pieces(item, fates, file.path, noted)
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next one is read: a batch may be as large as the budget
 
     def _pieces(
         self, run: BatchRun, fates: Fates, path: str, note: Note = _no_note
@@ -130,10 +130,10 @@ class Rendering(NamedTuple):
                 row += 1
 
     def text_of(self, chunk: TextChunk, file: SourceFile) -> bytes:
-        """A chunk's text, decoded again.
+        """Decode a chunk's text again.
 
         Raises:
-            ChangedFileError: it does not come out as it was measured.
+            ChangedFileError: the text differs in size from the measured one.
             OSError: the file cannot be read.
         """
         out: list[bytes] = []
@@ -149,7 +149,7 @@ class Rendering(NamedTuple):
             run = _before(item, chunk.end)
             seen += len(run.table)
             if seen > chunk.rows:
-                break  # more batches than were measured: told below
+                break  # more batches than were measured: `_as_measured` raises
             fates = None
             if chunk.fates is not None:
                 fates = np.frombuffer(chunk.fates, np.uint8)[seen - len(run.table) : seen]
@@ -162,7 +162,7 @@ class Rendering(NamedTuple):
         return _as_measured(b"".join(out), chunk, file)
 
     def _piece(self, run: BatchRun, fates: Fates, path: str, chunk: TextChunk) -> Iterator[bytes]:
-        """A piece of the text of the one batch of a chunk."""
+        """Yield the text of a chunk that is a piece of one batch."""
         size = 0
         with self.large(run, 0, fates, path) as batch:
             for piece in batch.pieces(chunk.first_record, chunk.skip):
@@ -185,7 +185,7 @@ def _as_measured(text: bytes, chunk: TextChunk, file: SourceFile) -> bytes:
 
 
 def _before(run: BatchRun, end: Position) -> BatchRun:
-    """The batches of a run that start before a position."""
+    """Return the batches of a run that start before a position."""
     if run.end_position <= end:
         return run
     return run._replace(table=run.table[run.table["position"] < end])

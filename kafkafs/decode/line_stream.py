@@ -1,12 +1,12 @@
-"""Record lines of a segment or of an offset range as one long file: exact size, any position, bounded memory.
+"""Record lines of a segment or an offset range as one long file: exact size, any position, bounded memory.
 
-A first pass measures the text without keeping it and leaves a mark about every 512 KiB: at which batch a
-chunk of text begins. From then on any byte is found by a search among the marks and by decoding one chunk
-again. Chunks are in a cache that all streams share. The text is a function of the bytes on disk, of the
-options and of what was known about transactions when a chunk was measured (kept with it), so a chunk comes
-out the same each time, or the file has changed and the read fails.
+A first pass measures the text without keeping it, and leaves a mark about every 512 KiB: the batch at which a chunk of
+text begins. Then any byte is found by a search in the marks and by decoding one chunk again. Chunks are in a cache
+shared by all streams. The text depends only on the bytes on disk, the options, and the fates of transactions when a
+chunk was measured (kept with the chunk). So a chunk always has the same text; otherwise the file has changed, and the
+read fails.
 
-A log that grows extends its stream at the end: nothing that was shown changes.
+When the log grows, its stream grows at the end: text that was already read never changes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
 CHUNKS_AHEAD = 8
 MOST_PINNED = 64
-"""Files that an open stream holds; of more it opens the others when it comes to them."""
+"""Maximum number of files that an open stream holds; it opens the others on demand."""
 
 _serials = itertools.count(1)
 
 
 class StreamPart(NamedTuple):
-    """The bytes [start, end) of a segment: whole batches but for a damaged end."""
+    """Bytes [start, end) of a segment: whole batches, except for a damaged end."""
 
     segment: LogSegment
     start: Position
@@ -46,27 +46,27 @@ class StreamPart(NamedTuple):
 
 
 class Growth(Enum):
-    """What came of bringing a stream up to date."""
+    """Result of growing a stream."""
 
     DONE = 1
     BUSY = 2
-    """Another thread measures it; it stays as it is for now."""
+    """Another thread is measuring the stream; it stays unchanged for now."""
     IMPOSSIBLE = 3
-    """Something before its end has changed: make a new one."""
+    """Bytes before its end have changed: a new stream is needed."""
 
 
 class LineStream:
-    """The record lines of some parts of a log, in order; safe from several threads.
+    """Record lines of some parts of a log, in order. Thread-safe.
 
     Args:
-        view: the log, asked for the fates of transactions.
-        rendering: how the text is made.
-        parts: consecutive byte ranges; the last one may grow, and more may be added, by `grow`.
-        cache: where chunks are kept.
+        view: the log, for the fates of transactions.
+        rendering: options for the text.
+        parts: consecutive byte ranges. `grow` may extend the last one, and add more.
+        cache: for chunks.
 
     Attributes:
-        serial: no other stream of this process has the same.
-        findings: what was found on the way: damage, open transactions.
+        serial: number that is unique in this process.
+        findings: damage and open transactions found while measuring.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class LineStream:
         return parts[part].end - position + sum(p.end - p.start for p in parts[part + 1 :])
 
     def measure(self, cancel: Callable[[], bool] | None = None) -> int:
-        """Make `size` the exact size of the whole text; the size.
+        """Measure the rest of the text, and return the exact size.
 
-        A small text is also rendered and cached. What was measured stays when the caller gives up.
+        A small text is also rendered and cached. If cancelled, the part that was measured stays.
 
         Raises:
-            Cancelled: `cancel` said so.
+            Cancelled: `cancel` returned True.
             OSError, ChangedFileError: a file cannot be read.
         """
         if self.unmeasured_bytes:
@@ -124,7 +124,7 @@ class LineStream:
         return self.size
 
     def measure_now(self, most_bytes: int) -> bool:
-        """As `measure` if no other thread is at it and at most `most_bytes` of disk are to be read."""
+        """Measure if no other thread does and at most `most_bytes` have to be read. Return whether the size is exact."""
         unmeasured = self.unmeasured_bytes
         if not unmeasured:
             return True
@@ -155,14 +155,14 @@ class LineStream:
             self._frontier = (part, position, expected)
 
     def _beginning(self, part: int) -> tuple[Position, Offset]:
-        """Where a part begins, and the smallest offset that may come."""
+        """Return a part's first position, and the smallest offset that may follow."""
         if part >= len(self.parts):
             return 0, ANY_OFFSET
         segment, start, _ = self.parts[part]
         return start, ANY_OFFSET if start else segment.base_offset
 
     def grow(self, view: LogView, parts: list[StreamPart]) -> Growth:
-        """Go on with a newer view, whose parts must begin with ours. Does not wait."""
+        """Switch to a newer view with parts that begin with the current ones. Does not wait."""
         if not self._measuring.acquire(blocking=False):
             return Growth.BUSY
         try:
@@ -196,7 +196,7 @@ class LineStream:
         return self.findings.is_clean_end
 
     def _still_ends_as_measured(self, part: StreamPart) -> bool:
-        """Whether the last batch that was measured is still there, after a log may have been cut."""
+        """Whether the last measured batch is still there; the log may have been truncated."""
         position, head = self.findings.last_head
         try:
             return part.segment.file.read_at(position, len(head)) == head
@@ -206,7 +206,7 @@ class LineStream:
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, offset: int, size: int) -> bytes:
-        """Text [offset, offset + size) as far as it is measured.
+        """Return the text [offset, offset + size), as far as it is measured.
 
         Raises:
             ChangedFileError: the log was truncated or rewritten since it was measured.
@@ -222,7 +222,7 @@ class LineStream:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """As `read` when all of it is in the cache, else None."""
+        """Like `read` if all chunks are cached, else None."""
         end = min(offset + size, self.size)
         pieces = []
         while offset < end:
@@ -235,7 +235,7 @@ class LineStream:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def prepare(self, position: int, chunks: int) -> int:
-        """Have the chunks after the one at a position decoded soon; where that one ends."""
+        """Decode the chunks after the one at `position` in the background. Return the end of that one."""
         chunk = self._chunks.at(min(position, self.size - 1))
         until = chunk.text_end
         for _ in range(chunks):
@@ -243,13 +243,13 @@ class LineStream:
                 break
             chunk = self._chunks.at(chunk.text_end)
             if not chunk.is_whole:
-                break  # each piece takes the memory of all of its batch
+                break  # each piece takes the memory of the whole batch
             if self._key(chunk) not in self._cache:
                 decode_soon(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
         return until
 
     def chunks(self) -> Iterator[TextChunk]:
-        """All chunks, in order."""
+        """Yield all chunks, in order."""
         position = 0
         while position < self.size:
             chunk = self._chunks.at(position)
@@ -268,14 +268,14 @@ class LineStream:
     # -- files ------------------------------------------------------------------------------------
 
     def pin(self) -> None:
-        """Keep the files open, so that the text stays readable when the log lets go of them."""
+        """Keep the files open, so that the text stays readable when the log deletes them."""
         with self._pinning:
             self._pins += 1
         for part in range(min(len(self.parts), MOST_PINNED)):
             self._file(part)
 
     def unpin(self) -> None:
-        """The end of a `pin`."""
+        """Release a `pin`."""
         with self._pinning:
             self._pins -= 1
             if self._pins == 0:
@@ -283,7 +283,7 @@ class LineStream:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether somebody reads the text."""
+        """Whether the stream is in use."""
         return self._pins > 0
 
     def _file(self, part: int) -> SourceFile:
@@ -310,7 +310,7 @@ def _is_same(mine: LogSegment, new: LogSegment) -> bool:
 
 
 class LineReader:
-    """One reader's way through a stream: a reader that goes straight on finds the next chunks ready."""
+    """A reader of a stream. Decodes the next chunks ahead for sequential reads."""
 
     __slots__ = ("_prepared_to", "_read_to", "stream")
 
@@ -320,12 +320,12 @@ class LineReader:
         self._prepared_to = 0
 
     def read(self, offset: int, size: int) -> bytes:
-        """As LineStream.read."""
+        """Like LineStream.read."""
         self._prepare(offset, size)
         return self.stream.read(offset, size)
 
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """As LineStream.read_now."""
+        """Like LineStream.read_now."""
         text = self.stream.read_now(offset, size)
         if text is not None:
             self._prepare(offset, size)

@@ -1,4 +1,4 @@
-"""Two threads that decode what will be asked for next; started at first use."""
+"""Two threads that decode ahead; started at first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def decode_soon(work: Callable[[], object]) -> None:
-    """Do some work in the background; what it raises is dropped: whoever needs the result meets it."""
+    """Run `work` in the background. Its exception is dropped: the reader of the result gets it again."""
     global _pool
     with _lock:
         if _pool is None:

@@ -1,9 +1,8 @@
-"""Single records, fast: the batches that were looked at last, with the lines of their records.
+"""Single records by offset: a cache of recently used batches with the lines of their records.
 
-A look-up of one record renders the lines of its whole batch (or of a window of 128 offsets in a large one),
-so a neighbour costs a dict hit. All partitions share one bound on the bytes that are kept. What is kept
-belongs to one view of the log: with a newer view only batches of closed segments that are still the same
-file stay.
+A look-up of one record makes the lines of its whole batch (of a window of 128 offsets in a large one), so a neighbour
+costs a dict look-up. All partitions share one bound on the cached bytes. Cached batches belong to one view of the
+log: with a newer view only those stay that cannot have changed.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ WHOLE_COMPRESSED = 128 * 1024
 WHOLE_PLAIN = 1 * MiB
 WINDOW = 128
 MOST_TEXT = 2 * MiB
-"""Text of a batch that is kept for look-ups besides the record that was asked for."""
+"""Bytes of text of a batch that are cached, besides the wanted record."""
 _MOST_EMPTY_BATCHES = 10_000
 
 
 class DamagedRecordError(CorruptRecordError):
-    """The record at an offset cannot be given; `damage` is the whole story as JSON facts."""
+    """The record at an offset cannot be returned; `damage` has the JSON facts."""
 
     def __init__(self, reason: str, damage: dict[str, Any], **facts: object) -> None:
         super().__init__(reason, **facts)  # type: ignore[arg-type]
@@ -51,28 +50,28 @@ class DamagedRecordError(CorruptRecordError):
 
 
 class FoundBatch(NamedTuple):
-    """A good batch of a segment: its header, a table of one row. Its bytes are read when they are asked for."""
+    """A good batch of a segment: its header, as a table of one row. The bytes are read on demand."""
 
     segment: LogSegment
     header: Table
 
     @property
     def base_offset(self) -> Offset:
-        """The batch's first offset (of magic 0 and 1 the offset its header states)."""
+        """First offset of the batch (for magic 0 and 1 the offset in its header)."""
         return int(self.header["base_offset"][0])
 
     @property
     def last_offset(self) -> Offset:
-        """The batch's last offset."""
+        """Last offset of the batch."""
         return int(self.header["last_offset"][0])
 
     @property
     def size(self) -> int:
-        """Bytes of the batch on disk."""
+        """Size of the batch on disk in bytes."""
         return int(self.header["size"][0])
 
     def run(self) -> BatchRun:
-        """The batch with its bytes."""
+        """Read the batch's bytes."""
         return self.segment.run_of(self.header)
 
 
@@ -80,19 +79,18 @@ class RenderedBatch:
     """A batch with the lines of some of its records.
 
     Args:
-        segment, run, row: where it lies.
-        options: how lines look, and of which offsets.
-        fate: of its transaction.
-        budgets: for decoding it.
-        enough: begin no line when the text has this many bytes.
+        segment, run, row: the batch.
+        options: the content of lines, and their offset range.
+        fate: fate of the batch's transaction.
+        budgets: for decoding.
+        enough: make no further line when the text has this many bytes.
 
     Attributes:
-        segment, buffer, start_position, table, row: where the batch lies: row `row` of `table` over
-            `buffer`.
+        segment, buffer, start_position, table, row: the batch, as row `row` of `table` over `buffer`.
         lines: record lines, each with its newline.
-        large: the offset of the record where the lines end because its own is too long to be kept.
-        is_cut: whether there was more text than enough.
-        problem: why the batch did not decode whole.
+        large: offset of the record before which the lines end, because its own line is too long to cache.
+        is_cut: whether the lines end because of `enough`.
+        problem: why the batch cannot be decoded completely.
     """
 
     __slots__ = (
@@ -154,11 +152,11 @@ class RenderedBatch:
         if self.lines and self.offset_in(self.lines[-1]) - self.first != len(self.lines) - 1:
             self._number_lines()
         if len(run.buffer) > LARGE:
-            self.buffer = b""  # read again when it is asked for
+            self.buffer = b""  # read again on demand
         self.cost = len(text) + len(self.buffer) + 150 * len(self.lines) + 1000
 
     def _lines_of_large(self, run: BatchRun, fate: int, enough: int) -> kernel.LinesResult:
-        """The lines of a batch that takes much memory, up to the first that is itself too long."""
+        """Make the lines of a batch that needs much memory, up to the first line that is too long."""
         with batches_decoded.room(DECODED):
             columns = kernel.decode(
                 run.buffer, run.table, self.row, self.row + 1,
@@ -177,23 +175,23 @@ class RenderedBatch:
     def _number_lines(self) -> None:
         numbers: dict[int, int] = {}
         for index, line in enumerate(self.lines):
-            numbers.setdefault(self.offset_in(line), index)  # of records with one offset the first
+            numbers.setdefault(self.offset_in(line), index)  # first record of each offset
         self._numbers = numbers
 
     def offset_in(self, line: bytes) -> Offset:
-        """The offset that a line states."""
+        """Return the offset in a line."""
         start = len(self.options.prefix)
         return int(line[start : line.index(b",", start)])
 
     @property
     def offsets(self) -> range | dict[int, int]:
-        """The offsets that have a line."""
+        """Offsets that have a line."""
         if self._numbers is not None:
             return self._numbers
         return range(self.first, self.first + len(self.lines))
 
     def line(self, offset: Offset) -> bytes | None:
-        """The line of the record at an offset."""
+        """Return the line of the record at an offset."""
         if self._numbers is None:
             index = offset - self.first
             if not 0 <= index < len(self.lines):
@@ -207,12 +205,12 @@ class RenderedBatch:
         return None if number is None else self.lines[number]
 
     def timestamp(self, line: bytes) -> int:
-        """The timestamp that a line states, in ms."""
+        """Return the timestamp in a line, in ms."""
         start = line.index(b":", len(self.options.prefix)) + 1
         return int(line[start : line.index(b",", start)])
 
     def columns(self) -> kernel.Columns:
-        """All records of the batch as columns, decoded at first use."""
+        """Return all records of the batch as columns, decoded at first use."""
         columns = self._columns
         if columns is None:
             size = self.header("size") if self.is_large else 0
@@ -228,11 +226,11 @@ class RenderedBatch:
 
     @property
     def is_large(self) -> bool:
-        """Whether its records, or its bytes, take too much memory to be kept."""
+        """Whether its records or its bytes take too much memory to cache."""
         return self.large is not None or not self.buffer
 
     def _bytes(self) -> bytes:
-        """The bytes with the batch in them; of a large one they are read again."""
+        """Return the buffer with the batch; that of a large one is read again."""
         if self.buffer:
             return self.buffer
         position, size = self.header("position"), self.header("size")
@@ -248,26 +246,26 @@ class RenderedBatch:
 
     @property
     def buffer_start(self) -> int:
-        """Where the bytes start in the file that columns of batches that are not compressed count into."""
+        """File position of the buffer's start. Columns of uncompressed batches count from it."""
         return self.start_position if self.buffer else self.header("position")
 
     def number_of(self, columns: kernel.Columns, offset: Offset) -> int | None:
-        """The row of an offset's record in the columns."""
+        """Return the row of an offset's record in the columns."""
         found = np.flatnonzero(columns.offset == offset)
         return int(found[0]) if len(found) else None
 
     def header(self, field: str) -> int:
-        """A field of the batch's row."""
+        """Return a field of the batch's row."""
         return int(self.table[field][self.row])
 
     def raw(self) -> bytes:
-        """The batch as it lies on disk."""
+        """Return the bytes of the batch on disk."""
         start = self.header("position") - self.buffer_start
         return self._bytes()[start : start + self.header("size")]
 
 
 class BatchCache:
-    """The bound that all partitions' batches share; the least recently loaded goes first."""
+    """Bound shared by all partitions' cached batches; the least recently loaded are dropped."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -276,7 +274,7 @@ class BatchCache:
         self._batches: OrderedDict[RenderedBatch, RecordBatches] = OrderedDict()
 
     def keep(self, batch: RenderedBatch, owner: RecordBatches) -> None:
-        """Count a batch in, and others out. With the lock held."""
+        """Add a batch, and drop others above the bound. The lock must be held."""
         if batch.cost > self.max_bytes:
             owner.forget(batch)
             return
@@ -288,13 +286,13 @@ class BatchCache:
             its_owner.forget(dropped)
 
     def drop(self, batch: RenderedBatch) -> None:
-        """Count a batch out. With the lock held."""
+        """Remove a batch. The lock must be held."""
         if self._batches.pop(batch, None) is not None:
             self.bytes -= batch.cost
 
 
 class RecordBatches:
-    """The records of one partition by offset; safe from several threads."""
+    """Records of one partition by offset. Thread-safe."""
 
     def __init__(self, cache: BatchCache, options: kernel.LineOptions, budgets: Budgets) -> None:
         self._cache = cache
@@ -304,9 +302,9 @@ class RecordBatches:
         self._by_offset: dict[int, RenderedBatch] = {}
 
     def find(self, view: LogView, offset: Offset) -> RenderedBatch | None:
-        """The batch with the line of the record at `offset`; None: the log has no such record.
+        """Return the batch with the line of the record at `offset`, or None if the log has no such record.
 
-        Of a record whose line is too long to be kept, `large` of the batch is the offset.
+        If the record's line is too long to cache, `large` of the batch is the offset.
 
         Raises:
             DamagedRecordError: the record is, or may be, in a damaged place.
@@ -317,7 +315,7 @@ class RecordBatches:
         batch = self._by_offset.get(offset)
         if batch is not None:
             return batch
-        with ExitStack() as held:  # the room that a large batch takes, until its lines are made
+        with ExitStack() as held:  # memory reserved for a large batch until its lines are made
             batch = self._find(
                 view, offset, lambda size: held.enter_context(batches_read.room(size))
             )
@@ -346,13 +344,13 @@ class RecordBatches:
         return batch
 
     def forget(self, batch: RenderedBatch) -> None:
-        """Let go of a batch. With the cache's lock held."""
+        """Remove a batch from the look-up. The cache's lock must be held."""
         for offset in batch.offsets:
             if self._by_offset.get(offset) is batch:
                 del self._by_offset[offset]
 
     def first_at(self, view: LogView, offset: Offset, limit: Offset = MAX_INT64) -> Offset | None:
-        """The offset of the first record at or after `offset` and below `limit`."""
+        """Return the offset of the first record at or after `offset` and below `limit`."""
         for _ in range(_MOST_EMPTY_BATCHES):
             batch = None if offset >= limit else self.locate(view, offset)
             if batch is None:
@@ -365,7 +363,7 @@ class RecordBatches:
         return None
 
     def last_in(self, batch: FoundBatch, end: Offset) -> Offset | None:
-        """The largest offset below `end` of a batch's records."""
+        """Return the largest record offset of a batch below `end`."""
         offsets = self._offsets(batch)
         offsets = offsets[offsets < end]
         return int(offsets.max()) if len(offsets) else None
@@ -377,12 +375,12 @@ class RecordBatches:
                 run.buffer, run.table, 0, 1,
                 start_position=run.start_position, budgets=self._budgets,
             )  # fmt: skip
-            return np.array(columns.offset)  # a copy: the bytes go
+            return np.array(columns.offset)  # a copy, so that the columns' buffers are freed
 
     # -- one batch --------------------------------------------------------------------------------
 
     def locate(self, view: LogView, offset: Offset) -> FoundBatch | None:
-        """The first good batch whose last offset is `offset` or more, wherever its first one is.
+        """Return the first good batch with a last offset at or above `offset`; its first offset may be above too.
 
         Raises:
             DamagedRecordError: the offset is, or may be, in a damaged place.
@@ -430,7 +428,7 @@ class RecordBatches:
         )  # fmt: skip
 
     def _refuse_if_lost(self, batch: RenderedBatch, offset: Offset) -> None:
-        """Raise when the record may be among those of the batch that did not decode."""
+        """Raise if the record may be among those of the batch that cannot be decoded."""
         problem = batch.problem
         low, high = batch.header("base_offset"), batch.header("last_offset")
         if problem is None or problem.code is Problem.LEFTOVER_BYTES:
@@ -460,7 +458,7 @@ class RecordBatches:
     def _adopt(self, view: LogView) -> None:
         with self._cache.lock:
             for batch in set(self._by_offset.values()):
-                # While nothing is rewritten a log only grows: what is in it stays as it is.
+                # Unless segments are rewritten, a log only grows, and its batches stay the same.
                 stays = (
                     self._view is not None
                     and self._view.rewrites == view.rewrites
@@ -474,7 +472,7 @@ class RecordBatches:
 
 
 def damaged(damage: Damage) -> DamagedRecordError:
-    """The error for a record in a damaged place."""
+    """Return the error for a record in a damaged place."""
     return DamagedRecordError(
         damage.reason, damage_facts(damage), path=damage.path, position=damage.position,
         expected=damage.expected, found=damage.found,
@@ -482,7 +480,7 @@ def damaged(damage: Damage) -> DamagedRecordError:
 
 
 def _explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:
-    """The error with all that a scan can tell of the damaged place."""
+    """Return the error with the facts that a scan gives of the damaged place."""
     segment = view.segment_for(offset)
     for item in () if segment is None else segment.scan_from(offset):
         if isinstance(item, Damage) and item.skipped and _may_hold(item, offset):

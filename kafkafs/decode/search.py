@@ -1,8 +1,8 @@
-"""Search in records: which records of a log hold a pattern in their key, value or headers.
+"""Search: finds the records of a log that match a pattern in their key, value or headers.
 
-A pattern with a literal part is looked for in the raw bytes of whole batches first (memmem, without the
-interpreter), and only batches that hold it are taken apart. A pattern without one is tried on every record.
-In an internal topic whose keys and values are decoded it is tried on their text as the record line has it.
+For a pattern with a literal part, whole batches are first searched for it with memmem in the kernel, and only batches
+that contain it are decoded. A pattern without one is tried on every record. In an internal topic with decoded keys
+and values, it is tried on their text as in the record line.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ DamageFacts: TypeAlias = dict[str, Any]
 ENOUGH = 4 * MiB
 """Bytes of records or lines that are made at a time; a larger record is made whole."""
 _ROWS = 16 * 1024
-"""Records whose fields are Python's numbers at a time."""
+"""Number of records converted to Python numbers at a time."""
 ALL_FIELDS = frozenset({"key", "value", "headers"})
 
 
 class Query(NamedTuple):
-    """What to look for: a compiled bytes pattern, the fields it may stand in, and a literal that every
-    match holds (empty: none is known)."""
+    """A compiled bytes pattern, the fields to search, and a literal that every match contains (empty if unknown)."""
 
     pattern: re.Pattern[bytes]
     fields: frozenset[str]
@@ -54,7 +53,7 @@ class Query(NamedTuple):
         ignore_case: bool = False,
         fields: frozenset[str] = ALL_FIELDS,
     ) -> Query:
-        """A query for a regular expression, or for the text itself when `fixed`.
+        """Make a query for a regular expression, or for a literal text if `fixed`.
 
         Raises:
             re.error: the pattern is not a regular expression.
@@ -67,7 +66,7 @@ class Query(NamedTuple):
 
 
 def required_literal(pattern: bytes) -> bytes:
-    """The longest run of plain bytes that every match of the pattern must hold; empty when none is sure."""
+    """Return the longest run of plain bytes that every match of the pattern contains; empty if there is none."""
     best = current = b""
     parsed = regex_parser.parse(pattern)
     if parsed.state.flags & re.IGNORECASE:
@@ -76,21 +75,22 @@ def required_literal(pattern: bytes) -> bytes:
         if op is ops.LITERAL:
             current += bytes([argument])
             best = max(best, current, key=len)
-        elif op is not ops.AT:  # an anchor takes no bytes: the run goes on across it
+        elif op is not ops.AT:  # an anchor takes no bytes: the run continues across it
             current = b""
     return best
 
 
 class Decoding(NamedTuple):
-    """How the records of an internal topic are searched: by what a decoder makes of them, but for the
-    control records in the rows `controls` of their batch table."""
+    """Search decoded records of an internal topic. `controls` are the rows of control batches, which are searched as
+    bytes.
+    """
 
     decoder: TopicDecoder
     controls: frozenset[int]
 
 
 class Match(NamedTuple):
-    """Records of a batch that match: their lines, and how many they are."""
+    """Lines of matching records, and their number."""
 
     text: bytes
     records: int
@@ -106,9 +106,9 @@ def search(
     on_damage: Callable[[DamageFacts], None],
     on_bytes: Callable[[int], None] = lambda _count: None,
 ) -> Iterator[Match]:
-    """The matching records of an offset range in log order, a batch or a few at a time.
+    """Yield the matching records of an offset range in log order, a batch or a few at a time.
 
-    `on_damage` is told of every place that cannot be searched, with the facts of an error line.
+    `on_damage` gets the facts of every place that cannot be searched, as in an error line.
     """
     for segment, item in view.runs(from_offset, to_offset):
         if isinstance(item, Damage):
@@ -119,7 +119,7 @@ def search(
         decoding = None if options.decoder is None else Decoding(options.decoder, controls(item))
         hits = hits_of(item, query, is_decoded=decoding is not None)
         if not hits.any():
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next one is read: a batch may be as large as the budget
             continue
         fates = view.fates(segment, item)
         for first, last in spans(hits):
@@ -136,21 +136,21 @@ def search(
 
 
 def decoded(run: BatchRun, first: int, last: int) -> kernel.Columns:
-    """The records of some batches of [first, last), those that inflate to a bounded size."""
+    """Decode batches of [first, last), up to ENOUGH bytes of records."""
     return kernel.decode(
         run.buffer, run.table, first, last, start_position=run.start_position, enough=ENOUGH
     )
 
 
 def controls(run: BatchRun) -> frozenset[int]:
-    """The rows of a run that hold control records."""
+    """Return the rows of a run that are control batches."""
     table = run.table
     marked = (table["magic"] == 2) & (table["attributes"] & CONTROL_MASK != 0)
     return frozenset(np.flatnonzero(marked).tolist())
 
 
 def hits_of(run: BatchRun, query: Query, *, is_decoded: bool = False) -> npt.NDArray[np.uint8]:
-    """Not zero for the batches of a run that may hold a match; what is decoded may hold any."""
+    """Return a non-zero cell for each batch that may contain a match; decoded batches always may."""
     if not query.needle or is_decoded:
         return np.ones(len(run.table), dtype=np.uint8)
     return kernel.contains(
@@ -159,7 +159,7 @@ def hits_of(run: BatchRun, query: Query, *, is_decoded: bool = False) -> npt.NDA
 
 
 def spans(hits: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Runs of non-zero cells as half-open ranges."""
+    """Return the runs of non-zero cells as half-open ranges."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], (hits != 0).view(np.int8), [0]))))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -167,7 +167,7 @@ def spans(hits: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
 def matching_rows(
     columns: kernel.Columns, query: Query, decoding: Decoding | None = None
 ) -> Iterator[tuple[int, set[int]]]:
-    """Batches with matching records: the row, and the offsets of the records."""
+    """Yield the row and the matching offsets of each batch with matches."""
     if decoding is None:
         matching = matching_records(columns, query)
     else:
@@ -184,7 +184,7 @@ def lines_at(
     options: kernel.LineOptions,
     fates: npt.NDArray[np.uint8] | None,
 ) -> Iterator[Match]:
-    """The record lines of one batch whose offsets are wanted; those the options leave out are left out."""
+    """Yield the lines of a batch's records at the wanted offsets, if the options include them."""
     first_record = 0
     while True:
         result = kernel.lines(
@@ -214,14 +214,14 @@ def _large_lines_at(
     fates: npt.NDArray[np.uint8] | None,
     first_record: int,
 ) -> Iterator[Match]:
-    """The same of a batch that is large, from a record on: long lines come in several parts."""
+    """Yield the same for a large batch, from a record on. Long lines come in several parts."""
     fate = 0 if fates is None else int(fates[row])
     lines = BatchLines(run, row, options=options, fate=fate, budgets=DEFAULT_BUDGETS, path="")
     with lines as batch:
         for piece in batch.pieces(first_record):
             text = piece.text or b""
             if piece.record >= len(batch.offsets):
-                return  # what is wrong with the batch is told apart
+                return  # problems of the batch are reported separately
             ends = text.endswith(b"\n")
             if ends and not piece.skip:
                 found = [
@@ -236,13 +236,13 @@ def _large_lines_at(
 
 
 def line_offset(line: bytes, options: kernel.LineOptions) -> int:
-    """The offset in a record line: the number right after the fixed prefix."""
+    """Return the offset in a record line: the number right after the fixed prefix."""
     start = len(options.prefix)
     return int(line[start : line.index(b",", start)])
 
 
 def matching_records(columns: kernel.Columns, query: Query) -> list[int]:
-    """Indexes of the records that match in one of the query's fields."""
+    """Return the indexes of the records that match in one of the query's fields."""
     return [
         index
         for first in range(0, len(columns), _ROWS)
@@ -251,7 +251,7 @@ def matching_records(columns: kernel.Columns, query: Query) -> list[int]:
 
 
 def _matching_of(columns: kernel.Columns, query: Query, first: int, last: int) -> Iterator[int]:
-    """The same of the records [first, last)."""
+    """Yield the same for the records [first, last)."""
     arena = memoryview(columns.arena)
     search_in = query.pattern.search
     with_key, with_value = "key" in query.fields, "value" in query.fields
@@ -273,7 +273,7 @@ def _matching_of(columns: kernel.Columns, query: Query, first: int, last: int) -
 
 
 def matching_decoded(columns: kernel.Columns, query: Query, decoding: Decoding) -> list[int]:
-    """As `matching_records`, in what keys and values say; of control records in their bytes."""
+    """Return the same for decoded keys and values; control records are searched as bytes."""
     search_in = query.pattern.search
     found = []
     arena = columns.arena

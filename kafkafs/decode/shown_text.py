@@ -1,9 +1,8 @@
-"""Names and sentences on their way out: text for a terminal, JSON for a program.
+"""Output of names and sentences: text for a terminal, JSON for a program.
 
-Names of folders and files can hold any bytes but `/` and NUL. Python reads them with surrogateescape: a byte
-that is no UTF-8 becomes a lone surrogate, which neither a terminal nor a JSON parser takes. Every command
-prints names through one of these functions. (Names that become file names again, and must lead back, are
-kafkafs.tree.root.escaped_names.)
+Names of folders and files can hold any bytes but `/` and NUL. Python reads them with surrogateescape: a byte that is
+not UTF-8 becomes a lone surrogate, which neither a terminal nor a JSON parser accepts. Every command prints names
+through one of these functions. (For names that become file names again, see kafkafs.tree.root.escaped_names.)
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """One line of text, with `\\x..` for the bytes of every character that could drive a terminal.
+    """Return one line of text, with `\\x..` for the bytes of every character that could affect a terminal.
 
     Escaped are control characters, line breaks, marks that turn the direction of text, and bytes that are
     not UTF-8. Letters of all scripts stay as they are.
@@ -29,12 +28,12 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for text of several lines: line breaks stay."""
+    """Return the same for text of several lines, and keep the line breaks."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def valid_text(text: str) -> str:
-    """Text that can be encoded as UTF-8: `\\x..` for bytes that were not UTF-8.
+    """Return text that can be encoded as UTF-8: `\\x..` for bytes that were not UTF-8.
 
     >>> valid_text("caf\\udce9")
     'caf\\\\xe9'
@@ -45,7 +44,7 @@ def valid_text(text: str) -> str:
 
 
 def valid_facts(facts: object) -> object:
-    """The same facts, with `valid_text` for every string in them."""
+    """Return the same facts, with `valid_text` for every string in them."""
     if isinstance(facts, str):
         return valid_text(facts)
     if isinstance(facts, dict):
@@ -56,20 +55,20 @@ def valid_facts(facts: object) -> object:
 
 
 def json_text(facts: object, *, indent: int | None = None) -> str:
-    """Facts as JSON in ASCII, so that no name from a disk can drive a terminal; compact without `indent`."""
+    """Return facts as JSON in ASCII, so that no name can affect a terminal; compact without `indent`."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(valid_facts(facts), separators=separators, indent=indent, default=str)
     return text.replace("\x7f", "\\u007f")
 
 
 def plain_json(facts: object) -> bytes:
-    """The same as bytes."""
+    """Return compact JSON as bytes."""
     return json_text(facts).encode("ascii")
 
 
 def _escaped(character: str) -> str:
     try:
         data = character.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a surrogate that stands for no byte, out of JSON or UTF-16
+    except UnicodeEncodeError:  # a surrogate for no byte, from JSON or UTF-16
         data = character.encode("utf-8", "surrogatepass")
     return "".join(f"\\x{byte:02x}" for byte in data)

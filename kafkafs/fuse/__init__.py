@@ -1,1 +1,1 @@
-"""The pyfuse3 adapter of the tree."""
+"""The pyfuse3 adapter: answers the kernel's requests from the tree."""

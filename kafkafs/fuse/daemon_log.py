@@ -1,7 +1,7 @@
-"""The daemon's log: the last lines in memory for `.kafkafs/log`, and a file or the terminal if asked for.
+"""Log of the daemon: the last lines in memory for `.kafkafs/log`, and optionally a file or the terminal.
 
-A damaged segment under `grep -r` gives the same error thousands of times; `LimitedLog` writes the first
-and then how many more there were.
+A damaged segment under `grep -r` raises the same error thousands of times; `LimitedLog` writes the first one,
+then the number of repetitions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kafkafs.decode.shown_text import printable, printable_lines
 RING_LINES = 500
 RING_BYTES = 48 * 1024
 RECORD_BYTES = 4 * 1024
-"""Of a message with its traceback, in the ring."""
+"""Maximum characters in memory of a message with its traceback."""
 QUIET_SECONDS = 30.0
-"""How long a message that was just logged is only counted."""
+"""Seconds during which repetitions of a message are only counted."""
 KEPT_MESSAGES = 256
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(message)s"
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%S"
@@ -31,9 +31,9 @@ log = logging.getLogger("kafkafs.fuse")
 
 
 class _SafeFormatter(logging.Formatter):
-    """UTC times, and no control characters: names and reasons come from files that may be hostile.
+    """Formatter with UTC times and without control characters: names and reasons come from untrusted files.
 
-    A message is one line; only a traceback behind it has more.
+    A message is one line, except for a traceback after it.
     """
 
     converter = staticmethod(time.gmtime)
@@ -46,14 +46,14 @@ class _SafeFormatter(logging.Formatter):
 
 
 class RingHandler(logging.Handler):
-    """Keeps the last lines, bounded in number and bytes."""
+    """Handler that keeps the last lines, bounded in number and bytes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._lines: deque[str] = deque(maxlen=RING_LINES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record as text."""
+        """Format and keep a record."""
         try:
             line = self.format(record)
             self._lines.append(line if len(line) < RECORD_BYTES else line[:RECORD_BYTES] + " …")
@@ -61,7 +61,7 @@ class RingHandler(logging.Handler):
             self.handleError(record)
 
     def text(self) -> str:
-        """The last lines that fit RING_BYTES, the newest last."""
+        """Return the last lines that fit into RING_BYTES, newest last."""
         chosen: list[str] = []
         room = RING_BYTES
         for line in reversed(list(self._lines)):
@@ -76,13 +76,13 @@ SYSTEM_LOG = "/dev/log"
 
 
 def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
-    """Send the log to the ring, and to a file and the terminal where asked; the ring.
+    """Send the log to memory, and optionally to a file and the terminal. Return the handler in memory.
 
-    With neither, warnings go to the system's log: the ring dies with the daemon.
+    With neither, warnings go to the system's log, because the lines in memory end with the daemon.
 
-    Raises OSError when the file cannot be opened.
+    Raises OSError if the log file cannot be opened.
     """
-    # A full disk under the log file must not print tracebacks to a terminal that is gone.
+    # With a full disk, logging must not print tracebacks to a closed terminal.
     logging.raiseExceptions = False
     formatter = _SafeFormatter(FORMAT, DATE_FORMAT)
     ring = RingHandler()
@@ -116,7 +116,7 @@ def _system_log() -> list[logging.Handler]:
 
 
 class LimitedLog:
-    """Logs each message once in QUIET_SECONDS; safe from several threads."""
+    """Logs each message once in QUIET_SECONDS. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -126,9 +126,9 @@ class LimitedLog:
     def write(
         self, level: int, message: str, *, about: str = "", error: BaseException | None = None
     ) -> None:
-        """Log `message`, unless one about the same was just logged.
+        """Log `message`, unless one with the same `about` was just logged.
 
-        `about` is what counts as the same, the message itself if empty; `error` adds its traceback.
+        `about` defaults to the message; `error` adds its traceback.
         """
         about = about or message
         now = self._clock()

@@ -1,7 +1,7 @@
-"""The one table from errors to errno values; the tree and the engine know none.
+"""The only table from errors to errno values; the tree and the engine have none.
 
-Rules: what is not there is ENOENT, what is damaged is EIO, a codec that is not installed is EOPNOTSUPP.
-ENOSYS is never an answer here: the kernel takes it for «this mount has no such operation» and stops asking.
+A missing path is ENOENT, damage is EIO, a missing codec library is EOPNOTSUPP. ENOSYS is never used here: the kernel
+would conclude that the mount lacks the operation, and stop sending it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ PASSED_ON = frozenset(
         errno.EINVAL,
     }
 )
-"""What an OSError from the source means to the caller as well; any other of them is EIO."""
+"""errno values of OSErrors that are passed to the caller; any other becomes EIO."""
 
 SILENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EINTR})
-"""Answers that are no news for the log."""
+"""errno values that are not logged."""
 
 
 def errno_of(error: BaseException) -> int | None:
-    """The errno for an expected error; None for one that nobody expects, which is EIO and a bug."""
+    """Return the errno of an expected error; None for an unexpected one, which is EIO and a bug."""
     for kind, number in _TABLE:
         if isinstance(error, kind):
             return number

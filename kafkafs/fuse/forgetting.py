@@ -1,13 +1,13 @@
-"""Asking the kernel to forget inodes, so that neither it nor the daemon holds one for each name ever seen.
+"""Asks the kernel to forget inodes, so that neither it nor the daemon keeps one for every name ever seen.
 
-Two ways. Linux 6.18 takes a list of inode numbers (FUSE_NOTIFY_PRUNE), drops those that nobody uses and
-tells with a `forget` each; pyfuse3 and libfuse do not know it, so the message is written here:
+Two ways. Linux 6.18 takes a list of inode numbers (FUSE_NOTIFY_PRUNE), drops the unused ones and answers with a
+`forget` for each. pyfuse3 and libfuse do not support it, so the message is built here:
 
     u32 length, s32 code 9, u64 0 (struct fuse_out_header)
     u32 count, u32 0, u64 0 (struct fuse_notify_prune_out), count × u64
 
-Older kernels are told names one by one (FUSE_NOTIFY_INVAL_ENTRY). That also drops a name in use, which would
-leave a process in a folder without a name: so folders are spared.
+Older kernels take one name at a time (FUSE_NOTIFY_INVAL_ENTRY). That also drops a name in use, which would leave a
+process in a folder without a name, so folders are not sent.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from kafkafs.fuse.inode_table import InodeRecord
 _HEADER = struct.Struct("=IiQIIQ")
 _NOTIFY_PRUNE = 9
 AT_ONCE = 256
-"""Inodes in one message; the kernel allows 512."""
+"""Inodes per message; the kernel allows 512."""
 
 
 def prune_message(inodes: Sequence[int]) -> bytes:
-    """The message that asks the kernel to drop inodes."""
+    """Return the message that asks the kernel to drop inodes."""
     size = _HEADER.size + 8 * len(inodes)
     header = _HEADER.pack(size, _NOTIFY_PRUNE, 0, len(inodes), 0, 0)
     return header + struct.pack(f"={len(inodes)}Q", *inodes)
 
 
 class Forgetting:
-    """Asks the kernel, from a worker thread: it may have to wait for answers that the request loop gives.
+    """Asks the kernel to forget inodes. Runs in a worker thread: it may wait for answers of the request loop.
 
     Attributes:
-        by_number: whether the kernel takes numbers; found out at the first use.
+        by_number: whether the kernel takes inode numbers; found out at the first use.
     """
 
     def __init__(self, fd: int | None, invalidate_entry: Callable[[int, bytes], None]) -> None:
-        """`fd` is the session's /dev/fuse, None if it is not known."""
+        """Take `fd`, the session's /dev/fuse descriptor; None if unknown."""
         self._fd = fd
         self._invalidate_entry = invalidate_entry
         self.by_number = fd is not None
 
     def ask(self, records: Sequence[InodeRecord], stop: Callable[[], bool]) -> None:
-        """Ask for all of them, or until `stop` says so. What is in use stays, and is no error."""
+        """Ask the kernel to drop all `records`, until `stop` returns True. Inodes in use stay; that is no error."""
         for start in range(0, len(records), AT_ONCE):
             if stop():
                 return
@@ -69,5 +69,5 @@ class Forgetting:
             if record.is_folder:
                 continue
             name = record.path.rpartition("/")[2].encode("utf-8", "surrogateescape")
-            with suppress(OSError):  # the kernel has dropped it by itself
+            with suppress(OSError):  # already dropped by the kernel
                 self._invalidate_entry(record.parent, name)

@@ -1,4 +1,4 @@
-"""What makes handlers total: an answer to the kernel whatever happens.
+"""Wrapper of the request handlers that turns every exception into an errno.
 
 pyfuse3 catches FUSEError only; any other exception in a handler ends the mount.
 """
@@ -19,19 +19,19 @@ from kafkafs.fuse.statistics import OperationStatistics
 
 
 class Guarded(Protocol):
-    """What the guard needs of the object with the handlers."""
+    """Protocol: the object with the handlers."""
 
     numbers: dict[str, OperationStatistics]
 
     def answer_to(self, error: BaseException, operation: str, args: Sequence[Any]) -> int:
-        """The errno for an error that a handler met."""
+        """Return the errno for an exception raised by a handler."""
 
 
 def total(handler: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Make a handler answer whatever happens: FUSEError passes, errors by the table, else EIO; count it.
+    """Wrap a handler: pass FUSEError on, answer any other error by the errno table, and count the request.
 
-    The handler is a plain function, or one that returns a coroutine where it has to wait: most never do,
-    and a coroutine less is felt.
+    The handler is a plain function, or returns a coroutine if it has to wait: most never do, and saving the coroutine
+    is measurable.
     """
     name = handler.__name__
     clock = time.perf_counter_ns
@@ -60,7 +60,7 @@ def total(handler: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]
 
 
 def refusing(name: str) -> Callable[..., Coroutine[Any, Any, NoReturn]]:
-    """A handler that answers EROFS."""
+    """Return a handler that answers EROFS."""
 
     def handler(self: Guarded, *args: object) -> NoReturn:
         raise FUSEError(errno.EROFS)

@@ -1,12 +1,12 @@
 """The inodes that the kernel knows, by number.
 
-An inode number is a function of its path, so nothing here has to survive a remount; the table holds what
-the kernel may ask about by number alone. Every answer to a look-up adds one to the number's count, a
-`forget` takes away, at 0 the record goes. The kernel forgets only when it needs the memory: past a limit we
-ask it to (`oldest`), so that reading ten million records one by one costs no gigabytes here.
+An inode number is a function of its path, so the table need not survive a remount; it holds what the kernel may
+refer to by number alone. Each answer to a look-up increments the inode's count, `forget` decrements it; at 0 the
+record is removed. The kernel forgets inodes only when it needs memory, so above a limit the daemon asks it to
+(`oldest`). Otherwise reading ten million records one by one would cost gigabytes here.
 
-A file's node may hold the batch that its bytes come from. So only the last few files keep theirs; others
-are looked up again by name when the kernel comes back to them.
+A file's node may hold the batch of its bytes. So only the last few files keep their node; the others are looked up
+again by name when the kernel asks for them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from kafkafs.tree.node import ROOT_INODE, Attrs, Content, Directory, Node
 MAX_INODE = 2**63 - 1
 NOTHING_TOLD = -1
 FILE_NODES = 64
-"""How many files keep their node between two requests."""
+"""Number of files that keep their node between two requests."""
 
 
 class InodeRecord:
-    """What is known of an inode.
+    """State of an inode.
 
     Attributes:
-        path, inode, parent: its path, its number and its folder's.
-        node: the newest node of its path; None where it was let go.
-        lookups: how many times the kernel was told of it and has not forgotten.
-        identity: of the content last opened; None before the first open.
-        attrs: the last that the node gave, kept with it and while it is open: a deleted file still has them.
-        told_size: the size in the attributes the kernel got since its copy was last invalidated; None for
-            different ones: which of two answers it takes last is not ours to know.
-        contents: those that are open.
+        path, inode, parent: its path, its number, and the number of its folder.
+        node: the newest node of its path; None if dropped.
+        lookups: number of look-ups that the kernel has not forgotten.
+        identity: identity of the last opened content; None before the first open.
+        attrs: last attributes of the node; kept while the file is open, also after it was deleted.
+        told_size: size in the attributes sent to the kernel since its copy was last invalidated; None if several
+            sizes were sent, because the kernel may apply two answers in either order.
+        contents: the open contents.
     """
 
     __slots__ = (
@@ -54,12 +54,12 @@ class InodeRecord:
 
     @property
     def is_folder(self) -> bool:
-        """Folders always keep their node."""
+        """Whether the node is a folder. Folders always keep their node."""
         return isinstance(self.node, Directory)
 
 
 class InodeTable:
-    """Records by inode number; the root is always there. Used from one thread only."""
+    """Inode records by number; the root is always present. Not thread-safe."""
 
     def __init__(self, root: Directory) -> None:
         self._root = InodeRecord("", ROOT_INODE, ROOT_INODE)
@@ -71,13 +71,13 @@ class InodeTable:
         return len(self._records)
 
     def get(self, inode: int) -> InodeRecord | None:
-        """The record, None if the kernel should not know this number."""
+        """Return the record of an inode number; None for a number that the kernel should not know."""
         return self._records.get(inode)
 
     def remember(self, path: str, inode: int, parent: int, node: Node | None) -> InodeRecord:
-        """Record a path that the kernel is told of; counts one look-up.
+        """Add a path that is sent to the kernel, and count one look-up.
 
-        Two paths of one hash are kept apart: the second gets the next free number.
+        If two paths have the same hash, the second one gets the next free number.
         """
         records = self._records
         record = records.get(inode)
@@ -104,9 +104,9 @@ class InodeTable:
                 oldest.attrs = None
 
     def node(self, record: InodeRecord) -> Node:
-        """The record's node, looked up again where it was let go.
+        """Return the record's node; look it up again if it was dropped.
 
-        Raises what the look-up raises: NotFound when it has gone.
+        Raises the errors of the look-up: NotFound if the path no longer exists.
         """
         node = record.node
         if node is None:
@@ -120,7 +120,7 @@ class InodeTable:
         return node
 
     def _walk(self, path: str) -> Node:
-        """A path from the root; for a file handle whose folder the kernel has forgotten."""
+        """Look up a path from the root, for a file whose folder the kernel has forgotten."""
         node = self._root.node
         for name in path.split("/"):
             if not isinstance(node, Directory):
@@ -130,7 +130,7 @@ class InodeTable:
         return node
 
     def forget(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Take away look-ups: pairs (inode, count)."""
+        """Subtract look-ups: pairs (inode, count)."""
         records = self._records
         for inode, count in pairs:
             record = records.get(inode)
@@ -142,10 +142,9 @@ class InodeTable:
                 self._with_node.pop(inode, None)
 
     def oldest(self, count: int, *, folders: bool) -> list[InodeRecord]:
-        """Up to `count` records that may be dropped, the oldest first; open files never, folders if asked.
+        """Return up to `count` records that may be dropped, oldest first. No open files, no folders unless `folders`.
 
-        Looks at 4 × count records at most; what it looked at is young again, so that the next call goes
-        on behind.
+        Examines at most 4 × count records, and moves them to the end, so that the next call continues after them.
         """
         found: list[InodeRecord] = []
         records = self._records

@@ -1,7 +1,7 @@
-"""Listings, a page at a time: small folders with attributes, large ones as names only.
+"""Directory listings in pages: small folders with attributes, large ones as names only.
 
-An entry with attributes saves the look-up that `ls -l` would send for it, and costs the kernel a
-kilobyte; so the first entries of a folder get them, as far as they are quickly had, and the others do not.
+An entry with attributes saves the look-up that `ls -l` would send for it, but costs the kernel a kilobyte. So the
+first entries of a folder get attributes, as far as these are available quickly, and the others do not.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from kafkafs.tree.node import Attrs, Directory, Entry, Kind
 
 FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}
 PLUS_SECONDS = 0.005
-"""How long one page may collect attributes; its other entries are names only."""
+"""Maximum time per page for collecting attributes; the remaining entries are names only."""
 
 
 class OpenDirectory:
-    """A folder's handle: where its listing is, so that the next page goes on without a new start.
+    """An open folder with the state of its listing, so that the next page can continue.
 
     Attributes:
-        cookie: of the last entry that was handed out; `pending` comes next, then `entries`.
-        plus: how many entries went out with attributes.
+        cookie: cookie of the last returned entry; `pending` comes next, then `entries`.
+        plus: number of entries returned with attributes.
     """
 
     __slots__ = ("cookie", "directory", "entries", "pending", "plus", "record")
@@ -42,7 +42,7 @@ class OpenDirectory:
         self.plus = 0
 
     def seek(self, start_id: int) -> Iterator[Entry]:
-        """The entries behind a cookie, the ones that are at hand if the listing stands there."""
+        """Return the entries after a cookie; reuses the running listing if it is at that cookie."""
         after = start_id if start_id > 2 else 0
         if self.entries is None or self.cookie != after:
             self.entries, self.pending = self.directory.entries(after), None
@@ -52,12 +52,12 @@ class OpenDirectory:
         return self.entries
 
     def restart(self) -> None:
-        """Forget the entries at hand: making them failed."""
+        """Drop the running listing, after an error in it."""
         self.entries = self.pending = None
 
 
 class Lister:
-    """Fills the replies to readdir requests. `name_entry` is None where names alone cannot be had."""
+    """Fills the replies to readdir requests. `name_entry` is None if entries without attributes are unsupported."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Lister:
         self._plain = EntryAttributes()
 
     def page(self, listing: OpenDirectory, start_id: int, token: ReaddirToken) -> None:
-        """The entries behind `start_id` that fit one reply.
+        """Add the entries after `start_id` that fit into one reply.
 
-        An error behind the first entries ends the page; the next request meets it and reports it.
+        An error after the first entry ends the page; the next request runs into it again and reports it.
         """
         if start_id <= 1 and not self._dots(listing.record, start_id, token):
             return
@@ -103,7 +103,7 @@ class Lister:
     def _reply(
         self, listing: OpenDirectory, entry: Entry, token: ReaddirToken, plus_until: float
     ) -> bool:
-        """Add an entry to the reply; False when it does not fit."""
+        """Add an entry to the reply. Return False if it does not fit."""
         if self._name_entry is None:
             return self._reply_plus(listing, entry, token)
         slow = getattr(listing.directory, "slow", False)
@@ -113,7 +113,7 @@ class Lister:
         return self._reply_name(entry, token)
 
     def _dots(self, record: InodeRecord, start_id: int, token: ReaddirToken) -> bool:
-        """`.` and `..`, which count for no look-up; False when the reply is full."""
+        """Add `.` and `..`, which do not count as look-ups. Return False if the reply is full."""
         names = ((b".", record.inode), (b"..", record.parent))
         for cookie, (name, inode) in enumerate(names, start=1):
             if cookie > start_id:
@@ -123,7 +123,7 @@ class Lister:
         return True
 
     def _type_entry(self, inode: int, mode: int) -> EntryAttributes:
-        """An entry for a name only."""
+        """Return an entry for a name only."""
         if self._name_entry is not None:
             return self._name_entry(inode, mode)
         entry = self._plain
@@ -137,13 +137,13 @@ class Lister:
         return bool(pyfuse3.readdir_reply(token, name, attributes, entry.cookie))
 
     def _reply_plus(self, listing: OpenDirectory, entry: Entry, token: ReaddirToken) -> bool:
-        """An entry with attributes, which counts as a look-up; a name only where they cannot be had."""
+        """Add an entry with attributes, which counts as a look-up; without attributes if they cannot be read."""
         name = entry.name.encode("utf-8", "surrogateescape")
         record = None
         try:
             node = listing.directory.lookup(entry.name)
             attrs = node.attrs()
-            # A file's node is not kept: a listing alone opens nothing.
+            # Do not keep a file's node: a listing alone opens nothing.
             kept = node if isinstance(node, Directory) else None
             record = self._table.remember(node.path, attrs.inode, listing.record.inode, kept)
             attributes = self._fill(record, attrs)
@@ -153,7 +153,7 @@ class Lister:
             if errno_of(error) is None:
                 self._failed(error, listing.record, entry.name)
             if self._name_entry is None:
-                return True  # left out: this reply cannot say a name without attributes
+                return True  # skipped: without `name_entry` a reply needs attributes
             return self._reply_name(entry, token)
         if pyfuse3.readdir_reply(token, name, attributes, entry.cookie):
             return True

@@ -1,8 +1,8 @@
-"""The adapter between the kernel's requests and the tree: inode numbers and attributes in, errno values out.
+"""The request handlers: translate the kernel's requests to the tree, and its errors to errno values.
 
-Every handler is total, see `guard`. Handlers run on trio's thread, do what is cheap at once and give the
-rest to SlowWork. Between taking `self._entry` and returning it no handler waits: pyfuse3 copies it before
-another task runs.
+Every handler is wrapped by `guard`. Handlers run on trio's thread, do cheap work at once and pass the rest to
+SlowWork. No handler waits between filling `self._entry` and returning it: pyfuse3 copies it before another task
+runs.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from kafkafs.tree.errors import Cancelled, NotADirectory, NotFound
 from kafkafs.tree.node import Attrs, Content, Directory, File, Link
 
 BLOCK_SIZE = 128 * 1024
-"""st_blksize: what tools that ask for it read at once."""
+"""st_blksize: the size that tools use for their reads."""
 MAX_XATTR_BYTES = 64 * 1024
 GIVE_WAY_SECONDS = 0.00005
-"""A pause without the GIL for a thread that else would get it once in a switch interval."""
+"""Pause without the GIL for a waiting thread, which otherwise gets it only once per switch interval."""
 _BY_HANDLE = frozenset({"read", "flush", "release", "fsync", "readdir", "releasedir", "fsyncdir"})
 _MIXED = -1
-"""The identity of pages that stem from two files; a hash is never -1."""
+"""Identity of pages that come from two contents; a hash is never -1."""
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
 
 class _OpenFile(NamedTuple):
-    """A file handle; `is_direct`: the kernel keeps no pages of it."""
+    """A file handle. With `is_direct` the kernel does not cache its pages."""
 
     content: Content
     record: InodeRecord
@@ -65,13 +65,13 @@ class Operations(pyfuse3.Operations):
         names_only: bool = True,
         invalidate: Callable[[int], None] | None = None,
     ) -> None:
-        """Make the handlers; `attach` gives them their threads before the first request.
+        """Create the handlers; `attach` provides worker threads before the first request.
 
         Args:
-            usage: (bytes, files) of the source for statfs; may take long.
-            ttl: seconds for all attributes and names, instead of what the tree says.
-            negative_ttl: seconds for names that are not there, where the tree says nothing of it.
-            invalidate: makes the kernel forget an inode's attributes.
+            usage: returns (bytes, files) of the source for statfs; may be slow.
+            ttl: cache seconds for all attributes and names, instead of the tree's values.
+            negative_ttl: cache seconds for missing names, unless the tree gives a value.
+            invalidate: makes the kernel drop an inode's attributes.
         """
         super().__init__()
         self.statistics = statistics or Statistics()
@@ -104,21 +104,21 @@ class Operations(pyfuse3.Operations):
 
     @property
     def open_handles(self) -> int:
-        """Open files and folders."""
+        """Number of open files and folders."""
         return len(self._files) + len(self._directories)
 
     @property
     def known_inodes(self) -> int:
-        """Inodes that the kernel holds."""
+        """Number of inodes that the kernel holds."""
         return len(self.table)
 
     @property
     def busy_threads(self) -> int:
-        """Worker threads at work."""
+        """Number of busy worker threads."""
         return self._slow.busy if self._slow else 0
 
     def attach(self, slow: SlowWork) -> None:
-        """Give the handlers their worker threads."""
+        """Set the worker threads."""
         self._slow = slow
 
     @property
@@ -128,13 +128,13 @@ class Operations(pyfuse3.Operations):
         return self._slow
 
     def init(self) -> None:
-        """The kernel has said hello: the mount answers from here on."""
+        """Note that the kernel has initialised the mount, which answers from now on."""
         self.initialised.set()
 
     # -- errors ----------------------------------------------------------------------------------------
 
     def answer_to(self, error: BaseException, operation: str, args: Sequence[Any]) -> int:
-        """The errno for an error that a handler met; written to the log where it is news."""
+        """Return the errno for an exception raised by a handler; log it unless it is expected."""
         number = errno_of(error)
         path = self._path_of(operation, args)
         if number is None:
@@ -155,7 +155,7 @@ class Operations(pyfuse3.Operations):
         return number
 
     def _path_of(self, operation: str, args: Sequence[Any]) -> str:
-        """The path that a request is about, as far as its first arguments tell."""
+        """Return the path of a request, as far as its first arguments show."""
         number = args[0] if args and isinstance(args[0], int) else -1
         if operation in _BY_HANDLE:
             handle = self._files.get(number) or self._directories.get(number)
@@ -168,7 +168,7 @@ class Operations(pyfuse3.Operations):
         return path or "/"
 
     def _entry_failed(self, error: BaseException, folder: InodeRecord, name: str) -> None:
-        """A listed entry that cannot be looked up, and not for a reason that anyone foresaw."""
+        """Log the unexpected error of a listed entry that cannot be looked up."""
         self.answer_to(error, "lookup", (folder.inode, name.encode(errors="backslashreplace")))
 
     # -- names and attributes --------------------------------------------------------------------------
@@ -186,10 +186,10 @@ class Operations(pyfuse3.Operations):
         return node
 
     def _fill(self, record: InodeRecord, attrs: Attrs) -> EntryAttributes:
-        """The shared entry with these attributes; what the kernel is told is noted in the record."""
+        """Fill the shared entry with attributes, and note in the record which size the kernel gets."""
         size = attrs.size
         if not attrs.exact and record.contents:
-            # Opened, so the size is known, whatever the node has meanwhile forgotten.
+            # The file is open, so its size is known even if the node has lost it.
             size = record.contents[-1].size
         if record.told_size != size:
             record.told_size = size if record.told_size == NOTHING_TOLD else None
@@ -209,7 +209,7 @@ class Operations(pyfuse3.Operations):
         return entry
 
     def _negative(self, missing: NotFound) -> EntryAttributes:
-        """The answer «not there», kept by the kernel as long as the tree is sure of it."""
+        """Answer for a missing name, which the kernel may cache for the tree's ttl."""
         ttl = getattr(missing, "ttl", self._negative_ttl)
         if not ttl:
             raise FUSEError(errno.ENOENT)
@@ -222,7 +222,7 @@ class Operations(pyfuse3.Operations):
     def lookup(
         self, parent_inode: int, name: bytes, ctx: RequestContext
     ) -> EntryAttributes | Coroutine[Any, Any, EntryAttributes]:
-        """A name in a folder; an absent one may be an entry without inode, which the kernel keeps."""
+        """Look up a name in a folder. A missing one may be an entry without an inode, which the kernel caches."""
         parent = self._record(parent_inode)
         if name == b"." or name == b"..":
             record = parent if name == b"." else self._record(parent.parent)
@@ -253,26 +253,26 @@ class Operations(pyfuse3.Operations):
 
     @total
     def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
-        """The kernel has dropped inodes."""
+        """Note that the kernel has dropped inodes."""
         self.table.forget(inode_list)
 
     @total
     def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
-        """Attributes of an inode."""
+        """Return the attributes of an inode."""
         record = self._record(inode)
         try:
             attrs = self.table.node(record).attrs()
         except NotFound:
             if record.attrs is None or not record.contents:
                 raise
-            # Deleted, and still open: it can be read to its end, as anywhere.
+            # Deleted but still open: readable to its end, as in any file system.
             size = record.contents[-1].size
             attrs = record.attrs._replace(size=size, exact=True, nlink=0)
         return self._fill(record, attrs)
 
     @total
     def readlink(self, inode: int, ctx: RequestContext) -> bytes:
-        """A link's target."""
+        """Return the target of a link."""
         node = self.table.node(self._record(inode))
         if not isinstance(node, Link):
             raise FUSEError(errno.EINVAL)
@@ -284,7 +284,7 @@ class Operations(pyfuse3.Operations):
     def open(
         self, inode: int, flags: int, ctx: RequestContext
     ) -> FileInfo | Coroutine[Any, Any, FileInfo]:
-        """Open a file to read; from here on the kernel knows its exact size."""
+        """Open a file for reading. From now on the kernel knows its exact size."""
         if flags & _WRITING:
             raise FUSEError(errno.EROFS)
         record = self._record(inode)
@@ -300,15 +300,15 @@ class Operations(pyfuse3.Operations):
 
     def _opened(self, record: InodeRecord, node: File, content: Content) -> FileInfo:
         if content.size != record.told_size:
-            # With the stale size in the kernel tar would pad and cp cut; this makes it ask before it
-            # reads. Attributes only: a full invalidation waits for reads that only we can answer.
+            # With a stale size in the kernel tar would pad and cp truncate. This makes the kernel ask before it
+            # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer.
             self._invalidate(record.inode)
             record.told_size = NOTHING_TOLD
         identity = content.identity
         keep = record.identity is None or record.identity == identity
-        # Who reads a file that was replaced meanwhile goes on filling the inode's pages with the old bytes,
-        # and who reads one as it was before it grew with zeros behind its old end: readers of the new one
-        # pass the page cache by, and the next to open it begins with an empty one.
+        # A reader of a replaced file still fills the inode's pages with the old bytes, and a reader from before
+        # the file grew fills them with zeros after the old end. So readers of the new content bypass the page
+        # cache, and the next open begins with an empty one.
         is_mixed = any(
             other.lineage != content.lineage or other.size != content.size
             for other in record.contents
@@ -318,13 +318,13 @@ class Operations(pyfuse3.Operations):
         if record.attrs is None:
             record.attrs = node.attrs()
         handle = self._new_handle()
-        # Past the page cache a read may end early: a reader gets all bytes before one that cannot be read.
+        # A read that bypasses the page cache may be short: it returns all bytes before an unreadable one.
         file = self._files[handle] = _OpenFile(content, record, is_mixed or content.has_gaps)
         return FileInfo(handle, file.is_direct, keep and not is_mixed)
 
     @total
     def read(self, fh: int, off: int, size: int) -> memoryview | Coroutine[Any, Any, memoryview]:
-        """Bytes of an open file."""
+        """Read bytes of an open file."""
         file = self._files[fh]
         if (data := file.content.read_now(off, size)) is None:
             return self._read_aside(file, off, size)
@@ -332,14 +332,14 @@ class Operations(pyfuse3.Operations):
         return self._sendable(data, size)
 
     async def _read_aside(self, file: _OpenFile, off: int, size: int) -> memoryview:
-        # In the page cache a short read is a file's end; an error makes the kernel ask page by page.
+        # Through the page cache a short read means end of file; an error makes the kernel retry page by page.
         read = file.content.read_up_to_gap if file.is_direct else file.content.read
         data = await self.slow.read(read, off, size, seconds=self._read_timeout)
         self.statistics.reads_in_threads += 1
         return self._sendable(data, size)
 
     def _sendable(self, data: bytes, size: int) -> memoryview:
-        """No more than was asked for, in a shape that pyfuse3 can send: it raises here, not there."""
+        """Return at most `size` bytes in a type that pyfuse3 can send; a wrong type raises here."""
         view = memoryview(data)
         if len(view) > size:
             view = view[:size]
@@ -348,7 +348,7 @@ class Operations(pyfuse3.Operations):
 
     @total
     def flush(self, fh: int) -> None:
-        """Answered once, then the kernel leaves it out: a request less for each close."""
+        """Answer ENOSYS once; then the kernel stops sending flush, which saves a request per close."""
         raise FUSEError(errno.ENOSYS)
 
     @total
@@ -369,7 +369,7 @@ class Operations(pyfuse3.Operations):
 
     @total
     def fsync(self, fh: int, datasync: bool) -> None:
-        """Nothing is ever unwritten."""
+        """Do nothing: there is nothing to write."""
 
     # -- folders ---------------------------------------------------------------------------------------
 
@@ -384,7 +384,7 @@ class Operations(pyfuse3.Operations):
 
     @total
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
-        """A page of a listing, from the entry behind `start_id` on."""
+        """Return a page of a listing, from the entry after `start_id`."""
         listing = self._directories[fh]
         if getattr(listing.directory, "slow", False):
             entries = listing.seek(start_id)
@@ -399,13 +399,13 @@ class Operations(pyfuse3.Operations):
 
     @total
     def fsyncdir(self, fh: int, datasync: bool) -> None:
-        """Nothing is ever unwritten."""
+        """Do nothing: there is nothing to write."""
 
     # -- extended attributes and the whole -------------------------------------------------------------
 
     @total
     async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
-        """An extended attribute. Others than user.* are «not supported»: `ls -l` asks once, not per file."""
+        """Return an extended attribute. Names outside user.* are unsupported: `ls -l` then asks only once."""
         if not name.startswith(b"user."):
             raise FUSEError(errno.EOPNOTSUPP)
         values = await self._xattrs(inode)
@@ -418,7 +418,7 @@ class Operations(pyfuse3.Operations):
 
     @total
     async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
-        """The names of the extended attributes."""
+        """Return the names of the extended attributes."""
         names = sorted(await self._xattrs(inode))
         return [name.encode("utf-8", "surrogateescape") for name in names]
 
@@ -431,7 +431,7 @@ class Operations(pyfuse3.Operations):
 
     @total
     async def statfs(self, ctx: RequestContext) -> StatvfsData:
-        """The size of the source, nothing free; asked again after half a minute."""
+        """Return the size of the source, with nothing free; refreshed after 30 seconds."""
         now = time.monotonic()
         if self._usage is not None and now >= self._usage_until:
             self._usage_until = now + 30.0
@@ -447,12 +447,12 @@ class Operations(pyfuse3.Operations):
         return answer
 
     def forget_usage(self) -> None:
-        """Make the next statfs ask the source again."""
+        """Make the next statfs read the source again."""
         self._usage_until = 0.0
 
     @total
     def access(self, inode: int, mode: int, ctx: RequestContext) -> bool:
-        """Never asked, as the mount has default_permissions."""
+        """Check access; not called, because the mount has default_permissions."""
         if mode & os.W_OK:
             raise FUSEError(errno.EROFS)
         return True
@@ -460,7 +460,7 @@ class Operations(pyfuse3.Operations):
     # -- small things ----------------------------------------------------------------------------------
 
     async def _aside(self, function: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401
-        """function(*args) in a worker thread."""
+        """Run function(*args) in a worker thread."""
         return await self.slow.read(function, *args, seconds=self._read_timeout)
 
     def _new_handle(self) -> int:
@@ -477,7 +477,7 @@ def _invalidate_attributes(inode: int) -> None:
     try:
         pyfuse3.invalidate_inode(inode, attr_only=True)
     except OSError as error:
-        if error.errno != errno.ENOENT:  # the kernel has no attributes of it: just as well
+        if error.errno != errno.ENOENT:  # ENOENT: the kernel has no attributes of it
             raise
 
 
@@ -495,6 +495,6 @@ MUTATING = (
     "setxattr",
     "removexattr",
 )
-"""The kernel refuses these itself on a mount with `ro`; here they are refused once more."""
+"""Operations that the kernel refuses itself on a mount with `ro`; refused here as well."""
 for _name in MUTATING:
     setattr(Operations, _name, refusing(_name))

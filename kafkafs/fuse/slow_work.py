@@ -1,8 +1,8 @@
-"""Work that takes longer than a request loop may stand still: in threads, few of them, and interruptible.
+"""Work that takes longer than the request loop may block: in few threads, and interruptible.
 
-A process whose request we hold is in state D and even SIGKILL waits for our answer, and libfuse does not
-hand the kernel's interrupt on. So while work goes on we look at the caller's pending signals in /proc; when
-one that would end the call is there, the work is told to stop and the caller gets EINTR at once.
+A process with a pending request is in state D, where even SIGKILL waits for the answer, and libfuse does not pass
+on the kernel's interrupts. So during the work the caller's pending signals in /proc are polled. On one that would
+end the call, the work is cancelled and the caller gets EINTR at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafkafs.tree.errors import Cancelled
 Answer = TypeVar("Answer")
 
 LOOK_SECONDS = 0.05
-"""Between two looks at the caller's pending signals."""
+"""Interval of polling the caller's pending signals."""
 _ENDING = (
     signal.SIGHUP,
     signal.SIGINT,
@@ -30,11 +30,11 @@ _ENDING = (
     signal.SIGTERM,
 )
 _ENDING_MASK = sum(1 << (number - 1) for number in _ENDING)
-"""Signals for which a caller wants its system call back; a window resize or a child's end is not one."""
+"""Signals that interrupt a caller's system call; a window resize or a child's end does not."""
 
 
 class CancelFlag:
-    """Set once on trio's thread, asked from worker threads."""
+    """Flag that is set once on trio's thread and polled by worker threads."""
 
     __slots__ = ("is_set",)
 
@@ -42,7 +42,7 @@ class CancelFlag:
         self.is_set = False
 
     def set(self) -> None:
-        """Nobody waits for the work any more."""
+        """Set the flag: no caller waits for the work any more."""
         self.is_set = True
 
     def __call__(self) -> bool:
@@ -51,7 +51,7 @@ class CancelFlag:
 
 
 class _Job:
-    """One piece of work on its way; `answer` or `error` when `done`, which may be `abandoned` by then."""
+    """A running piece of work. `answer` or `error` is set when `done`; the job may be `abandoned` by then."""
 
     __slots__ = ("abandoned", "answer", "done", "error")
 
@@ -63,9 +63,9 @@ class _Job:
 
 
 class SlowWork:
-    """Runs functions in worker threads for handlers, opens and reads in separate queues.
+    """Runs functions in worker threads for handlers, with separate queues for opens and reads.
 
-    An open may decode gigabytes; however many of them are under way, a read finds a thread.
+    An open may decode gigabytes; even with many of them running, a read gets a thread.
     """
 
     def __init__(self, nursery: trio.Nursery, loop: RequestLoop, *, workers: int) -> None:
@@ -77,11 +77,11 @@ class SlowWork:
 
     @property
     def busy(self) -> int:
-        """How many threads are at work."""
+        """Number of busy threads."""
         return self._opens.borrowed_tokens + self._reads.borrowed_tokens
 
     async def read(self, function: Callable[..., Answer], *args: object, seconds: float) -> Answer:
-        """function(*args) in a thread; TimeoutError after `seconds`."""
+        """Run function(*args) in a thread. Raises TimeoutError after `seconds`."""
         job = self._start(self._reads, function, args)
         with trio.move_on_after(seconds):
             await job.done.wait()
@@ -92,9 +92,9 @@ class SlowWork:
         return answer
 
     async def open(self, function: Callable[[CancelFlag], Answer], pid: int) -> Answer:
-        """function(cancel flag) in a thread; Cancelled as soon as process `pid` has to end.
+        """Run function(cancel flag) in a thread. Raises Cancelled as soon as process `pid` has to end.
 
-        An answer that comes when nobody waits any more is closed if it has a `close`.
+        An answer after that is closed if it has a `close`.
         """
         flag = CancelFlag()
         self._flags.add(flag)
@@ -121,7 +121,7 @@ class SlowWork:
             self._flags.discard(flag)
 
     def cancel_all(self) -> None:
-        """Tell all work to stop: the daemon ends."""
+        """Cancel all work, because the daemon ends."""
         for flag in self._flags:
             flag.set()
 
@@ -146,7 +146,7 @@ class SlowWork:
             )
         except trio.Cancelled:
             raise
-        except BaseException as error:  # noqa: BLE001  the handler that waits raises it
+        except BaseException as error:  # noqa: BLE001  the waiting handler raises it
             job.error = error
         finally:
             job.done.set()
@@ -161,16 +161,16 @@ class SlowWork:
 
 
 def close_quietly(answer: object) -> None:
-    """Close what nobody will use."""
+    """Close an unused answer."""
     close = getattr(answer, "close", None)
     if close is not None:
         close()
 
 
 def must_end(pid: int) -> bool:
-    """Whether the process (or thread) has gone, or a signal is pending that ends its system call.
+    """Return whether the process or thread is gone, or has a pending signal that ends its system call.
 
-    False for pid 0, which the kernel gives for callers in a process namespace we cannot see.
+    False for pid 0, which the kernel reports for callers in another process namespace.
     """
     if pid <= 0:
         return False

@@ -1,7 +1,7 @@
-"""What the daemon counts: requests, errors and time per operation, in histograms of powers of two.
+"""Counters of the daemon: requests, errors and time per operation, in histograms of powers of two.
 
-Cheap enough for each request: two clock reads and three additions. Written from trio's thread only;
-others read it, and may see a request half counted.
+Cheap enough for each request: two clock reads and three additions. Written by trio's thread only; other threads
+may read a request that is half counted.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections import defaultdict
 from typing import Any
 
 BUCKETS = 54
-"""Bucket n counts requests that took [2^(n-1), 2^n) µs of 1,024 ns; enough for all that a clock can say."""
+"""Bucket n counts requests of [2^(n-1), 2^n) units of 1,024 ns; enough buckets for any duration."""
 
 
 class OperationStatistics:
-    """One operation's numbers; times in nanoseconds."""
+    """Counters of one operation; times in nanoseconds."""
 
     __slots__ = ("buckets", "errors", "nanoseconds", "slowest")
 
@@ -33,11 +33,11 @@ class OperationStatistics:
 
     @property
     def requests(self) -> int:
-        """How many there were."""
+        """Number of requests."""
         return sum(self.buckets)
 
     def quantile(self, share: float) -> int:
-        """An upper bound in µs for that share of the requests; 0 without any."""
+        """Return an upper bound in µs for a share of the requests (0 to 1); 0 without requests."""
         wanted = share * self.requests
         seen = 0
         for bucket, count in enumerate(self.buckets):
@@ -47,7 +47,7 @@ class OperationStatistics:
         return 0
 
     def facts(self) -> dict[str, Any]:
-        """The numbers for JSON."""
+        """Return the counters for JSON."""
         requests = self.requests
         return {
             "requests": requests,
@@ -63,7 +63,7 @@ class OperationStatistics:
 
 
 class Statistics:
-    """All operations' numbers, by name, and what went wrong."""
+    """Counters of all operations by name, and of errors."""
 
     def __init__(self) -> None:
         self.operations: defaultdict[str, OperationStatistics] = defaultdict(OperationStatistics)
@@ -75,7 +75,7 @@ class Statistics:
         self.interrupted_calls = 0
 
     def facts(self) -> dict[str, Any]:
-        """The numbers for JSON."""
+        """Return the counters for JSON."""
         return {
             "bytesRead": self.bytes_read,
             "readsAtOnce": self.reads_at_once,

@@ -1,7 +1,7 @@
-"""Child processes: a fork without noise, and questions asked aside because they may never be answered.
+"""Child processes: a fork without warnings, and questions to mounts that may never answer.
 
-A process that waits for a hung FUSE daemon cannot be killed, so nothing that runs on may ask a mount
-directly; a child asks, and is left behind if it gets no answer.
+A process that waits for a hung FUSE daemon cannot be killed. So a long-running process never accesses a mount
+directly: a child does, and is abandoned if it gets no answer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ANSWER_SECONDS = 5.0
 
 
 def fork() -> int:
-    """os.fork, without the warning that newer Pythons give when a library started threads of its own.
+    """Call os.fork without the warning that newer Pythons give if a library has started threads.
 
-    Nothing of ours runs in a thread when this is called, and numpy's threads survive forks.
+    None of this program's own threads run at that time, and numpy's threads survive forks.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -29,9 +29,9 @@ def fork() -> int:
 
 
 def ask_aside(question: Callable[[], bytes], seconds: float = ANSWER_SECONDS) -> bytes:
-    """The answer of a question, asked by a child process.
+    """Run `question` in a child process and return its answer.
 
-    Raises TimeoutError when there is none in time, and the question's OSError.
+    Raises TimeoutError without an answer in time, and the question's OSError.
     """
     reader, writer = os.pipe()
     child = fork()
@@ -45,7 +45,7 @@ def ask_aside(question: Callable[[], bytes], seconds: float = ANSWER_SECONDS) ->
         os.close(reader)
         os.kill(child, signal.SIGKILL)
     if answer is None:
-        # Not waited for: it may never end. It becomes init's when we end.
+        # Do not wait for the child: it may never end. init adopts it.
         raise TimeoutError(errno.ETIMEDOUT, f"no answer within {seconds:g} s")
     os.waitpid(child, 0)
     number = answer[0] if answer else errno.EIO
@@ -55,7 +55,7 @@ def ask_aside(question: Callable[[], bytes], seconds: float = ANSWER_SECONDS) ->
 
 
 def _read_all(reader: int, end: float) -> bytes | None:
-    """Everything up to the end of the pipe; None when that does not come in time."""
+    """Read up to the end of the pipe. Return None if it does not come in time."""
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     answer = bytearray()
@@ -70,12 +70,12 @@ def _read_all(reader: int, end: float) -> bytes | None:
 
 
 def _answer(question: Callable[[], bytes], writer: int) -> NoReturn:
-    """In the child: write an errno in one byte, then the answer, and end."""
+    """In the child: write an errno in one byte, then the answer, and exit."""
     try:
         answer = b"\0" + question()
     except OSError as error:
         answer = bytes([(error.errno or errno.EIO) & 0xFF])
-    except BaseException:  # noqa: BLE001  a forked child must not run on into its parent's code
+    except BaseException:  # noqa: BLE001  a forked child must not continue in its parent's code
         answer = bytes([errno.EIO])
     try:
         os.write(writer, answer)

@@ -1,8 +1,8 @@
-"""Going to the background, with an answer: the caller's process ends when the mount is there, or has failed.
+"""Start in the background: the caller's process ends when the mount is ready or has failed.
 
-Two forks, so that the daemon has no controlling terminal and is nobody's child. They come before any thread
-and before libfuse is set up, since neither survives a fork. A pipe carries one JSON line a message back:
-first the daemon's pid, then `ready` or `error` with an exit status; its end without either is a crash.
+Two forks, so that the daemon has no controlling terminal and no parent. They come before any thread and before
+libfuse is initialised, since neither survives a fork. A pipe carries JSON messages back, one per line: first the
+daemon's pid, then `ready` or `error` with an exit status. If it ends without either, the daemon has crashed.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from kafkafs.mount.aside import fork
 
 
 class StartReport:
-    """Where a daemon says how its start went. This one belongs to a daemon in the foreground."""
+    """Reports the result of a start. This one is for a daemon in the foreground."""
 
     def ready(self, sentence: str) -> None:
-        """The mount answers; its log, which goes to the terminal, says so already."""
+        """Report that the mount answers. Prints nothing: the log on the terminal has it."""
 
     def failed(self, sentence: str, status: int) -> None:
-        """It will not: one line for the user, and the exit status that goes with it."""
+        """Report a failed start: one line for the user, and the exit status."""
         print(f"kafkafs: {printable(sentence)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 class PipeReport(StartReport):
-    """The report of a daemon in the background."""
+    """Reports of a daemon in the background."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._send(pid=os.getpid())
 
     def ready(self, sentence: str) -> None:
-        """Let the caller go, and with it its terminal."""
+        """Release the caller and its terminal."""
         self._send(ready=sentence)
         _leave_terminal()
         self._close()
 
     def failed(self, sentence: str, status: int) -> None:
-        """Let the caller say why."""
+        """Let the caller print the reason."""
         self._send(error=sentence, status=status)
         self._close()
 
     def _send(self, **message: object) -> None:
         if self._fd >= 0:
-            with contextlib.suppress(OSError):  # a caller that was killed reads nothing
+            with contextlib.suppress(OSError):  # a killed caller reads nothing
                 os.write(self._fd, json.dumps(message).encode() + b"\n")
 
     def _close(self) -> None:
@@ -66,12 +66,12 @@ def start(
     *,
     keep: Collection[int] = (),
 ) -> int:
-    """Run `serve` in the background; the exit status for the process that started it.
+    """Run `serve` in the background; return the exit status of the process that started it.
 
     Args:
-        serve: the daemon; it reports on what it is given and returns its own exit status.
-        answers: checks the mount from this side once the daemon is ready; raises OSError.
-        keep: descriptors that the daemon needs; all others above 2 are closed in it.
+        serve: the daemon; gets a StartReport and returns its own exit status.
+        answers: checks the mount from the caller's side once the daemon is ready; raises OSError.
+        keep: descriptors that the daemon needs; it closes all others above 2.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -119,7 +119,7 @@ def _end_daemon(pid: int) -> None:
 def _become_daemon(
     serve: Callable[[StartReport], int], writer: int, keep: Collection[int]
 ) -> NoReturn:
-    """In the first child: fork again, serve in the second, never return."""
+    """In the first child: fork again and serve in the second one; never return."""
     status = 1
     try:
         os.setsid()
@@ -129,7 +129,7 @@ def _become_daemon(
         os.umask(0o022)
         _close_others({0, 1, 2, writer, *keep})
         status = serve(PipeReport(writer))
-    except BaseException:  # noqa: BLE001  the parent's code behind `start` must not run here
+    except BaseException:  # noqa: BLE001  the parent's code after `start` must not run here
         sys.excepthook(*sys.exc_info())
     finally:
         with contextlib.suppress(OSError, ValueError):
@@ -139,7 +139,7 @@ def _become_daemon(
 
 
 def _close_others(wanted: set[int]) -> None:
-    """Close what was inherited: a lock or a pipe of the caller must not live as long as the daemon."""
+    """Close inherited descriptors: a lock or a pipe of the caller must not live as long as the daemon."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in wanted:
             with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def _close_others(wanted: set[int]) -> None:
 
 
 def _leave_terminal() -> None:
-    """Put /dev/null in the place of the caller's terminal or pipes."""
+    """Replace the caller's terminal or pipes with /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)

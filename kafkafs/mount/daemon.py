@@ -1,8 +1,8 @@
-"""The daemon: from paths and options to a served mount, and to its end.
+"""The daemon, from paths and options to a served mount and its end.
 
-Order of a start: checks, background, source and tree, libfuse's mount, request loop. The source's folders
-are opened before the mount exists, so that nothing is ever looked up through it: a daemon that touches its
-own mount waits for itself and cannot be killed.
+Order of a start: checks, background, source and tree, libfuse's mount, request loop. The source's folders are
+opened before the mount exists, so that none is accessed through the mount: a daemon that accesses its own mount
+waits for itself and cannot be killed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from kafkafs.mount.status import DaemonStatus
 
 OPEN_FILES = 65_536
 M_ARENA_MAX = -8
-"""glibc's number for mallopt."""
+"""glibc's number of the mallopt parameter."""
 SWITCH_SECONDS = 0.0005
-"""How long a thread keeps the GIL when the request loop wants it; Python's own 5 ms is felt in every `ls`."""
+"""How long another thread may keep the GIL from the request loop. With Python's default of 5 ms every `ls` is slow."""
 
 Opener = Callable[[Sequence[str], MountOptions, DaemonStatus], Served]
 
@@ -44,10 +44,11 @@ def run(
     *,
     opener: Opener | None = None,
 ) -> int:
-    """Mount, and serve: in the foreground until the end, else from a daemon, returning when the tree answers.
+    """Mount and serve: until the end if in the foreground, else in a daemon; then return when the mount answers.
 
-    The exit status: 0 mounted (or, in the foreground, ended well), 1 the daemon crashed, 2 usage, 3 it
-    cannot be mounted; with one line on standard error that says why and what to do.
+    Returns:
+        Exit status 0: mounted (in the foreground: ended normally), 1: the daemon crashed, 2: usage, 3: cannot mount. Each
+        error prints one line to standard error with the reason and a way out.
     """
     paths = [os.path.abspath(path) for path in source_paths]
     report = background.StartReport()
@@ -74,7 +75,7 @@ def run(
 
 
 def check_answers(path: str) -> None:
-    """Raise OSError (TimeoutError is one) unless the mount's root can be listed."""
+    """Raise OSError (or its subclass TimeoutError) unless the mount's root can be listed."""
 
     def question() -> bytes:
         with os.scandir(path) as entries:
@@ -86,7 +87,7 @@ def check_answers(path: str) -> None:
 
 
 def open_log_tree(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> Served:
-    """The tree over real log dirs. Raises SourceError."""
+    """Open the tree over log dirs. Raises SourceError."""
     from kafkafs.mount.log_tree import LogTree
 
     return LogTree(paths, options, status)
@@ -99,7 +100,7 @@ def _serve(
     opener: Opener,
     report: background.StartReport,
 ) -> int:
-    """Open the source, mount, serve until the end; the exit status."""
+    """Open the source, mount, serve until the end; return the exit status."""
     try:
         ring = daemon_log.set_up(
             path=options.log_file, to_terminal=options.foreground, debug=options.debug
@@ -125,47 +126,47 @@ def _serve(
         )
         report.failed(sentence, EXIT_CRASHED)
         return EXIT_CRASHED
-    # Here, as it imports pyfuse3, which check_machine has found by now.
+    # Imported here because it needs pyfuse3, which check_machine has found by now.
     from kafkafs.mount.session import Session
 
     start_pulse()
     try:
         return Session(paths, mountpoint, options, served, status, report).run()
     finally:
-        # The interpreter resets all handlers when it ends, and the pulse would then kill it.
+        # The interpreter resets signal handlers on exit; SIGALRM would then kill it.
         signal.setitimer(signal.ITIMER_REAL, 0)
         served.close()
 
 
 def prepare_process(stacks: IO[Any]) -> None:
-    """Limits, thread switching, and stacks on SIGUSR1."""
+    """Set limits and the thread switch interval, and print stacks on SIGUSR1."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     with suppress(OSError, AttributeError):
-        # Freed chunks of text would stay in a heap for each thread.
+        # Otherwise each thread's heap keeps freed chunks of text.
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
     sys.setswitchinterval(SWITCH_SECONDS)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
 
 
 def start_pulse() -> None:
-    """A signal each second, for a request loop that may be stuck.
+    """Send a signal each second, for a request loop that may be stuck.
 
-    A request can be withdrawn (its process was killed) between our poll and libfuse's read, which then
-    blocks with the GIL until the next request. A signal makes it return.
+    A request can be withdrawn (its process was killed) between poll and libfuse's read, which then blocks with the GIL
+    until the next request. A signal makes the read return.
     """
     signal.signal(signal.SIGALRM, _do_nothing)
     signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
 
 
 def _do_nothing(_number: int, _frame: object) -> None:
-    """A handler, as an ignored signal interrupts nothing."""
+    """Do nothing. A handler is needed, because an ignored signal interrupts nothing."""
 
 
 def stack_file(options: MountOptions) -> IO[Any]:
-    """Where SIGUSR1 writes: the log file, the terminal, or a file in memory (/proc/PID/fd/N)."""
+    """Return the file that SIGUSR1 writes to: the log file, the terminal, or a file in memory (/proc/PID/fd/N)."""
     if options.log_file is not None:
         return open(options.log_file, "ab", buffering=0)
     if options.foreground:

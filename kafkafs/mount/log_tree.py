@@ -1,4 +1,4 @@
-"""The tree that the daemon serves: log dirs opened, with what is asked about the whole."""
+"""The tree that the daemon serves: opened log dirs, and their usage and statistics."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kafkafs.tree.tree import Tree, TreeOptions
 
 
 class LogTree:
-    """Open log dirs and the tree over them."""
+    """Opened log dirs and the tree over them."""
 
     def __init__(self, paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> None:
-        """Raises SourceError."""
+        """Open the log dirs. Raises SourceError."""
         self._source = open_source(
             list(paths),
             snapshot=options.snapshot,
@@ -33,11 +33,11 @@ class LogTree:
         )
 
     def root(self) -> Directory:
-        """The folder at the mountpoint."""
+        """Return the folder at the mountpoint."""
         return self._tree.root()
 
     def usage(self) -> tuple[int, int]:
-        """(bytes, files) below the log dirs, folders of one level, as Kafka has them."""
+        """Return (bytes, files) of the log dirs and their folders, one level deep as in Kafka."""
         size = files = 0
         for root in self._source.roots:
             for folder in ["", *_folders(root)]:
@@ -47,11 +47,11 @@ class LogTree:
         return size, files
 
     def rescan(self) -> None:
-        """Look at the source again now."""
+        """List the source again now."""
         self._source.partitions(max_age=0.0)
 
     def facts(self) -> dict[str, object]:
-        """Numbers for the status file."""
+        """Return statistics for the status file."""
         context = self._tree.context
         return {
             "partitions": len(self._source.partitions()),
@@ -63,7 +63,7 @@ class LogTree:
         }
 
     def close(self) -> None:
-        """Let the source go."""
+        """Close the source."""
         self._source.close()
 
 
@@ -76,7 +76,7 @@ def _folder_usage(root: SourceRoot, folder: str) -> tuple[int, int]:
     try:
         entries = root.list(folder)
     except OSError:
-        return 0, 0  # deleted meanwhile
+        return 0, 0  # deleted in the meantime
     for entry in entries:
         if entry.kind is not EntryKind.FILE:
             continue

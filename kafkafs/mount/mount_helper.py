@@ -1,4 +1,4 @@
-"""What mount(8) and /etc/fstab say to a file system's helper.
+"""Parser for the arguments of the mount helper, as called by mount(8) and for /etc/fstab.
 
 mount(8) runs `/sbin/mount.fuse.kafkafs SOURCE MOUNTPOINT [-sfnv] [-N namespace] [-o options] [-t type]`,
 see mount(8), EXTERNAL HELPERS; libfuse's own helper, mount.fuse3, runs `kafkafs SOURCE MOUNTPOINT -o …`.
@@ -19,9 +19,9 @@ _SWITCHES = frozenset("sfnvrwi")
 
 
 def parse_helper_args(argv: Sequence[str]) -> tuple[list[str], str, MountOptions]:
-    """(sources, mountpoint, options) of a helper's arguments.
+    """Parse a helper's arguments to (sources, mountpoint, options).
 
-    -f is mount(8)'s «fake»: everything but the mount. Raises MountError.
+    -f is «fake» in mount(8): everything but the mount. Raises MountError.
     """
     places: list[str] = []
     options: list[str] = []
@@ -46,7 +46,7 @@ def parse_helper_args(argv: Sequence[str]) -> tuple[list[str], str, MountOptions
     if len(places) < 2:
         raise MountError("mount helper: SOURCE MOUNTPOINT [-o OPTIONS] expected", usage=True)
     sources = [_source(place) for place in places[:-1]]
-    # mount(8) says rw when fstab says nothing; the mount is read-only all the same, and shown so.
+    # mount(8) adds rw if fstab has no ro; the mount is read-only anyway, and shown as such.
     chosen = parse_options(_without_rw(options))
     return sources, places[-1], replace(chosen, foreground=False, dry_run=fake or chosen.dry_run)
 

@@ -1,6 +1,6 @@
-"""The kernel's table of mounts, read without touching any of them.
+"""Reads the kernel's table of mounts, without accessing any mount.
 
-Format: /proc/self/mountinfo, proc_pid_mountinfo(5). One line a mount, later ones lie on top of earlier:
+Format: /proc/self/mountinfo, proc_pid_mountinfo(5). One line per mount, later ones are on top of earlier ones:
 
     36 35 0:42 / /mnt/kafka ro,nosuid - fuse.kafkafs kafkafs:/var/lib/kafka/data ro,user_id=0
     id parent device root mountpoint options [tags] - type source options
@@ -30,7 +30,7 @@ class Mount(NamedTuple):
 
     @property
     def is_ours(self) -> bool:
-        """Whether a kafkafs daemon mounted this."""
+        """Whether it is a mount of kafkafs."""
         return self.kind == "fuse.kafkafs"
 
 
@@ -39,7 +39,7 @@ def _unescape(field: bytes) -> str:
 
 
 def parse_mounts(text: bytes) -> list[Mount]:
-    """The mounts of a mountinfo file, in its order; lines that do not parse are left out."""
+    """Parse a mountinfo file, in its order; skip lines that do not parse."""
     mounts = []
     for line in text.splitlines():
         left, separator, right = line.partition(b" - ")
@@ -59,21 +59,21 @@ def parse_mounts(text: bytes) -> list[Mount]:
 
 
 def read_mounts() -> list[Mount]:
-    """The mounts this process sees."""
+    """Return the mounts that this process sees."""
     with open(MOUNTINFO, "rb") as file:
         return parse_mounts(file.read())
 
 
 def mount_at(mountpoint: str) -> Mount | None:
-    """What is mounted on top at an absolute path without links; None for nothing."""
+    """Return the topmost mount at an absolute path without links, or None."""
     found = [mount for mount in read_mounts() if mount.mountpoint == mountpoint]
     return found[-1] if found else None
 
 
 def real_mountpoint(mountpoint: str) -> str:
-    """The absolute path without links, resolved without entering the mountpoint itself.
+    """Return the absolute path without links, resolved without accessing the mountpoint itself.
 
-    A dead mount answers no question, and a hung one never does.
+    A dead mount answers with errors, and a hung one never.
     """
     if re.fullmatch(r"/dev/fd/[0-9]+", mountpoint):
         return mountpoint
@@ -87,7 +87,7 @@ def real_mountpoint(mountpoint: str) -> str:
 
 
 def is_dead(mountpoint: str) -> bool:
-    """Whether a mount is there whose daemon has gone. Raises TimeoutError for one that hangs."""
+    """Return whether the mount is dead: its daemon has ended. Raises TimeoutError if the mount hangs."""
 
     def question() -> bytes:
         os.statvfs(mountpoint)

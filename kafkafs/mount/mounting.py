@@ -1,9 +1,9 @@
-"""What a mount is asked to be, and the checks before one is made.
+"""Options of a mount, and the checks before mounting.
 
-The checks come before anything expensive and name what to do. A mount inside, equal to or above its source
-would make the daemon wait for itself, or hide what it reads; a second mount on a dead one would only be
-stacked on it. After a crash the dead mount stays on purpose: an empty folder in its place would make
-`rsync --delete` erase a backup, whereas every program stops at «Transport endpoint is not connected».
+The checks come before anything expensive, and their errors say what to do. A mount inside, equal to or above its
+source would make the daemon wait for itself, or hide the source; a second mount on a dead one would only be stacked
+on it. After a crash the dead mount stays on purpose: with an empty folder in its place `rsync --delete` would erase a
+backup, whereas every program stops at «Transport endpoint is not connected».
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FUSE_CONF = "/etc/fuse.conf"
 
 
 class MountError(Exception):
-    """A mount or unmount that cannot be done: one sentence that says why and what to do.
+    """A mount or unmount that is not possible; the sentence has the reason and what to do.
 
-    `usage` says that the command was given something it does not take.
+    `usage` marks wrong arguments of the command.
     """
 
     def __init__(self, reason: str, *, usage: bool = False) -> None:
@@ -36,44 +36,44 @@ class MountError(Exception):
 
 
 def default_workers() -> int:
-    """Worker threads by processors: two at least, so that one slow disk does not hold all reads."""
+    """Return the number of worker threads; at least two, so that one slow disk does not block all reads."""
     return max(2, min(8, len(os.sched_getaffinity(0))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountOptions:
-    """How to mount. The names are those of `-o`, with `-` or `_`."""
+    """Options of a mount. The names are those of `-o`, with `-` or `_`."""
 
     allow_other: bool = False
-    """Let other users in, as far as the modes of the source files let them."""
+    """Admit other users, within the modes of the source files."""
     allow_root: bool = False
     auto_unmount: bool = False
     """Unmount even when the daemon crashes."""
     foreground: bool = False
     snapshot: bool = False
-    """Show the source as it was at the time of mounting."""
+    """Show the source as of the time of mounting."""
     dry_run: bool = False
-    """Check everything and mount nothing: `mount -f`."""
+    """Check everything but do not mount: `mount -f`."""
     replace_dead: bool = False
-    """Unmount a dead kafkafs mount that lies on the mountpoint."""
+    """Unmount a dead kafkafs mount on the mountpoint first."""
     allow_non_empty: bool = False
     cross_device: bool = False
     """Follow partition folders onto other file systems."""
     loop: str = "fast"
     values: str = "auto"
     workers: int = field(default_factory=default_workers)
-    """Threads for work that takes long: twice as many for reads, four times for opens."""
+    """Threads for slow work: twice as many for reads, four times as many for opens."""
     max_tasks: int = 64
-    """Requests that may wait at one time."""
+    """Maximum number of requests waiting at one time."""
     max_inodes: int = 20_000
-    """Inodes that the kernel may hold before it is asked to forget some."""
+    """Number of inodes in the kernel above which it is asked to forget some."""
     attr_timeout: float | None = None
-    """Seconds that the kernel keeps attributes and names; None for what the tree says."""
+    """Seconds that the kernel caches attributes and names; None for the tree's values."""
     read_ahead_kb: int = 1024
     read_timeout: float = 30.0
-    """Seconds after which a read that gets no bytes fails."""
+    """Seconds after which a read without data fails."""
     plus_entries: int = 512
-    """How many entries of a folder are listed with attributes; the others as names only."""
+    """Number of entries of a folder that are listed with attributes; the others are names only."""
     log_file: str | None = None
     debug: bool = False
     budgets: Budgets = field(default_factory=Budgets)
@@ -85,7 +85,7 @@ _ALIASES = {
     "nonempty": "allow_non_empty",
     "replace_dead_mount": "replace_dead",
 }
-_NEGATIVE = {"rw": "kafkafs mounts are read-only: -o rw cannot be had"}
+_NEGATIVE = {"rw": "kafkafs mounts are read-only: -o rw is not possible"}
 _IGNORED = """
     ro nosuid suid nodev dev noexec exec noatime atime relatime norelatime strictatime diratime
     nodiratime lazytime nolazytime sync async dirsync defaults default_permissions auto noauto user
@@ -93,16 +93,16 @@ _IGNORED = """
     fsname subtype comment max_read
 """
 IGNORED_OPTIONS = frozenset(_IGNORED.split())
-"""Options of mount(8), fstab and libfuse that mean nothing here, are always on, or would break the mount."""
+"""Options of mount(8), fstab and libfuse that have no meaning here, are always on, or would break the mount."""
 
 
 def parse_options(text: str | Iterable[str], base: MountOptions | None = None) -> MountOptions:
-    """The options of one or more `-o` arguments, over `base`.
+    """Parse one or more `-o` arguments, on top of `base`.
 
-    `key` sets a switch, `nokey` or `key=false` clears it, `key=value` gives a value; a comma inside a
-    value is written `\\,`. Budgets go by their own names (`cached_bytes=64M`).
+    `key` sets a switch, `nokey` or `key=false` clears it, `key=value` sets a value; a comma inside a value is written
+    `\\,`. Budgets have their own names (`cached_bytes=64M`).
 
-    Raises MountError for an unknown key or a value that does not fit.
+    Raises MountError for an unknown key or an invalid value.
     """
     options = base or MountOptions()
     known = {item.name for item in fields(MountOptions)} - {"budgets"}
@@ -134,7 +134,7 @@ def _split(argument: str) -> list[str]:
 
 
 def _value(key: str, text: str | None) -> Any:  # noqa: ANN401
-    """An option's value by its type."""
+    """Parse an option's value by its type."""
     default = getattr(MountOptions(), key)
     if isinstance(default, bool):
         if text is None or text.lower() in ("1", "true", "yes", "on"):
@@ -161,7 +161,7 @@ def _value(key: str, text: str | None) -> Any:  # noqa: ANN401
 
 
 def parse_size(key: str, text: str) -> int:
-    """A positive whole number, with K, M or G for powers of 1024."""
+    """Parse a positive whole number, with K, M or G for powers of 1024."""
     digits = text[:-1] if text[-1:] in ("K", "M", "G") else text
     factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or int(digits) < 1:
@@ -177,7 +177,7 @@ def _refuse(key: str, text: str) -> NoReturn:
 
 
 def check_machine(options: MountOptions) -> None:
-    """Raise MountError if this machine or this user cannot mount, with the command that helps."""
+    """Raise MountError if this machine or user cannot mount, with the command that helps."""
     if importlib.util.find_spec("pyfuse3") is None:
         raise MountError(
             "mounting needs the Python package pyfuse3: apt install libfuse3-dev pkg-config gcc && "
@@ -192,11 +192,9 @@ def check_machine(options: MountOptions) -> None:
     if shutil.which("fusermount3") is None and (not as_root or options.auto_unmount):
         raise MountError("fusermount3 is missing: apt install fuse3")
     if not as_root and not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        raise MountError("/dev/fuse may not be used by this user: chmod 666 /dev/fuse, as root")
+        raise MountError("this user may not open /dev/fuse: chmod 666 /dev/fuse, as root")
     if not as_root and (options.allow_other or options.allow_root) and not _other_users_allowed():
-        raise MountError(
-            f"allow_other is for root, or for all when {FUSE_CONF} has a line «user_allow_other»"
-        )
+        raise MountError(f"allow_other needs root, or a line «user_allow_other» in {FUSE_CONF}")
 
 
 def _other_users_allowed() -> bool:
@@ -208,12 +206,12 @@ def _other_users_allowed() -> bool:
 
 
 def check_mountpoint(mountpoint: str, sources: Sequence[str], options: MountOptions) -> str:
-    """The mountpoint's absolute path without links, after all checks.
+    """Check the mountpoint, and return its absolute path without links.
 
     A dead kafkafs mount on it is unmounted if options.replace_dead.
 
     Raises:
-        MountError: with what to do instead.
+        MountError: with a way out.
     """
     if mountpoint.startswith("/dev/fd/"):
         return mountpoint  # opened and checked by mount(8), which dropped our privileges
@@ -235,14 +233,14 @@ def check_mountpoint(mountpoint: str, sources: Sequence[str], options: MountOpti
                 f"mountpoint {path} is not empty: choose an empty folder, or --allow-non-empty"
             )
     if os.geteuid() != 0 and not os.access(path, os.W_OK):
-        raise MountError(f"mountpoint {path} is not writable by this user, as fusermount3 asks")
+        raise MountError(f"mountpoint {path} must be writable by this user, for fusermount3")
     for source in sources:
         _check_apart(path, source)
     return path
 
 
 def _clear(path: str, present: Mount, options: MountOptions) -> None:
-    """Deal with what is mounted already: only a dead kafkafs mount may be replaced."""
+    """Check an existing mount: only a dead kafkafs mount may be replaced."""
     try:
         dead = is_dead(path)
     except TimeoutError:
@@ -252,11 +250,11 @@ def _clear(path: str, present: Mount, options: MountOptions) -> None:
     if not dead:
         if present.is_ours:
             raise MountError(
-                f"{path} is a kafkafs mount already ({present.source}); kafkafs umount {path} ends it"
+                f"{path} is already a kafkafs mount ({present.source}); to end it: kafkafs umount {path}"
             )
         if present.kind.startswith("fuse"):
-            raise MountError(f"{path} is a mount of {present.kind} already ({present.source})")
-        return  # an ordinary file system's root is a folder like any other
+            raise MountError(f"{path} is already a mount of {present.kind} ({present.source})")
+        return  # the root of an ordinary file system is a folder like any other
     if not present.is_ours:
         raise MountError(f"{path} is a dead mount of {present.kind}: fusermount3 -uz {path}")
     if not options.replace_dead:
@@ -270,7 +268,7 @@ def _clear(path: str, present: Mount, options: MountOptions) -> None:
 
 
 def detach(path: str) -> None:
-    """Unmount lazily, as root or by fusermount3. Raises MountError."""
+    """Unmount lazily, as root or with fusermount3. Raises MountError."""
     command = ["umount", "-l", path] if os.geteuid() == 0 else ["fusermount3", "-uz", path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -280,14 +278,14 @@ def detach(path: str) -> None:
 def _check_apart(mountpoint: str, source: str) -> None:
     """Raise MountError if the mountpoint is inside, equal to or above the source.
 
-    By device and inode of every folder upwards, so that links and bind mounts do not hide it.
+    Compares device and inode of all parent folders, so that links and bind mounts are recognised.
     """
     folder = os.path.realpath(source)
     if not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     source_ids, mount_ids = _ids_upwards(folder), _ids_upwards(mountpoint)
     if not source_ids or not mount_ids:
-        return  # the source is not there: opening it says so
+        return  # a missing source is reported when it is opened
     if source_ids[0] == mount_ids[0]:
         raise MountError(
             f"mountpoint {mountpoint} is the source itself: choose another", usage=True
@@ -304,7 +302,7 @@ def _check_apart(mountpoint: str, source: str) -> None:
 
 
 def _ids_upwards(path: str) -> list[tuple[int, int]]:
-    """(device, inode) of a folder and of each folder above it."""
+    """Return (device, inode) of a folder and of all its parents."""
     found: list[tuple[int, int]] = []
     while True:
         try:
@@ -324,7 +322,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def shown_source(paths: Sequence[str]) -> str:
-    """The source as the table of mounts shows it; pyfuse3 takes ASCII only, and commas end an option."""
+    """Return the source for the table of mounts; pyfuse3 takes ASCII only, and commas end an option."""
     text = os.fsencode("+".join(paths))
     return "kafkafs:" + "".join(
         chr(code) if chr(code) in _PLAIN else f"%{code:02X}" for code in text
@@ -332,7 +330,7 @@ def shown_source(paths: Sequence[str]) -> str:
 
 
 def fuse_options(paths: Sequence[str], options: MountOptions) -> set[str]:
-    """Options for libfuse. Never max_read: libfuse 3.14 then ends without serving a request."""
+    """Return the options for libfuse. Never max_read: with it libfuse 3.14 ends without serving a request."""
     chosen = {"ro", "nosuid", "nodev", "noexec", "noatime", "default_permissions"}
     chosen |= {f"fsname={shown_source(paths)}", "subtype=kafkafs"}
     for name in ("allow_other", "allow_root", "auto_unmount"):

@@ -1,4 +1,4 @@
-"""What the daemon serves: a tree, with what is asked about the whole."""
+"""Protocol of the tree that the daemon serves."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kafkafs.tree.node import Directory
 
 
 class Served(Protocol):
-    """A tree over something that was opened; used from several threads."""
+    """An opened tree with usage and statistics. Thread-safe."""
 
     def root(self) -> Directory:
-        """The folder at the mountpoint."""
+        """Return the folder at the mountpoint."""
 
     def usage(self) -> tuple[int, int]:
-        """(bytes, files) of the source; may take long."""
+        """Return (bytes, files) of the source; may be slow."""
 
     def rescan(self) -> None:
-        """Look at the source again now."""
+        """List the source again now."""
 
     def facts(self) -> dict[str, object]:
-        """Numbers for the status file, quickly had."""
+        """Return statistics for the status file, quickly."""
 
     def close(self) -> None:
-        """Let the source go."""
+        """Close the source."""

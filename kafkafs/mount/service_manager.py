@@ -1,7 +1,7 @@
-"""Telling systemd how the daemon fares, for units of `Type=notify`.
+"""Notifies systemd of the daemon's state, for units of `Type=notify`.
 
-The protocol is a datagram of lines to the socket in NOTIFY_SOCKET, sd_notify(3); a leading @ stands for
-the abstract name space. Without the variable nothing is sent.
+The protocol is a datagram of lines to the socket in NOTIFY_SOCKET, sd_notify(3); a leading @ means the abstract
+name space. Without the variable nothing is sent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import socket
 
 
 def notify(**values: str | int) -> None:
-    """Send NAME=value lines: READY=1, STATUS=…, MAINPID=…, STOPPING=1. A manager that is gone is no error."""
+    """Send NAME=value lines: READY=1, STATUS=…, MAINPID=…, STOPPING=1. A missing manager is no error."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address or address[0] not in "/@":
         return

@@ -1,7 +1,7 @@
 """One mount and the process that serves it, from libfuse's mount to the end.
 
-Ends: an unmount, or SIGTERM or SIGINT, which unmounts, exit status 0; a second signal does not wait. After a
-crash the mount stays, dead, so that nobody takes the empty folder below for the data.
+An unmount, SIGTERM or SIGINT end it with exit status 0; the signals also unmount, and a second one does not wait.
+After a crash the mount stays, dead, so that the empty folder below is not mistaken for the data.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from kafkafs.mount.status import DaemonStatus
 
 SNAPSHOT_SECONDS = 3600.0
 STOP_SECONDS = 2.0
-"""How long requests that are being served may take after a stop."""
+"""Seconds that requests being served may take after a stop."""
 TRIM_SECONDS = 0.5
 TRIM_AT_ONCE = 20_000
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Session:
-    """A tree on a mountpoint; `run` once. libfuse's session is global, so there is one in a process."""
+    """A tree on a mountpoint; `run` once. libfuse's session is global, so there is one per process."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Session:
         self._trimming = False
 
     def run(self) -> int:
-        """Mount and serve until the end; the exit status."""
-        # A signal between the mount and the receiver would end us with the mount left behind.
+        """Mount and serve until the end; return the exit status."""
+        # A signal between the mount and the receiver would end the process and leave the mount behind.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             self._mount()
@@ -89,12 +89,12 @@ class Session:
         gc.freeze()
         try:
             trio.run(self._main)
-        except BaseException as error:  # noqa: BLE001  whatever it is, the mount is to be left in order
+        except BaseException as error:  # noqa: BLE001  on any error the mount must be left in order
             return self._crashed(error)
         return self._end()
 
     def _mount(self) -> None:
-        """pyfuse3.init, with what libfuse and fusermount3 print made into the error's text."""
+        """Call pyfuse3.init. Messages printed by libfuse and fusermount3 become the error's text."""
         options = mounting.fuse_options(self._paths, self._options)
         error: Exception | None = None
         with tempfile.TemporaryFile() as printed:
@@ -169,12 +169,12 @@ class Session:
             log.warning("looking at the source again: %s", error)
 
     async def _cancel_later(self, nursery: trio.Nursery) -> None:
-        """Requests in worker threads may take their time; past this they get no answer."""
+        """Wait for requests in worker threads, then cancel them without an answer."""
         await trio.sleep(STOP_SECONDS)
         nursery.cancel_scope.cancel()
 
     async def _trim(self) -> None:
-        """Keep the kernel's and with it our table of inodes bounded."""
+        """Keep the kernel's inodes, and so the inode table, below the limit."""
         operations = self._operations
         limit = self._options.max_inodes
         descriptors = fast_loop.device_descriptors()
@@ -193,7 +193,7 @@ class Session:
                 operations.gives_way = False
 
     def _forget(self, forgetting: Forgetting, records: list[InodeRecord]) -> None:
-        """In a thread."""
+        """Ask the kernel to forget inodes; runs in a thread."""
         self._trimming = True
         try:
             forgetting.ask(records, lambda: self._stopping)
@@ -203,28 +203,28 @@ class Session:
     # -- the end ---------------------------------------------------------------------------------------
 
     def _end(self) -> int:
-        """After an unmount or a stop."""
+        """Clean up after an unmount or a stop; return the exit status."""
         log.info("ended")
         if self._trimming:
-            # A notification waits in the kernel for an answer that nobody will give, in the session
-            # that close() would free.
+            # A notification in the kernel waits for an answer that will not come, on the session that close()
+            # would free.
             self._end_at_once(0)
         pyfuse3.close(unmount=True)
         if self._operations.busy_threads:
-            # Threads at work would be met by an interpreter that is gone.
+            # Threads still at work would run into an interpreter that is gone.
             logging.shutdown()
             os._exit(0)
         return 0
 
     def _end_at_once(self, status: int = EXIT_CRASHED) -> None:
-        """Leave without waiting for anything, the mount detached."""
+        """Exit without waiting for anything; detach the mount."""
         with suppress(MountError, OSError):
             mounting.detach(self._mountpoint)
         logging.shutdown()
         os._exit(status)
 
     def _crashed(self, error: BaseException) -> int:
-        """After an error that should not be: say so, and leave the mount dead unless it never lived."""
+        """Report an unexpected error; leave the mount dead, unless it was never ready."""
         log.critical("the daemon ends: %s", error, exc_info=error)
         notify(STATUS=f"crashed: {error}")
         pyfuse3.close(unmount=not self._ready)
@@ -234,7 +234,7 @@ class Session:
 
 
 def choose_loop(wanted: str) -> fast_loop.RequestLoop:
-    """The request loop that was asked for, as far as it can be had here."""
+    """Return the wanted request loop, or pyfuse3's own if it cannot work here."""
     if wanted == "stock":
         return fast_loop.StockLoop("asked for")
     loop = fast_loop.install(pyfuse3)
@@ -244,7 +244,7 @@ def choose_loop(wanted: str) -> fast_loop.RequestLoop:
 
 
 def tune_kernel(device: str, read_ahead_kb: int) -> None:
-    """Larger read-ahead: reads come in pieces of 1 MiB instead of 128 KiB. Root only, and no matter."""
+    """Raise the read-ahead: reads of 1 MiB instead of 128 KiB. Needs root; without it nothing changes."""
     minor = device.partition(":")[2]
     for file, value in (
         (f"/sys/class/bdi/{device}/read_ahead_kb", read_ahead_kb),

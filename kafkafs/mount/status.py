@@ -1,6 +1,6 @@
-"""What the mount tells of its daemon, in `.kafkafs/`: pid, status, statistics and log.
+"""Files of the daemon in `.kafkafs/`: pid, status, statistics and log.
 
-The tree shows these beside its own files there (version, problems). Everything is small and made when asked.
+The tree shows them beside its own files (version, problems). All are small and made on demand.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from kafkafs.tree.json_text import pretty_json
 
 
 class Facts(Protocol):
-    """Where the numbers come from while the daemon runs: the request handlers."""
+    """Protocol: the statistics of the request handlers."""
 
     statistics: Statistics
     lists_names_only: bool
 
     @property
     def open_handles(self) -> int:
-        """Open files and folders."""
+        """Number of open files and folders."""
 
     @property
     def known_inodes(self) -> int:
-        """Inodes that the kernel holds."""
+        """Number of inodes that the kernel holds."""
 
     @property
     def busy_threads(self) -> int:
-        """Worker threads at work."""
+        """Number of busy worker threads."""
 
 
 class DaemonStatus:
-    """A StatusProvider for the tree. `attach` comes when there are handlers to ask."""
+    """StatusProvider of the daemon. `attach` connects it to the handlers once they exist."""
 
     def __init__(
         self,
@@ -67,18 +67,18 @@ class DaemonStatus:
     def attach(
         self, facts: Facts, more: Callable[[], dict[str, object]], loop: str, loop_reason: str
     ) -> None:
-        """Tell where the numbers come from, and which request loop serves and why."""
+        """Set the sources of the statistics, the name of the request loop and the reason for it."""
         self._facts = facts
         self._more = more
         self._loop = loop
         self._loop_reason = loop_reason
 
     def names(self) -> Sequence[str]:
-        """The files, in order."""
+        """Return the file names, in order."""
         return tuple(self._makers)
 
     def read(self, name: str) -> bytes:
-        """A file's bytes now. Raises KeyError for a name that is not there."""
+        """Return a file's bytes as of now. Raises KeyError for an unknown name."""
         return self._makers[name]()
 
     def _pid(self) -> bytes:
@@ -120,7 +120,7 @@ class DaemonStatus:
 
 
 def resident_bytes() -> int:
-    """This process's resident memory."""
+    """Return this process's resident memory in bytes."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -1,4 +1,4 @@
-"""Unmounting, and waiting for the daemon's end: when it returns, nothing of the source is open any more."""
+"""Unmounting, including the daemon's end: then no file of the source is open any more."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHOWN_USERS = 5
 
 
 def umount(mountpoint: str, *, lazy: bool = False, timeout: float = 30.0) -> int:
-    """Unmount, and wait up to `timeout` seconds until the daemon has ended; the exit status.
+    """Unmount, and wait up to `timeout` seconds for the daemon's end; return the exit status.
 
-    Lazily: the mount goes from the tree at once, and the daemon when the last user closes its last file,
-    which is waited for only as far as nobody uses it now.
+    With `lazy` the mount disappears at once, and the daemon ends when the last open file is closed; this is waited for
+    only if no process uses the mount now.
 
-    Raises MountError: not a kafkafs mount, or busy, or no right to.
+    Raises MountError: not a kafkafs mount, in use, or no permission.
     """
     path = real_mountpoint(mountpoint)
     present = mount_at(path)
@@ -54,7 +54,7 @@ def umount(mountpoint: str, *, lazy: bool = False, timeout: float = 30.0) -> int
 
 
 def daemon_pid(mountpoint: str) -> int:
-    """The daemon's process id as the mount tells it; 0 if it does not."""
+    """Return the daemon's process id, read from the mount; 0 if unknown."""
 
     def question() -> bytes:
         with open(f"{mountpoint}/.kafkafs/pid", "rb") as file:
@@ -68,7 +68,7 @@ def daemon_pid(mountpoint: str) -> int:
 
 
 def _open_pid(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None for one that is not there."""
+    """Return a descriptor that becomes readable when the process ends; None for a missing process."""
     if pid <= 0:
         return None
     try:
@@ -106,9 +106,9 @@ def _detach(path: str, present: Mount, *, lazy: bool) -> None:
 
 
 def users_of(mountpoint: str) -> list[str]:
-    """«command (pid)» of processes with a file or folder of the mount open, as far as we may see.
+    """Return «command (pid)» of processes with an open file or folder on the mount, as far as visible.
 
-    By the names of their open files in /proc, so that the mount is not asked.
+    Reads the names of open files in /proc, so the mount is not accessed.
     """
     found = []
     for pid in os.listdir("/proc"):
@@ -136,7 +136,7 @@ def _uses(pid: str, mountpoint: str) -> bool:
 
 
 def _wait_until_gone(path: str, seconds: float) -> None:
-    """Without the daemon's id all that can be waited for is the mount."""
+    """Wait for the mount to disappear; without the daemon's id nothing else can be waited for."""
     end = time.monotonic() + seconds
     while mount_at(path) is not None and time.monotonic() < end:
         time.sleep(0.02)

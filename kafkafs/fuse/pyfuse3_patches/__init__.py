@@ -1,1 +1,1 @@
-"""Replacements of parts of pyfuse3, until pyfuse3 has them."""
+"""Replacements for parts of pyfuse3, until pyfuse3 provides them."""

@@ -1,16 +1,16 @@
-"""A request loop for pyfuse3 that serves runs of requests without going through trio's scheduler.
+"""A request loop for pyfuse3 that serves runs of requests without trio's scheduler.
 
-pyfuse3's own loop passes the /dev/fuse descriptor from task to task through a lock: two scheduler
-passes and five system calls for each request, about 30 µs of which our handlers use one. Here one
-task, the leader, keeps the descriptor for as long as its handlers do not wait. A handler that is
-about to wait calls `hand_over`, which makes a parked task the leader; when it is done, its task parks.
+pyfuse3's own loop passes the /dev/fuse descriptor from task to task through a lock: two scheduler passes and five
+system calls per request, about 30 µs, of which the handlers use one. Here one task, the leader, keeps the
+descriptor as long as its handlers do not wait. A handler that is about to wait calls `hand_over`, which makes a
+parked task the leader; when it is done, its own task parks.
 
-pyfuse3 looks `_wait_fuse_readable` up in its module at each request, which is where we come in: the
-function must return True when a request can be read and False when the task shall end. `install`
-checks what that relies on and says why it cannot be used; then pyfuse3's own loop serves.
+pyfuse3 looks `_wait_fuse_readable` up in its module at each request, so it can be replaced: the function returns
+True when a request can be read, and False when the task has to end. `install` checks the assumptions; if one does
+not hold, it gives the reason, and pyfuse3's own loop serves.
 
-Threads: everything here runs on trio's thread. Invariant: at most one task is the leader, and only
-the leader polls or reads the descriptor.
+Threads: all code runs on trio's thread. Invariant: at most one task is the leader, and only the leader polls or
+reads the descriptor.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ from typing import Any, Protocol
 import trio
 
 SLICE_SECONDS = 0.001
-"""The longest run of requests between two visits to trio's scheduler: timers and answers of worker
-threads wait that long."""
+"""Longest run of requests between two passes through trio's scheduler: timers and answers of worker threads wait
+that long.
+"""
 SPIN_SECONDS = 0.00005
-"""How long the leader looks for the next request without sleeping: on another processor the caller's next
-system call comes sooner than a wake-up would."""
+"""How long the leader polls for the next request without sleeping: on another processor, the caller's next system
+call comes sooner than a wake-up.
+"""
 NAP_SECONDS = 0.002
-"""How long it then sleeps in poll(2), before it leaves the wait to trio, which wakes up dearly."""
+"""How long it then sleeps in poll(2), before it waits in trio, which is expensive to wake up."""
 SPIN_CREDIT = 8
 SPIN_REST = 64
-"""Spins that found nothing cost credit. Without credit the loop only naps, that many times: it may be
-the leader itself that keeps the caller from the processor."""
+"""Number of naps without spinning. Each unsuccessful spin costs credit; without credit the loop only naps, because
+the spinning leader itself may keep the caller off the processor.
+"""
 DEVICE = "/dev/fuse"
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 class RequestLoop(Protocol):
-    """What the handlers need of a loop."""
+    """Protocol: the loop, as used by the handlers."""
 
     name: str
 
@@ -55,7 +58,7 @@ class RequestLoop(Protocol):
 
 
 class StockLoop:
-    """pyfuse3's own loop: nothing to hand over, `pyfuse3.terminate` stops it."""
+    """pyfuse3's own loop. `pyfuse3.terminate` stops it."""
 
     name = "stock"
 
@@ -63,10 +66,10 @@ class StockLoop:
         self.reason = reason
 
     def hand_over(self) -> None:
-        """Nothing to do: the descriptor was handed on before the handler started."""
+        """Do nothing: the descriptor was handed over before the handler started."""
 
     def stop(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class _PollDescriptor(ctypes.Structure):
@@ -82,10 +85,10 @@ class _Time(ctypes.Structure):
 
 
 def make_poll(fd: int) -> Callable[[], int]:
-    """A function that tells the descriptor's poll events now; 0 for none.
+    """Return a function that returns the descriptor's current poll events, 0 for none.
 
-    It keeps the GIL: `select.poll` gives it away even for a look, and a busy worker thread would keep
-    it for a whole switch interval after each request.
+    The function keeps the GIL. `select.poll` releases it for every call, and a busy worker thread would then keep it
+    for a whole switch interval after each request.
     """
     libc_poll = ctypes.PyDLL(None).poll
     descriptor = _PollDescriptor(fd, select.POLLIN, 0)
@@ -98,9 +101,9 @@ def make_poll(fd: int) -> Callable[[], int]:
 
 
 def make_nap(fd: int, other: int, seconds: float) -> Callable[[], int]:
-    """A function that sleeps, without the GIL, until `fd` has events, `other` is readable or time is up.
+    """Return a function that sleeps, without the GIL, until `fd` has events, `other` is readable or time is up.
 
-    It tells the events of `fd`. `other` is -1 for none.
+    The function returns the events of `fd`. `other` is -1 for none.
     """
     libc_ppoll = ctypes.CDLL(None).ppoll
     first = _PollDescriptor(fd, select.POLLIN, 0)
@@ -142,7 +145,7 @@ class FastLoop:
         self._stopping = False
 
     async def wait_readable(self) -> bool:
-        """True when the calling task can read a request, which makes it the leader; False at the end."""
+        """Make the calling task the leader, and return True when it can read a request; False when the loop ends."""
         task = trio.lowlevel.current_task()
         if self._leader is not task:
             if self._leader is not None and not self._stopping:
@@ -157,7 +160,7 @@ class FastLoop:
             raise
 
     async def _lead(self) -> bool:
-        # The first look comes before any clock: under load it nearly always finds a request.
+        # Poll before reading any clock: under load there nearly always is a request.
         events = self._poll()
         now = self._clock()
         if now >= self._slice_end:
@@ -166,7 +169,7 @@ class FastLoop:
             events = self._poll()
         while not self._stopping:
             if events & _GONE:
-                # Unmounted or aborted. This task goes on to read, gets ENODEV and makes libfuse say so.
+                # Unmounted or aborted. This task goes on to read, gets ENODEV, and libfuse reports it.
                 self.stop()
                 return True
             if events:
@@ -184,7 +187,7 @@ class FastLoop:
         return False
 
     def _spin_for_it(self) -> int:
-        """Look again and again, as far as that has been of use lately; the events, 0 for none."""
+        """Poll repeatedly, unless that was useless lately. Return the events, 0 for none."""
         if self._credit <= 0:
             self._credit += 1
             if self._credit <= 0:
@@ -202,13 +205,13 @@ class FastLoop:
         return 0
 
     def _sleep_for_it(self) -> int:
-        """Sleep a little in poll(2), awake as well for what trio waits for; the events, 0 for none."""
+        """Sleep briefly in poll(2), also waking for trio's events. Return the events, 0 for none."""
         if self._nap is None:
             self._nap = make_nap(self._fd, _trio_descriptor(), NAP_SECONDS)
         return self._nap()
 
     async def _park(self, task: trio.lowlevel.Task) -> None:
-        """Sleep until this task is made the leader or the loop stops."""
+        """Sleep until this task becomes the leader or the loop stops."""
         self._parked.append(task)
 
         def abort(_raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
@@ -218,9 +221,9 @@ class FastLoop:
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     def hand_over(self) -> None:
-        """Give the descriptor to a parked task; the caller's handler is about to wait.
+        """Give the descriptor to a parked task, because the caller's handler is about to wait.
 
-        With no task parked, the next one that comes back from a handler leads.
+        Without a parked task, the next task that returns from a handler leads.
         """
         if self._leader is not trio.lowlevel.current_task():
             return
@@ -237,7 +240,7 @@ class FastLoop:
 
 
 def _trio_descriptor() -> int:
-    """trio's epoll descriptor, readable when trio has something to do; -1 where trio hides it."""
+    """Return trio's epoll descriptor, readable when trio has work; -1 if trio hides it."""
     try:
         manager = trio._core._run.GLOBAL_RUN_CONTEXT.runner.io_manager
         return int(manager._epoll.fileno())
@@ -246,7 +249,7 @@ def _trio_descriptor() -> int:
 
 
 def device_descriptors() -> list[int]:
-    """This process's open descriptors of /dev/fuse."""
+    """Return this process's open descriptors of /dev/fuse."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -259,11 +262,11 @@ def device_descriptors() -> list[int]:
 
 
 def install(pyfuse3: Any, *, fd: int | None = None) -> RequestLoop:  # noqa: ANN401
-    """Replace pyfuse3's wait with a FastLoop's, after `pyfuse3.init`; a StockLoop when that cannot work.
+    """Replace pyfuse3's wait with a FastLoop's, after `pyfuse3.init`. Return a StockLoop if that cannot work.
 
     Args:
         pyfuse3: the module.
-        fd: the session's descriptor; found among the open ones when None.
+        fd: the session's descriptor; None to find it among the open ones.
     """
     reason = _obstacle(pyfuse3)
     if not reason and fd is None:
@@ -274,7 +277,7 @@ def install(pyfuse3: Any, *, fd: int | None = None) -> RequestLoop:  # noqa: ANN
             reason = f"{len(descriptors)} descriptors of {DEVICE} are open, not 1"
     if reason or fd is None:
         return StockLoop(reason)
-    # On one processor a leader that spins would only keep the caller from running.
+    # On one processor a spinning leader would only keep the caller from running.
     spin = SPIN_SECONDS if len(os.sched_getaffinity(0)) > 1 else 0.0
     loop = FastLoop(fd, spin_seconds=spin)
     pyfuse3._wait_fuse_readable = loop.wait_readable
@@ -282,7 +285,7 @@ def install(pyfuse3: Any, *, fd: int | None = None) -> RequestLoop:  # noqa: ANN
 
 
 def _obstacle(pyfuse3: Any) -> str:  # noqa: ANN401
-    """Why the fast loop cannot be used here; empty when it can."""
+    """Return why the fast loop cannot be used; empty if it can."""
     wait = getattr(pyfuse3, "_wait_fuse_readable", None)
     if wait is None or not inspect.iscoroutinefunction(wait):
         return "this pyfuse3 has no _wait_fuse_readable"
@@ -295,7 +298,7 @@ def _obstacle(pyfuse3: Any) -> str:  # noqa: ANN401
 
 
 def _poll_obstacle() -> str:
-    """Try `make_poll` on a pipe: nothing, then a byte, then a closed end."""
+    """Test `make_poll` on a pipe, empty and with a byte. Return an obstacle, or an empty string."""
     reader, writer = os.pipe()
     try:
         poll = make_poll(reader)
@@ -305,4 +308,6 @@ def _poll_obstacle() -> str:
     finally:
         os.close(reader)
         os.close(writer)
-    return "" if (empty, full) == (0, select.POLLIN) else "poll(2) through ctypes answers wrongly"
+    return (
+        "" if (empty, full) == (0, select.POLLIN) else "poll(2) through ctypes gives wrong answers"
+    )

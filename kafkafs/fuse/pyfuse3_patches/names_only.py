@@ -1,9 +1,9 @@
-"""Directory entries that carry a name only, so that listing a million names leaves nothing in the kernel.
+"""Directory entries with a name only, so that listing a million names leaves nothing in the kernel.
 
-pyfuse3 always answers READDIRPLUS: each entry makes the kernel create an inode and a dentry, about
-1 KB of its memory. An entry whose node id is 0 is a name, an inode number and a type for the listing
-and no more (fuse_direntplus_link in fs/fuse/readdir.c), but pyfuse3 sets the node id and the inode
-number together. So the node id is cleared in the object's memory, at a place found and checked here.
+pyfuse3 always answers READDIRPLUS: for each entry the kernel creates an inode and a dentry, about 1 KB of its
+memory. An entry with node id 0 is only a name, an inode number and a type for the listing (fuse_direntplus_link in
+fs/fuse/readdir.c), but pyfuse3 always sets the node id together with the inode number. So this module clears the
+node id in the object's memory, at an address that it finds and checks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _WORD = ctypes.sizeof(ctypes.c_uint64)
 
 
 def make_name_entry(pyfuse3: Any) -> NameEntry | None:  # noqa: ANN401
-    """A function (inode, mode) -> entry for `readdir_reply`, one object used again and again.
+    """Return a function (inode, mode) -> entry for `readdir_reply`, which reuses one object.
 
-    None when this build of pyfuse3 does not keep the two numbers as expected.
+    None if this build of pyfuse3 does not store the two numbers as expected.
     """
     entry = pyfuse3.EntryAttributes()
     place = _node_id_place(entry)
@@ -46,10 +46,10 @@ def _words(entry: object, count: int) -> list[int]:
 
 
 def _node_id_place(entry: Any) -> int | None:  # noqa: ANN401
-    """The byte position of the node id in the object; None unless every check holds.
+    """Return the byte position of the node id in the object; None if a check fails.
 
-    The object holds fuse_entry_param: node id, generation, struct stat. So two words change with
-    st_ino, the first is the node id, and clearing it must show in st_ino and leave the other.
+    The object holds fuse_entry_param: node id, generation, struct stat. So two words change with st_ino. The first is
+    the node id; clearing it must show in st_ino and leave the other word unchanged.
     """
     count = type(entry).__basicsize__ // _WORD
     entry.st_ino = _MARK
