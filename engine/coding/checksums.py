@@ -20,24 +20,24 @@ _LANES = struct.Struct("<4I")
 
 
 def crc32(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32 of bytes, unsigned; `value` is the checksum of what came before."""
+    """Return the unsigned CRC-32 of bytes, continuing from the checksum `value`."""
     return zlib.crc32(data, value)
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32C of bytes, unsigned; `value` is the checksum of what came before."""
+    """Return the unsigned CRC-32C of bytes, continuing from the checksum `value`."""
     checksum: int = _castagnoli(data, value)
     return checksum
 
 
 def _first_castagnoli(data: Buffer, value: int) -> int:
-    """Imports the package at the first use: that takes a while, and the kernel has one of its own."""
+    """Import google_crc32c at the first call, because the import is slow and the kernel has its own CRC-32C."""
     global _castagnoli
     try:
         from crc32c import crc32c as found
 
         _castagnoli = found
-    except ImportError:  # on a cluster only what was sent may be there
+    except ImportError:  # a Spark cluster may have only the code that was sent
         _castagnoli = _castagnoli_by_table
     return crc32c(data, value)
 
@@ -69,7 +69,7 @@ def _rotate(value: int, by: int) -> int:
 
 
 def xxh32(data: Buffer, seed: int = 0) -> int:
-    """Return the xxHash32 of bytes, unsigned. In Python: meant for frame headers and the rare hashed block."""
+    """Return the unsigned xxHash32 of bytes. Pure Python, for frame headers and rare hashed blocks."""
     p1, p2, p3, p4, p5 = _PRIMES
     size = len(data)
     whole = size & ~15

@@ -1,7 +1,7 @@
-"""The packages that know the codecs; each may be missing, and is then None.
+"""Optional codec packages; a missing one is None.
 
-The only place that imports them, each when it is first asked for: bulk reading does without them. zlib,
-which Python brings, stands in for isal.
+The only module that imports them, each on first use: bulk reading does not need them. Python's zlib
+replaces a missing isal.
 """
 
 from __future__ import annotations

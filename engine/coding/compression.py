@@ -1,9 +1,9 @@
-"""The codecs of record batches, each way: gzip, snappy, LZ4, zstd.
+"""Codecs of record batches, both ways: gzip, snappy, LZ4, zstd.
 
-Decompression trusts nothing that the bytes claim: it grows its output as bytes come out and stops at a
-limit, so a claimed size costs nothing. Where a codec's reader in Kafka is lenient, this one is too: gzip
-may have several members and ignores bytes behind the last, snappy comes in xerial's frames or as one bare
-block, LZ4 frames of magic 0 have a wrong header checksum.
+Decompression trusts no size in the data: the output grows as bytes come out, up to a limit. Where a
+codec's reader in Kafka is lenient, this one is too: gzip may have several members, and bytes after
+the last are ignored; snappy comes in xerial's frames or as one bare block, LZ4 frames of magic 0
+have a wrong header checksum.
 
 This is the reference and the fallback; bulk reading calls the codecs' C libraries in the kernel.
 """
@@ -22,18 +22,18 @@ from engine.coding.layout import Buffer
 from engine.errors import DecompressionError, LimitExceededError, UnsupportedCodecError
 
 MAX_PARTS = 1024
-"""Gzip members or zstd frames in a batch; writers make one, and each costs a call."""
+"""Most gzip members or zstd frames in a batch; writers make one, and each costs a call."""
 
 _GZIP_HEAD = b"\x1f\x8b\x08"
 _GZIP_WBITS = 31
 _ZSTD_WINDOW = 2**27
-"""The largest window that zstd decoders take by default, and Kafka's writers at their highest level."""
+"""Largest window that zstd decoders accept by default, and that Kafka's writers use at their highest level."""
 _ZSTD_PIECE = 512
-"""Input fed at once: zstd's decoder has no bound on the output of a call, and 4 bytes make 128 KiB."""
+"""Input bytes per call: zstd's decoder does not bound a call's output, and 4 bytes can make 128 KiB."""
 
 
 class CompressionType(IntEnum):
-    """Codec of a batch, as its attributes number it."""
+    """Codec of a batch, with its number in the attributes."""
 
     NONE = 0
     GZIP = 1
@@ -50,12 +50,12 @@ LEVELS: dict[CompressionType, tuple[int, int, int]] = {
     CompressionType.LZ4: (1, 17, lz4_frame.DEFAULT_LEVEL),
     CompressionType.ZSTD: (-131072, 22, 3),
 }
-"""The lowest and highest level of the codecs that have levels, and Kafka's default."""
+"""Lowest, highest and default level in Kafka, of the codecs that have levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """A codec and its level, None for Kafka's default.
+    """A codec and its level; None for Kafka's default level.
 
     Raises:
         ValueError: the codec has no such level.
@@ -77,26 +77,26 @@ class Compression:
 
 
 class Inflating(Protocol):
-    """What zlib and isal call a decompression object."""
+    """Decompression object of zlib and isal."""
 
     eof: bool
     unused_data: bytes
 
     def decompress(self, data: Buffer, max_length: int) -> bytes:
-        """What comes out of this input, at most that much."""
+        """Return at most `max_length` bytes of decompressed input."""
 
 
 def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int = 2) -> bytes:
-    """What was compressed.
+    """Return the decompressed data.
 
     Args:
-        codec: how the data is compressed; NONE gives it back.
+        codec: how the data is compressed; NONE returns it unchanged.
         data: the compressed part of a batch.
-        limit: the most bytes that may come out.
-        magic: the batch's; 0 lets LZ4 frames with a wrong header checksum through.
+        limit: most bytes of output.
+        magic: magic of the batch; 0 accepts LZ4 frames with a wrong header checksum.
 
     Raises:
-        DecompressionError: the data is damaged; `partial` has what came out before the damage.
+        DecompressionError: the data is damaged; `partial` has the output before the damage.
         LimitExceededError: more than `limit` bytes would come out.
         UnsupportedCodecError: the codec's package is not installed.
     """
@@ -126,9 +126,9 @@ def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int =
 def compress(
     codec: CompressionType, data: Buffer, *, magic: int = 2, level: int | None = None
 ) -> bytes:
-    """Compressed as Kafka's own writers do it.
+    """Return the data compressed as Kafka's writers do it.
 
-    The level is one of `LEVELS`, or None for Kafka's default.
+    `level` is one of `LEVELS`, or None for Kafka's default.
     """
     if codec is CompressionType.NONE:
         return bytes(data)
@@ -137,7 +137,7 @@ def compress(
     if codec is CompressionType.ZSTD:
         if libraries.zstandard is None:
             raise _missing(codec, "zstandard")
-        # Kafka's writer streams, so its frames never state their content's size.
+        # Kafka's writer streams, so its frames never state their content size.
         writer = libraries.zstandard.ZstdCompressor(3 if level is None else level).compressobj()
         made: bytes = writer.compress(data) + writer.flush()
         return made
@@ -172,7 +172,10 @@ def _decompress_gzip(data: Buffer, limit: int) -> bytes:
 
 
 def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) -> bytes:
-    """Return all members, fed `piece` bytes at a time; what came out before an error is in its `partial`."""
+    """Return the content of all members; an error's `partial` has the output before it.
+
+    Feeds `piece` bytes of input per call.
+    """
     out = bytearray()
     view = memoryview(data)
     position = 0
@@ -181,7 +184,7 @@ def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) 
         position = _inflate_member(member, view, position, piece, out, limit)
         if not member.eof:
             raise DecompressionError("gzip: ends inside a member", partial=bytes(out))
-        # As in Java, what does not look like another member is not read.
+        # As in Java, bytes that do not look like another member are ignored.
         if len(view) - position < 18 or view[position : position + 3] != _GZIP_HEAD:
             return bytes(out)
     raise DecompressionError(f"gzip: more than {MAX_PARTS} members", partial=bytes(out))
@@ -190,7 +193,7 @@ def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) 
 def _inflate_member(
     member: Inflating, view: memoryview, position: int, piece: int, out: bytearray, limit: int
 ) -> int:
-    """Feed one member until its end or the data's; the position behind what it took."""
+    """Feed one member to its end or the end of the data; return the position after it."""
     while not member.eof and position < len(view):
         taken = view[position : position + piece]
         try:
@@ -205,7 +208,7 @@ def _inflate_member(
 
 
 def _salvage(inflate: Callable[[], bytes]) -> bytes:
-    """What comes out before the damage; decoding in small pieces loses no more than the piece that has it."""
+    """Return the output before the damage; small pieces of input lose at most the damaged piece."""
     try:
         return inflate()
     except (zlib.error, DecompressionError) as error:

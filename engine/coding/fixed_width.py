@@ -1,6 +1,6 @@
-"""Single numbers of a fixed width, read at a position or written: what Kafka's ByteUtils has for them.
+"""Read and write single fixed-width numbers at a position, as Kafka's ByteUtils does.
 
-Each raises struct.error when the buffer ends before the number does.
+All raise struct.error when the buffer ends inside the number.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def read_float64(buffer: Buffer, position: int = 0) -> float:
 
 
 def encode_uint32_le(value: int) -> bytes:
-    """Return an unsigned 32-bit little-endian number; of a negative one its two's complement."""
+    """Return an unsigned 32-bit little-endian number, or the two's complement of a negative number."""
     return _UINT32_LE.pack(value & 0xFFFFFFFF)
 
 
 def write_uint32_le(buffer: bytearray | memoryview, position: int, value: int) -> None:
-    """Put such a number into a buffer."""
+    """Write an unsigned 32-bit little-endian number into a buffer."""
     _UINT32_LE.pack_into(buffer, position, value & 0xFFFFFFFF)

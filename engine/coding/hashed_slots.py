@@ -1,7 +1,8 @@
-"""A table of hashes in a buffer of fixed size: slots of 24 bytes, a key's MD5 and a big-endian number.
+"""A hash table in a buffer of fixed size: slots of 24 bytes, a key's MD5 and a big-endian number.
 
-A key belongs where each four bytes of its hash say, one after the other, or else into the slots that follow the last
-of these, round and round: the first that is its own or empty. A slot of zeros is empty. Nothing is taken out.
+The slots to try for a key are those that each four bytes of its hash give, one after the other,
+then the slots after the last of these, wrapping around. The key takes the first slot that holds its
+hash or is empty. A slot of zeros is empty. Nothing is ever removed.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ _EMPTY = bytes(_DIGEST_SIZE)
 
 
 def digest_of(key: Buffer) -> bytes:
-    """What stands for a key; two keys with the same are taken for one."""
+    """Return a key's digest; keys with the same digest count as the same key."""
     return hashlib.md5(key, usedforsecurity=False).digest()
 
 
 def find_slot(slots: bytearray, digest: bytes) -> tuple[int, bool] | None:
-    """Where the slot of a hash begins, or the empty one that it belongs into; and whether it is its own.
+    """Return the position of the slot of a hash, or of the empty slot for it, and whether the hash is there.
 
-    None when there is neither.
+    None when the table has neither.
     """
     count = len(slots) // BYTES_PER_SLOT
     for attempt in range(count + _LAST_PROBE):

@@ -1,7 +1,7 @@
-"""Fixed structures: declared once as named tuples, packed and unpacked by the standard struct module.
+"""Fixed-size structures, declared once as named tuples, packed and unpacked by the standard struct module.
 
 All of Kafka's fixed structures are big-endian and unpadded. A field's width is the struct letter in its
-annotation; its place follows from the fields before it, so a byte position is never written by hand.
+annotation; its position follows from the fields before it, so a byte position is never written by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=NamedTuple)
 
 
 class Layout(Generic[T]):
-    """Byte layout of a named tuple whose fields are annotated with widths.
+    """Byte layout of a named tuple with fields that are annotated with their widths.
 
     >>> class Entry(NamedTuple):
     ...     relative_offset: Int32
@@ -44,8 +44,8 @@ class Layout(Generic[T]):
             name: hints[name].__metadata__[0] for name in shape._fields
         }
         self.plain = struct.Struct(">" + "".join(self._letters.values()))
-        """Packs and unpacks the fields as a plain tuple."""
-        # As `shape._make`, without counting the fields, of which there are as many as in the struct.
+        """Struct that packs and unpacks the fields as a plain tuple."""
+        # `shape._make` without its check of the number of fields, which the struct ensures.
         self._make: Any = partial(tuple.__new__, shape)
         self._positions: dict[str, int] = {}
         place = 0
@@ -53,14 +53,14 @@ class Layout(Generic[T]):
             self._positions[name] = place
             place += struct.calcsize(">" + letter)
         self.size = self.plain.size
-        """Bytes that the structure takes."""
+        """Bytes of the structure."""
         self.dtype = np.dtype(
             [(name, np.dtype(">" + letter)) for name, letter in self._letters.items()]
         )
-        """The structure as rows of a numpy table, big-endian and unpadded."""
+        """numpy dtype of the structure, big-endian and unpadded."""
 
     def position_of(self, field: str) -> int:
-        """Where a field starts, in bytes from the start of the structure."""
+        """Return the position of a field, in bytes from the start of the structure."""
         return self._positions[field]
 
     def field_struct(self, field: str) -> struct.Struct:
@@ -68,16 +68,16 @@ class Layout(Generic[T]):
         return struct.Struct(">" + self._letters[field])
 
     def end_of(self, field: str) -> int:
-        """Where a field ends, in bytes from the start of the structure."""
+        """Return the end of a field, in bytes from the start of the structure."""
         return self._positions[field] + struct.calcsize(">" + self._letters[field])
 
     def up_to(self, field: str) -> struct.Struct:
-        """Return a struct of the first fields, up to and with this one."""
+        """Return a struct of the first fields, up to and including this one."""
         names = list(self._letters)
         return self.subset(*names[: names.index(field) + 1])
 
     def subset(self, *fields: str) -> struct.Struct:
-        """Return a struct of some fields, in their order; the bytes between are passed over.
+        """Return a struct of some fields, in their order; the bytes between them are skipped.
 
         >>> class Entry(NamedTuple):
         ...     timestamp: Int64
@@ -95,14 +95,14 @@ class Layout(Generic[T]):
         return struct.Struct(text)
 
     def unpack(self, buffer: Buffer, position: int = 0) -> T:
-        """Return the structure at a position; struct.error when the buffer ends before it does."""
+        """Return the structure at a position. Raises struct.error when the buffer ends inside it."""
         made: T = self._make(self.plain.unpack_from(buffer, position))
         return made
 
     def pack(self, value: T) -> bytes:
-        """Return the bytes of a structure; struct.error when a value does not fit its field."""
+        """Return the bytes of a structure. Raises struct.error when a value does not fit its field."""
         return self.plain.pack(*value)
 
     def iter_unpack(self, buffer: Buffer) -> Iterator[T]:
-        """Yield the structures of a buffer that holds nothing else; its size must be a multiple of ours."""
+        """Yield the structures of a buffer with nothing else in it; its size must be a multiple of theirs."""
         return map(self._make, self.plain.iter_unpack(buffer))

@@ -1,13 +1,13 @@
-"""LZ4 frames, walked block by block over the raw block codec.
+"""Read and write LZ4 frames block by block, with the raw block codec.
 
-A frame is a magic, a descriptor (flags, block size, sometimes the content's size, a checksum byte) and
-blocks: a little-endian length whose top bit says «stored», the block, sometimes its hash; length 0 ends it.
-The first writers of Kafka (magic 0) hashed the frame's magic into the descriptor's checksum, so readers of
-magic 0 do not look at it. What stands behind the end mark is not read, a hash of the content neither: so it
-is in Kafka, where the batch's own checksum covers all.
+A frame is a magic, a descriptor (flags, block size, sometimes the content's size, a checksum byte)
+and blocks: a little-endian length (top bit set for a stored block), the block, sometimes its hash;
+length 0 ends the frame. The first writers of Kafka (magic 0) hashed the frame's magic into the
+descriptor's checksum, so readers of magic 0 ignore it. As in Kafka, bytes after the end mark are
+not read, nor is a hash of the content: the batch's checksum covers all.
 
-Kafka refuses frames whose blocks depend on each other; some writers make them, and here they are read, in
-plain Python.
+Kafka refuses frames with blocks that depend on each other. Some writers make them; this module
+reads them in plain Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAGIC = bytes([0x04, 0x22, 0x4D, 0x18])
 STORED = 0x80000000
 DEFAULT_LEVEL = 9
 MAX_BLOCKS = 1_000_000
-"""Blocks in a batch: a block may be empty, so the output's limit does not bound them."""
+"""Most blocks in a batch: blocks may be empty, so the output's limit does not bound them."""
 
 _VERSION_MASK, _VERSION = 0xC0, 0x40
 _INDEPENDENT, _BLOCK_HASH, _CONTENT_SIZE, _CONTENT_HASH = 0x20, 0x10, 0x08, 0x04
@@ -30,19 +30,19 @@ _BLOCK_64K = 4
 _WINDOW = 64 * 1024
 _FRAME_HEAD = 7
 _SLOW, _SLOWEST = 3, 12
-"""The levels of LZ4's slow way; levels beyond do as the nearest."""
+"""Lowest and highest level of LZ4's slow method; other levels are clamped to these."""
 ENDS_EARLY = "lz4: stream ended prematurely"
 
 
 class Lz4FrameError(Exception):
-    """Data is not what an LZ4 writer makes."""
+    """Error for data that is no LZ4 frame."""
 
 
 def decompress(data: Buffer, out: bytearray, limit: int, *, check_header: bool) -> None:
-    """Append what was compressed to `out`, which is empty or only has bytes of this frame.
+    """Append the decompressed data to `out`, which is empty or has only bytes of this frame.
 
     Raises:
-        FrameError: damaged; `out` has what came before the damage.
+        Lz4FrameError: the data is damaged; `out` has the output before the damage.
         OverflowError: `out` would pass `limit` bytes.
         ModuleNotFoundError: cramjam is not installed.
     """
@@ -83,9 +83,9 @@ def compress(
     block_size_code: int = _BLOCK_64K,
     level: int | None = None,
 ) -> bytes:
-    """Return a frame as Kafka's own writer makes it: independent blocks of 64 KiB, no content size.
+    """Return a frame as Kafka's writer makes it: independent blocks of 64 KiB, no content size.
 
-    The default level is LZ4's fast way; any other is one of its slow way, which finds more.
+    The default level is LZ4's fast method; all others use its slow method, which compresses better.
     """
     if libraries.cramjam is None:
         raise ModuleNotFoundError("cramjam")
@@ -116,7 +116,7 @@ def _compress_block(plain: memoryview, level: int | None) -> tuple[bytes, int]:
 
 
 def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
-    """Return a block of at most 64 KiB, out of a frame of its own: only for frames does the library know levels."""
+    """Return a compressed block of at most 64 KiB, cut out of a frame: the library has levels only for frames."""
     library = libraries.cramjam.lz4.Compressor(
         level=_SLOW if level is None else min(max(level, _SLOW), _SLOWEST),
         content_checksum=False,
@@ -130,7 +130,7 @@ def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
 
 
 def _read_header(view: memoryview, *, check_header: bool) -> tuple[int, int, int]:
-    """Return the flags, the size of the largest block and the position behind the header."""
+    """Return the flags, the size of the largest block and the position after the header."""
     if len(view) < 6:
         raise Lz4FrameError(ENDS_EARLY)
     if view[:4] != MAGIC:
@@ -159,7 +159,7 @@ def _append(
         try:
             size = libraries.cramjam.lz4.decompress_block_into(block, scratch, len(scratch))
         except libraries.cramjam.DecompressionError as error:
-            if len(scratch) > limit:  # the block may be sound and only larger than what is allowed
+            if len(scratch) > limit:  # the block may be sound and only larger than the limit
                 raise OverflowError(len(scratch)) from None
             raise Lz4FrameError(f"lz4: {error}") from None
         if size > limit - len(out):
@@ -170,7 +170,7 @@ def _append(
 
 
 def _append_linked(block: memoryview, out: bytearray, most: int) -> None:
-    """Decode a block whose matches may reach into what came before it."""
+    """Decode a block with matches that may reach into earlier blocks."""
     position, size = 0, len(block)
     start = max(0, len(out) - _WINDOW)
     try:

@@ -1,7 +1,7 @@
-"""Snappy as batches have it: xerial's frames (the JVM) or one bare block (librdkafka and others).
+"""Read and write snappy data of batches: xerial's frames (the JVM) or one bare block (librdkafka and others).
 
-A xerial stream is 16 bytes (magic, version, lowest version that can read it) and then chunks: an int32
-length and a raw snappy block, big-endian. The magic once more, in the place of a length, starts another
+A xerial stream is 16 bytes (magic, version, lowest version that can read it) and then chunks: an
+int32 length and a raw snappy block, big-endian. The magic in place of a length starts another
 stream. Data that does not start with the magic is one raw block.
 """
 
@@ -18,11 +18,11 @@ MAGIC = b"\x82SNAPPY\x00"
 HEADER = MAGIC + bytes([0, 0, 0, 1, 0, 0, 0, 1])
 BLOCK_SIZE = 32 * 1024
 MAX_CHUNKS = 1_000_000
-"""Chunks in a batch: a chunk may be empty, so the output's limit does not bound them."""
+"""Most chunks in a batch: chunks may be empty, so the output's limit does not bound them."""
 
 
 class SnappyFrameError(Exception):
-    """Data is not what a snappy writer makes."""
+    """Error for data that no snappy writer makes."""
 
 
 def _library() -> ModuleType:
@@ -33,17 +33,17 @@ def _library() -> ModuleType:
 
 
 def decompress(data: Buffer, out: bytearray, limit: int) -> None:
-    """Append what was compressed to `out`.
+    """Append the decompressed data to `out`.
 
     Raises:
-        FrameError: damaged; `out` has what came before the damage.
+        SnappyFrameError: the data is damaged; `out` has the output before the damage.
         OverflowError: `out` would pass `limit` bytes.
         ModuleNotFoundError: cramjam is not installed.
     """
     view = memoryview(data)
     if not len(view):
         raise SnappyFrameError("snappy: no data")
-    # Java's reader asks for a whole header before it believes the magic.
+    # Java's reader wants a whole header before it accepts the magic.
     if len(view) < len(HEADER) or view[: len(MAGIC)] != MAGIC:
         _append_block(view, out, limit)
         return
@@ -68,7 +68,7 @@ def decompress(data: Buffer, out: bytearray, limit: int) -> None:
 
 
 def compress(data: Buffer) -> bytes:
-    """In xerial's frames, as Kafka's own writer."""
+    """Return the data in xerial's frames, as Kafka's writer makes them."""
     library = _library()
     parts = [HEADER]
     view = memoryview(data)
@@ -99,7 +99,7 @@ def _append_block(block: memoryview, out: bytearray, limit: int) -> None:
     stated &= 0xFFFFFFFF
     if stated > limit - len(out):
         raise OverflowError(stated)
-    # A byte of input makes at most 64 / 3 of output (a copy of 64 bytes takes 3).
+    # A byte of input makes at most 64 / 3 bytes of output (a copy of 64 bytes takes 3).
     if stated > 32 * len(block):
         raise SnappyFrameError(
             f"snappy: a block of {len(block)} bytes states {stated} bytes of content"

@@ -1,9 +1,9 @@
-"""Variable-length integers: 7 bits a byte, the low ones first; signed values zigzag-folded.
+"""Read and write variable-length integers: 7 bits per byte, low bits first, signed values in zigzag encoding.
 
-The formats are those of protocol buffers; the edges are those of Kafka's ByteUtils, whose arithmetic is
-Java's: a 32-bit value takes at most 5 bytes and what its fifth byte has above 32 bits falls off, a 64-bit
-value takes at most 10 bytes and likewise. A reader returns the value and the position behind it. It raises
-ValueError when a number is longer than that and IndexError when the buffer ends inside it.
+The formats are those of protocol buffers; the edge cases are those of Kafka's ByteUtils in Java: a
+32-bit value takes at most 5 bytes, a 64-bit value at most 10, and excess high bits of the last byte
+are dropped. A reader returns the value and the position after it. It raises ValueError for a longer
+number and IndexError when the buffer ends inside the number.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _MASK64 = 0xFFFFFFFFFFFFFFFF
 
 
 def to_int32(value: int) -> int:
-    """Return the value that a Java int has after an arithmetic that gave this."""
+    """Return the value wrapped to a Java int."""
     value &= _MASK32
     return value - 0x100000000 if value & 0x80000000 else value
 
 
 def to_int64(value: int) -> int:
-    """Return the value that a Java long has after an arithmetic that gave this."""
+    """Return the value wrapped to a Java long."""
     value &= _MASK64
     return value - 0x10000000000000000 if value & 0x8000000000000000 else value
 
@@ -73,7 +73,7 @@ def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
     if raw < 0x80:
         return (raw >> 1) ^ -(raw & 1), position + 1
     second = buffer[position + 1]
-    if second < 0x80:  # most lengths of a record are two bytes
+    if second < 0x80:  # most record lengths take two bytes
         raw = raw & 0x7F | second << 7
         return (raw >> 1) ^ -(raw & 1), position + 2
     raw, position = _read_raw(buffer, position, 10)
@@ -97,27 +97,27 @@ def _fold(value: int, bits: int) -> int:
 
 
 SMALL_VARINTS = tuple(_encode_raw(value << 1) for value in range(1024))
-"""What `encode_varint` and `encode_varlong` give for 0 to 1023: most numbers of a record."""
+"""Results of `encode_varint` and `encode_varlong` for 0 to 1023: most numbers of a record."""
 _SMALL = len(SMALL_VARINTS)
 
 
 def encode_unsigned_varint(value: int) -> bytes:
-    """Return a 32-bit number without zigzag; a negative one as its two's complement."""
+    """Return a 32-bit number without zigzag, as two's complement if negative."""
     return _encode_raw(value & _MASK32)
 
 
 def encode_varint(value: int) -> bytes:
-    """Return a zigzag 32-bit number. ValueError when it does not fit."""
+    """Return a zigzag 32-bit number. Raises ValueError when it does not fit."""
     return SMALL_VARINTS[value] if 0 <= value < _SMALL else _encode_raw(_fold(value, 32))
 
 
 def encode_unsigned_varlong(value: int) -> bytes:
-    """Return a 64-bit number without zigzag; a negative one as its two's complement."""
+    """Return a 64-bit number without zigzag, as two's complement if negative."""
     return _encode_raw(value & _MASK64)
 
 
 def encode_varlong(value: int) -> bytes:
-    """Return a zigzag 64-bit number. ValueError when it does not fit."""
+    """Return a zigzag 64-bit number. Raises ValueError when it does not fit."""
     return SMALL_VARINTS[value] if 0 <= value < _SMALL else _encode_raw(_fold(value, 64))
 
 
@@ -126,20 +126,20 @@ def _size(raw: int) -> int:
 
 
 def size_of_unsigned_varint(value: int) -> int:
-    """Return how many bytes `encode_unsigned_varint` gives."""
+    """Return the number of bytes of `encode_unsigned_varint`."""
     return _size(value & _MASK32)
 
 
 def size_of_varint(value: int) -> int:
-    """Return how many bytes `encode_varint` gives."""
+    """Return the number of bytes of `encode_varint`."""
     return _size(_fold(value, 32))
 
 
 def size_of_unsigned_varlong(value: int) -> int:
-    """Return how many bytes `encode_unsigned_varlong` gives."""
+    """Return the number of bytes of `encode_unsigned_varlong`."""
     return _size(value & _MASK64)
 
 
 def size_of_varlong(value: int) -> int:
-    """Return how many bytes `encode_varlong` gives."""
+    """Return the number of bytes of `encode_varlong`."""
     return _size(_fold(value, 64))

@@ -1,6 +1,6 @@
-"""What the records of batches say when they are looked at together: counts, first and last offsets, extreme times.
+"""Summaries of the records of batches: counts, first and last offsets, extreme timestamps.
 
-One row a batch, whatever it holds, so a whole log can be looked at without room for its records.
+A batch takes one row, however many records it has, so a whole log is summarised in bounded memory.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ SUMMARY_DTYPE = np.dtype(
         ("last_offset", "i8"),
         ("smallest_timestamp", "i8"),
         ("largest_timestamp", "i8"),
-        ("first_without_key", "i8"),  # an offset; meaningless unless without_key
+        ("first_without_key", "i8"),  # an offset; valid only if without_key is not 0
         ("count", "i4"),
         ("without_key", "i4"),
-        ("descents", "i4"),  # records whose offset is not above the one before
+        ("descents", "i4"),  # records with an offset at or below the previous record's
         ("padding", "i4"),
     ],
     align=True,
 )
-"""56 bytes a batch; all zeros for one without records. The kernel overlays a C struct with the fields in this order."""
+"""56 bytes a batch; all zeros for one without records. The kernel maps a C struct with the fields in this order."""
 
 _FIELDS = 9
 
@@ -37,9 +37,9 @@ Summaries: TypeAlias = npt.NDArray[Any]
 
 
 class SummaryResult(NamedTuple):
-    """Rows of SUMMARY_DTYPE, one for each batch; what kept batches from being read whole.
+    """Rows of SUMMARY_DTYPE, one for each batch, and the problems of batches that were not read whole.
 
-    The records before a problem are in the batch's row.
+    A row counts the records before its batch's problem.
     """
 
     rows: Summaries
@@ -47,7 +47,7 @@ class SummaryResult(NamedTuple):
 
 
 def summary_of(records: Sequence[Row]) -> tuple[int, ...]:
-    """Return the summary of one batch's records, as far as they were read."""
+    """Return the summary row of one batch's records, as far as they were read."""
     if not records:
         return (0,) * _FIELDS
     offsets = [record[0] for record in records]

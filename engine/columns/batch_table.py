@@ -1,8 +1,8 @@
-"""One row per batch: what a pass over the headers of a run of batches fills in.
+"""Table of batch headers: one row per batch, filled in one pass over a run of batches.
 
 Shared by the compiled kernel and its Python twin. Positions are absolute in the file. For magic 0 and 1 a
-row is one message of the outer set: `base_offset` and `last_offset` are both the offset its header states
-(of a compressed wrapper: of its last inner message), `record_count` is -1 and both timestamps are the
+row is one outer message: `base_offset` and `last_offset` are both the offset its header states
+(for a compressed wrapper: the last inner message's offset), `record_count` is -1 and both timestamps are the
 message's own (-1 for magic 0).
 """
 
@@ -21,7 +21,7 @@ BATCH_DTYPE = np.dtype(
         ("base_timestamp", "i8"),
         ("max_timestamp", "i8"),
         ("producer_id", "i8"),
-        ("size", "i4"),  # bytes on disk, the 12 of offset and length included
+        ("size", "i4"),  # bytes on disk, with the 12 of offset and length
         ("leader_epoch", "i4"),
         ("base_sequence", "i4"),
         ("record_count", "i4"),
@@ -35,11 +35,11 @@ BATCH_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""80 bytes a row; the kernel overlays a C struct with the fields in this order."""
+"""80 bytes a row; the kernel maps a C struct with the fields in this order onto it."""
 
 
 class Stop(IntEnum):
-    """Why a walk over batches ended."""
+    """Reason why a walk over batches ended."""
 
     TABLE_FULL = 0
     NEED_MORE = 1
@@ -49,7 +49,7 @@ class Stop(IntEnum):
 
 
 class Problem(IntEnum):
-    """What keeps a batch of the right checksum from being decoded, in whole or in part."""
+    """Reason why a batch with a valid checksum cannot be decoded, in whole or in part."""
 
     UNKNOWN_CODEC = 1
     CODEC_MISSING = 2
@@ -58,11 +58,11 @@ class Problem(IntEnum):
     INVALID_RECORD = 5
     RECORD_COUNT = 6
     LEFTOVER_BYTES = 7
-    INVALID_HEADER = 8  # last offset delta below zero, count below zero
+    INVALID_HEADER = 8  # last offset delta or record count below zero
 
 
 class BatchProblem(NamedTuple):
-    """A batch that did not decode whole: `row` in the table, the record it stopped at, and why."""
+    """A batch that was not decoded whole: its `row` in the table, the index of the failing record, the reason."""
 
     row: int
     code: Problem

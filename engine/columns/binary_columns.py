@@ -1,4 +1,4 @@
-"""Keys, values or headers of many records in runs of bytes, as columnar formats keep them."""
+"""Keys, values or headers of many records gathered into one buffer each, as columnar formats store them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ from engine.units import MAX_INT32
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 BinaryColumn: TypeAlias = tuple[bytes | None, bytes, bytes]
-"""A bit for each row that is not null, the lowest bit of a byte first, or None when none is null; int32
-offsets in this machine's byte order, one more than there are rows; the bytes of all rows."""
+"""Validity bitmap, offsets and bytes of an Arrow binary column.
+
+The bitmap has a bit for each row, set when the row is not null, lowest bit of a byte first; it is
+None when no row is null. The offsets are int32 in native byte order, one more than rows. The bytes
+are those of all rows.
+"""
 
 
 def gather(columns: Columns, indices: Indices, field: str) -> BinaryColumn:
-    """Keys or values of some records, as Arrow lays out a binary column.
+    """Return the keys or values of some records as an Arrow binary column.
 
     Args:
         columns: records.
-        indices: which of them.
+        indices: indices of the records to gather.
         field: "key" or "value".
 
     Raises:
-        ValueError: another field, an index or a field outside, more than 2 GiB of bytes.
+        ValueError: the field is another, an index or a field is out of bounds, or there are more
+            than 2 GiB of bytes.
     """
     if field not in ("key", "value"):
         raise ValueError(f"no field {field!r} of bytes")
@@ -43,18 +48,19 @@ def gather(columns: Columns, indices: Indices, field: str) -> BinaryColumn:
 def gather_headers(
     columns: Columns, indices: Indices
 ) -> tuple[bytes | None, bytes, BinaryColumn, BinaryColumn]:
-    """Headers of some records, as Arrow lays out lists of keys and values.
+    """Return the headers of some records as Arrow list columns of keys and values.
 
     Args:
         columns: records.
-        indices: which of them.
+        indices: indices of the records to gather.
 
     Returns:
-        a bit for each record that has headers, or None when all have; int32 offsets into the keys and
+        validity bitmap with a bit for each record that has headers, or None when all have; int32
+            offsets into the keys and
         values that follow; keys; values.
 
     Raises:
-        ValueError: an index or a header outside, more than 2 GiB of anything.
+        ValueError: an index or a header is out of bounds, or a column has more than 2 GiB.
     """
     if len(indices) and (indices.min() < 0 or indices.max() >= len(columns)):
         raise ValueError("a header does not lie in the arena")

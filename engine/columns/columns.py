@@ -1,6 +1,7 @@
-"""Decoded records as columns: one row of 64 bytes a record, its fields' bytes left where they lie.
+"""Decoded records as columns: a row of 64 bytes for each record, which points to the record's bytes.
 
-The kernel and its Python twin fill the rows; `Reason` numbers what can stop them, and this module words it.
+The kernel and its Python twin fill the rows. `Reason` numbers the decoding errors; this module has
+their words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ RECORD_DTYPE = np.dtype(
         ("timestamp", "i8"),
         ("key_start", "i8"),
         ("value_start", "i8"),
-        ("headers_start", "i8"),  # behind the headers' count
+        ("headers_start", "i8"),  # after the headers' count
         ("key_size", "i4"),  # -1: null
         ("value_size", "i4"),  # -1: null
         ("headers_size", "i4"),
@@ -31,13 +32,13 @@ RECORD_DTYPE = np.dtype(
     ],
     align=True,
 )
-"""64 bytes a record; the kernel overlays a C struct with the fields in this order."""
+"""64 bytes a record; the kernel maps a C struct with the fields in this order onto it."""
 
 Column: TypeAlias = npt.NDArray[Any]
 
 
 class Reason(IntEnum):
-    """What contradicts the format; the kernel's C code has the same numbers."""
+    """Reasons why bytes do not decode; the kernel's C code has the same numbers."""
 
     BAD_VARINT = 1
     RECORD_SIZE = 2
@@ -103,21 +104,21 @@ _WORDS: dict[Reason, tuple[Problem, str]] = {
 
 
 def describe(row: int, reason: int, index: int, stated: int, found: int) -> BatchProblem:
-    """Return the problem of a batch, in words; `index` records of it were decoded before."""
+    """Return the problem of a batch in words, after `index` records were decoded."""
     code, words = _WORDS[Reason(reason)]
     return BatchProblem(row, code, index, words.format(stated, found))
 
 
 class Columns:
-    """Records of a run of batches, in the order they lie in.
+    """Records of a run of batches, in the order of the file.
 
     Attributes:
-        table: RECORD_DTYPE, one row a record; the properties are its columns.
-        arena: the bytes that the starts count into; for batches that are not compressed this is the
-            buffer they were decoded from.
-        problems: batches that did not decode whole; what they hold before the problem is in the table.
-        next_row: the first row of the batch table that was not decoded. It is below `last_row` when the
-            records would have taken too much memory at once: decode on from there.
+        table: array of RECORD_DTYPE, one row per record; the properties are its columns.
+        arena: bytes that the `_start` columns point into; for uncompressed batches the buffer that
+            was decoded.
+        problems: batches that were not decoded whole; their records before the problem are in the table.
+        next_row: first row of the batch table that was not decoded. It is below `last_row` when the
+            records would exceed the memory limit: call again with this row.
     """
 
     __slots__ = ("arena", "next_row", "problems", "table")
@@ -140,7 +141,7 @@ class Columns:
 
     @property
     def timestamp(self) -> Column:
-        """Milliseconds since 1970, int64; -1 for records without a timestamp."""
+        """Milliseconds since 1970, int64; -1 without a timestamp."""
         return self.table["timestamp"]
 
     @property
@@ -155,37 +156,37 @@ class Columns:
 
     @property
     def key_start(self) -> Column:
-        """Where keys start in the arena, int64."""
+        """Positions of keys in the arena, int64."""
         return self.table["key_start"]
 
     @property
     def key_size(self) -> Column:
-        """Bytes of keys, int32; -1 for null."""
+        """Sizes of keys in bytes, int32; -1 for null."""
         return self.table["key_size"]
 
     @property
     def value_start(self) -> Column:
-        """Where values start in the arena, int64."""
+        """Positions of values in the arena, int64."""
         return self.table["value_start"]
 
     @property
     def value_size(self) -> Column:
-        """Bytes of values, int32; -1 for null."""
+        """Sizes of values in bytes, int32; -1 for null."""
         return self.table["value_size"]
 
     @property
     def headers_start(self) -> Column:
-        """Where the first header starts in the arena, int64."""
+        """Positions of the first headers in the arena, int64."""
         return self.table["headers_start"]
 
     @property
     def headers_size(self) -> Column:
-        """Bytes of all headers, int32."""
+        """Sizes of all headers of a record in bytes, int32."""
         return self.table["headers_size"]
 
     @property
     def headers_count(self) -> Column:
-        """How many headers there are, int32."""
+        """Numbers of headers, int32."""
         return self.table["headers_count"]
 
     def key(self, index: int) -> bytes | None:
@@ -197,7 +198,7 @@ class Columns:
         return self._field(index, "value_start", "value_size")
 
     def headers(self, index: int) -> tuple[Header, ...]:
-        """Return the headers of one record, in their order."""
+        """Return the headers of one record, in order."""
         record = self.table[index]
         return read_headers(self.arena, int(record["headers_start"]), int(record["headers_count"]))
 
@@ -211,7 +212,7 @@ class Columns:
 
 
 def read_headers(buffer: memoryview, position: int, count: int) -> tuple[Header, ...]:
-    """`count` headers of a record that was decoded before: their bytes are known to be sound."""
+    """Return `count` headers of a record that was decoded before, so that no checks are needed."""
     headers = []
     for _ in range(count):
         size, position = read_varint(buffer, position)

@@ -1,7 +1,7 @@
-"""Payloads to rows of RECORD_DTYPE, in Python: what the compiled kernel does, and its reference.
+"""Decode payloads to rows of RECORD_DTYPE in Python: the reference for the compiled kernel.
 
-Accepts what Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch accept; what it refuses is a
-`Reason` with the two numbers that contradict each other.
+Accepts the same bytes as Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch; refuses
+others with a `Reason` and the two numbers that contradict each other.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from engine.record.batch_frame import (
 from engine.units import MAX_INT32, Position
 
 Row: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
-"""The fields of RECORD_DTYPE in their order."""
+"""Fields of RECORD_DTYPE, in order."""
 
 Table: TypeAlias = npt.NDArray[Any]
 Trouble: TypeAlias = tuple[Problem, str] | None
 
 _FRAME = HEADER.up_to("length")
-# In a message: positions count from behind its offset and size.
+# Positions in a message count from the end of its offset and size fields.
 _MAGIC = MAGIC_POSITION - LOG_OVERHEAD
 _ATTRIBUTES = MESSAGE_HEADERS[1].position_of("attributes") - LOG_OVERHEAD
 _TIMESTAMP = MESSAGE_HEADERS[1].position_of("timestamp") - LOG_OVERHEAD
@@ -46,7 +46,7 @@ _KEY = tuple(header.size - LOG_OVERHEAD for header in MESSAGE_HEADERS)
 
 
 class Refusal(Exception):
-    """Bytes that break the format: why, and the two numbers that contradict each other."""
+    """Error for bytes that break the format: the reason, and the two numbers that contradict each other."""
 
     def __init__(self, reason: Reason, stated: int = 0, found: int = 0) -> None:
         super().__init__(reason.name)
@@ -57,7 +57,9 @@ class Refusal(Exception):
 
 
 def sequence_of(base: int, delta: int) -> int:
-    """Return a record's sequence number: wraps from 2^31-1 to 0, with Java's overflow for absurd deltas."""
+    """Return a record's sequence number; it wraps from 2^31-1 to 0, and overflows as in Java for
+    absurd deltas.
+    """
     if base < 0:
         return -1
     if base > to_int32(MAX_INT32 - delta):
@@ -68,11 +70,11 @@ def sequence_of(base: int, delta: int) -> int:
 def read_payload(
     batch: np.void, row: int, payload: memoryview, base: int, budgets: Budgets, out: list[Row]
 ) -> None:
-    """Append the records of a payload of magic 2 that lies at `base` of the arena.
+    """Append the records of a payload of magic 2, which starts at `base` in the arena.
 
     Args:
-        batch: the row of the batch table.
-        row: its number.
+        batch: row of the batch table.
+        row: number of that row.
 
     Raises:
         Refusal: with `index`; the records before it are in `out`.
@@ -135,7 +137,7 @@ def _read_record(batch: np.void, row: int, body: memoryview, base: int, budgets:
 
 
 def _field(body: memoryview, at: int, reason: Reason) -> tuple[int, int, int]:
-    """Where a key or value starts, its size (-1: null), and the position behind it."""
+    """Return the position and size (-1: null) of a key or value, and the position after it."""
     size, at = read_varint(body, at)
     if size > len(body) - at:
         raise Refusal(reason, size, len(body) - at)
@@ -159,7 +161,10 @@ def _skip_headers(body: memoryview, at: int, count: int, budgets: Budgets) -> in
 
 
 def read_message(message: memoryview, base: int, offset: int, row: int) -> Row:
-    """Return a message of magic 0 or 1 without its 12 bytes of offset and size; it lies at `base` of the arena."""
+    """Return the row of a message of magic 0 or 1.
+
+    `message` starts after the 12 bytes of offset and size, at `base` in the arena.
+    """
     fixed = _KEY[message[_MAGIC] != 0]
     if len(message) < fixed + 8:
         raise Refusal(Reason.RECORD_SIZE, fixed + 8, len(message))
@@ -201,13 +206,13 @@ def read_message_set(
     *,
     partial: bool = False,
 ) -> None:
-    """Append the inner messages of a compressed one, with the offsets that Kafka gives them.
+    """Append the inner messages of a compressed message, with the offsets that Kafka gives them.
 
-    `partial` says that more messages were lost: of magic 1, whose offsets count from the last inner one,
-    none can then be placed.
+    `partial`: the end of the payload was lost. Offsets of magic 1 count back from the last inner
+    message, so then none of them can be computed.
 
     Raises:
-        Refusal: with `index`; the records before it that can be placed are in `out`.
+        Refusal: with `index`; the records before it with a known offset are in `out`.
     """
     inner: list[Row] = []
     refusal: Refusal | None = None
@@ -246,11 +251,12 @@ def _read_inner(
             raise Refusal(Reason.INNER_SIZE, length, SMALLEST_LENGTH)
         position += LOG_OVERHEAD
         if length > len(payload) - position:
-            return  # Kafka drops a message that is cut off at the end of a set
+            return  # as Kafka does with a message that is cut off at the end of a set
         if len(inner) == budgets.records_per_batch:
             raise Refusal(Reason.RECORD_LIMIT, len(inner) + 1, budgets.records_per_batch)
         message = payload[position : position + length]
-        # Kafka reads wrappers of the other legacy magic: an old cleaner wrote them (KAFKA-4298).
+        # Kafka reads inner messages of the other legacy magic: an old cleaner wrote them
+        # (KAFKA-4298).
         if message[_MAGIC] > 1:
             raise Refusal(Reason.INNER_MAGIC, message[_MAGIC], magic)
         if message[_ATTRIBUTES] & COMPRESSION_MASK:
@@ -263,7 +269,7 @@ def _read_inner(
 
 
 class Decoder:
-    """Rows of a batch table on their way to columns."""
+    """Decoder from rows of a batch table to columns."""
 
     def __init__(
         self,
@@ -284,7 +290,7 @@ class Decoder:
         self.problems: list[BatchProblem] = []
 
     def decode(self, row: int) -> None:
-        """Append a batch's records; what keeps it from being decoded whole goes to `problems`."""
+        """Append a batch's records; add a problem to `problems` if the batch is not decoded whole."""
         before = len(self.records)
         try:
             trouble = self._read(row)
@@ -298,12 +304,12 @@ class Decoder:
                 self.problems.append(BatchProblem(row, code, len(self.records) - before, detail))
 
     def arena_of(self, row: int) -> memoryview:
-        """Return the bytes that the records of a row lie in, when nothing was decoded with `copy`."""
+        """Return the bytes that a row's records point into, when nothing was decoded with `copy`."""
         compressed = int(self.table["attributes"][row]) & COMPRESSION_MASK
         return memoryview(self.arena) if compressed else self.view
 
     def batch_bytes(self, row: int) -> tuple[memoryview, int]:
-        """Return the bytes of a batch and where they start in the buffer."""
+        """Return the bytes of a batch and their position in the buffer."""
         batch = self.table[row]
         at, size, magic = (
             int(batch["position"]) - self.start_position,
@@ -338,7 +344,7 @@ class Decoder:
 
     @staticmethod
     def _check_header(batch: np.void, size: int) -> bool:
-        """Return whether there are records to read."""
+        """Return whether the batch has records to read."""
         last, base, count = (
             int(batch["last_offset"]),
             int(batch["base_offset"]),
@@ -366,7 +372,7 @@ class Decoder:
         return data[start : start + size]
 
     def may_hold(self, row: int, needle: bytes) -> bool:
-        """Return whether the needle is in the bytes of a batch's records, or they do not inflate."""
+        """Return whether the needle is in the bytes of a batch's records; also True if they do not inflate."""
         data, _ = self.batch_bytes(row)
         batch = self.table[row]
         magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK

@@ -1,4 +1,4 @@
-"""What a batch's frame (offset, length, magic) can do wrong, in words."""
+"""Words for the errors in a batch's frame (offset, length, magic)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.record.batch_frame import LOG_OVERHEAD, SMALLEST_BATCH, SMALLEST_LEN
 
 
 def frame_error(stop: int, position: int, length: int, magic: int) -> Exception:
-    """Return the error for a walk that ended at a frame which cannot be a batch's."""
+    """Return the error for a walk that ended at an impossible frame."""
     if stop == Stop.UNKNOWN_MAGIC:
         return CorruptRecordError(
             "unknown magic", position=position, expected="0, 1 or 2", found=magic

@@ -1,4 +1,4 @@
-"""Inflating a batch's payload where the fast way is not there or refused: what came out, and what is wrong."""
+"""Inflate a batch's payload when the fast way is missing or failed: the bytes so far, and the problem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.errors import DecompressionError, LimitExceededError, UnsupportedCod
 def inflate(
     codec: int, data: Buffer, *, limit: int, magic: int
 ) -> tuple[bytes, tuple[Problem, str] | None]:
-    """Return the payload, or what came out before the damage together with the problem; never raises for damage."""
+    """Return the inflated payload, or the bytes before the damage with the problem. Never raises for damage."""
     try:
         return decompress(CompressionType(codec), data, limit=limit, magic=magic), None
     except DecompressionError as error:

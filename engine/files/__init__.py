@@ -1,1 +1,1 @@
-"""Source files: names, listings, reading without a way to write."""
+"""Source files: names, listings and read-only access."""

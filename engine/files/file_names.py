@@ -1,8 +1,9 @@
-"""The names of a log directory's files and folders: build every name, parse every name.
+"""Build and parse the names of files and folders in a log dir.
 
-Kafka's own parser takes what only looks like a name (``0.log``, ``+5.log``, digits of other scripts); here
-a name is one that Kafka writes: exactly 20 ASCII digits, no more than a 64-bit offset. Names are text as
-os.fsdecode gives it. See LogFileUtils, LocalLog, Topic and Snapshots in Kafka.
+Kafka's own parser also accepts names that only look right (``0.log``, ``+5.log``, digits of other
+scripts); this module accepts only names that Kafka writes: exactly 20 ASCII digits, at most a
+64-bit offset. Names are text as os.fsdecode returns it. See LogFileUtils, LocalLog, Topic and
+Snapshots in Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 SPARK_MANIFEST = "kafkafs-spark.json"
-"""In a log dir that `kafkafs.spark.write` made: what it was made of."""
+"""File in a log dir made by `kafkafs.spark.write`; it states the sources of the log dir."""
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"
@@ -34,7 +35,7 @@ _MAX_FOLDER_LENGTH = 255
 
 
 class FileKind(Enum):
-    """What a file of a log directory is; the value is its name, or what follows its offset."""
+    """Kind of a file in a log dir; the value is its name, or the part after its offset."""
 
     LOG = ".log"
     OFFSET_INDEX = ".index"
@@ -53,7 +54,7 @@ class FileKind(Enum):
 
 
 class FileState(Enum):
-    """Whether a file is part of the log, or on its way in or out; the value is the suffix."""
+    """State of a file: part of the log, or about to be added or removed; the value is the suffix."""
 
     LIVE = ""
     DELETED = ".deleted"
@@ -67,9 +68,9 @@ class FileName(NamedTuple):
     """A parsed file name.
 
     Attributes:
-        kind, state: what the file is and whether it counts.
-        base_offset: the offset in the name (a snapshot's or checkpoint's end offset), None for fixed names.
-        epoch: of a KRaft checkpoint, else None.
+        kind, state: the file's kind, and whether it is part of the log.
+        base_offset: offset in the name (for a snapshot or checkpoint the end offset), None for fixed names.
+        epoch: leader epoch of a KRaft checkpoint, else None.
     """
 
     kind: FileKind
@@ -79,7 +80,7 @@ class FileName(NamedTuple):
 
 
 class FolderState(Enum):
-    """Whether a partition folder is the log, or stands apart; the value is the suffix."""
+    """State of a partition folder: the log itself, or set aside; the value is the suffix."""
 
     LOG = ""
     DELETE = "-delete"
@@ -88,7 +89,7 @@ class FolderState(Enum):
 
 
 class FolderName(NamedTuple):
-    """A parsed folder name; `unique_id` is what tells apart folders that are not the log."""
+    """A parsed folder name; `unique_id` distinguishes folders that are not the log."""
 
     topic_partition: TopicPartition
     state: FolderState = FolderState.LOG
@@ -96,7 +97,7 @@ class FolderName(NamedTuple):
 
 
 class RemoteIndexName(NamedTuple):
-    """A parsed name of remote-log-index-cache: an index of a segment in remote storage."""
+    """A parsed name in remote-log-index-cache: an index of a segment in remote storage."""
 
     kind: FileKind
     base_offset: Offset
@@ -104,7 +105,7 @@ class RemoteIndexName(NamedTuple):
 
 
 class TieredFileName(NamedTuple):
-    """A parsed name of a file of tiered storage; `suffix` begins with its dot."""
+    """A parsed name of a tiered storage file; `suffix` begins with its dot."""
 
     base_offset: Offset
     segment_id: str
@@ -161,7 +162,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """What the file is, None for a name that Kafka does not write."""
+    """Return the parsed name; None for a name that Kafka does not write."""
     match = _SEGMENT.fullmatch(name)
     if match is None:
         return _NAMED.get(name) or _parse_kraft_name(name)
@@ -184,7 +185,7 @@ def _parse_kraft_name(name: str) -> FileName | None:
 
 
 def parse_remote_index_name(name: str) -> RemoteIndexName | None:
-    """Which index a file of remote-log-index-cache is, None for leftovers and anything else."""
+    """Return the parsed name of an index in remote-log-index-cache; None for leftovers and other names."""
     match = _REMOTE_INDEX.fullmatch(name)
     if match is None or int(match[1]) > MAX_INT64:
         return None
@@ -192,7 +193,9 @@ def parse_remote_index_name(name: str) -> RemoteIndexName | None:
 
 
 def parse_tiered_file_name(name: str) -> TieredFileName | None:
-    """Which segment's file it is, as LocalTieredStorage and Aiven's plugin name them; None for others."""
+    """Return the parsed name of a segment's file, as LocalTieredStorage and Aiven's plugin write it;
+    else None.
+    """
     match = _TIERED_FILE.fullmatch(name)
     if match is None or int(match[1]) > MAX_INT64:
         return None
@@ -200,7 +203,7 @@ def parse_tiered_file_name(name: str) -> TieredFileName | None:
 
 
 def parse_tiered_folder_name(name: str) -> tuple[TopicPartition, str] | None:
-    """Return the partition and the topic's id that a folder of LocalTieredStorage names; None for other folders.
+    """Return the partition and topic id in the name of a LocalTieredStorage folder; None for other names.
 
     >>> parse_tiered_folder_name("orders-0-sgf5MsZgRTuEMv68ZXKJbQ")
     (TopicPartition(topic='orders', partition=0), 'sgf5MsZgRTuEMv68ZXKJbQ')
@@ -212,7 +215,7 @@ def parse_tiered_folder_name(name: str) -> tuple[TopicPartition, str] | None:
 
 
 def parse_tiered_topic_name(name: str) -> tuple[str, str] | None:
-    """Return the topic and its id that a topic's folder of Aiven's plugin names; None for other folders.
+    """Return the topic and its id in the name of a topic folder of Aiven's plugin; None for other names.
 
     >>> parse_tiered_topic_name("orders-sgf5MsZgRTuEMv68ZXKJbQ")
     ('orders', 'sgf5MsZgRTuEMv68ZXKJbQ')
@@ -222,7 +225,7 @@ def parse_tiered_topic_name(name: str) -> tuple[str, str] | None:
 
 
 def log_file_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
-    """Name of a segment's records.
+    """Return the name of a segment's records file.
 
     >>> log_file_name(35)
     '00000000000000000035.log'
@@ -231,27 +234,27 @@ def log_file_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str
 
 
 def offset_index_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
-    """Name of a segment's offset index."""
+    """Return the name of a segment's offset index."""
     return _offset_name(base_offset, FileKind.OFFSET_INDEX, state)
 
 
 def time_index_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
-    """Name of a segment's time index."""
+    """Return the name of a segment's time index."""
     return _offset_name(base_offset, FileKind.TIME_INDEX, state)
 
 
 def transaction_index_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
-    """Name of a segment's index of aborted transactions."""
+    """Return the name of a segment's transaction index."""
     return _offset_name(base_offset, FileKind.TRANSACTION_INDEX, state)
 
 
 def producer_snapshot_name(offset: Offset, state: FileState = FileState.LIVE) -> str:
-    """Name of the producer state as it was just before `offset`."""
+    """Return the name of the producer snapshot of the state just before `offset`."""
     return _offset_name(offset, FileKind.PRODUCER_SNAPSHOT, state)
 
 
 def kraft_checkpoint_name(end_offset: Offset, epoch: int, state: FileState = FileState.LIVE) -> str:
-    """Name of a KRaft snapshot of all records before `end_offset`."""
+    """Return the name of the KRaft snapshot of all records before `end_offset`."""
     if not 0 <= epoch <= MAX_INT32:
         raise ValueError(f"no epoch: {epoch}")
     digits = _offset_digits(end_offset)
@@ -269,10 +272,10 @@ def _offset_digits(offset: Offset) -> str:
 
 
 def parse_folder_name(name: str) -> FolderName:
-    """Which partition a folder holds. Raises InvalidNameError for what Kafka does not write.
+    """Return the partition of a folder. Raises InvalidNameError for a name that Kafka does not write.
 
-    The topic is whatever stands before the last dash, valid or not: a folder of a topic that no client may
-    create can still be read.
+    The topic is the text before the last dash, even if no client may create such a topic: its
+    folder can still be read.
     """
     marked = bool(name) and name.endswith(("-delete", "-future", "-stray"))
     match = (_MARKED_FOLDER if marked else _FOLDER).fullmatch(name or "")
@@ -292,7 +295,9 @@ def folder_name(
     state: FolderState = FolderState.LOG,
     unique_id: str | None = None,
 ) -> str:
-    """Return the folder of a partition; a topic's end is cut where -delete or -stray would pass 255 characters."""
+    """Return the folder name of a partition; the topic is cut if -delete or -stray would make it
+    longer than 255.
+    """
     topic, partition = topic_partition
     if state is FolderState.LOG:
         return f"{topic}-{partition}"
@@ -310,7 +315,7 @@ def has_only_topic_characters(topic: str) -> bool:
 
 
 def validate_topic(name: str) -> None:
-    """Raises InvalidNameError for a topic that Kafka does not let anybody create."""
+    """Raise InvalidNameError for a topic name that Kafka does not allow."""
     if not name:
         reason = "it is empty"
     elif name in (".", ".."):
@@ -325,12 +330,12 @@ def validate_topic(name: str) -> None:
 
 
 def has_collision_characters(topic: str) -> bool:
-    """Return whether the topic's metric names can collide with another's: '.' and '_' are the same there."""
+    """Return whether the topic has '.' or '_', which are the same in names of metrics."""
     return "." in topic or "_" in topic
 
 
 def unify_collision_characters(topic: str) -> str:
-    """Return the topic as its metrics name it."""
+    """Return the topic as metrics name it, with '_' for '.'."""
     return topic.replace(".", "_")
 
 

@@ -1,4 +1,4 @@
-"""What a folder holds, by name and kind, without following or opening any of it."""
+"""List a folder's entries by name and kind, without following or opening any."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.errors import SourceRefusedError
 
 
 class EntryKind(Enum):
-    """What a folder's entry is, without following it; the last two only a source of tiered copies has."""
+    """Kind of a folder's entry, links not followed; only a source of tiered copies has the last two."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -23,14 +23,14 @@ class EntryKind(Enum):
 
 
 class SourceEntry(NamedTuple):
-    """A name in a source folder; bytes that are no UTF-8 come as surrogate escapes."""
+    """A name in a source folder; bytes that are not UTF-8 become surrogate escapes."""
 
     name: str
     kind: EntryKind
 
 
 def entries_apart(fd: int) -> tuple[list[str], list[SourceEntry]]:
-    """Return the names of a folder's regular files, of which there may be a million, and its other entries."""
+    """Return the names of a folder's regular files, perhaps a million, and its other entries."""
     files, others = [], []
     with os.scandir(fd) as entries:
         for entry in entries:
@@ -42,7 +42,7 @@ def entries_apart(fd: int) -> tuple[list[str], list[SourceEntry]]:
 
 
 def file_names(fd: int) -> Iterator[str]:
-    """Yield the names of a folder's regular files one by one, in the order the file system has them."""
+    """Yield the names of a folder's regular files one by one, in the file system's order."""
     with os.scandir(fd) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
@@ -56,7 +56,7 @@ def _kind_of(entry: os.DirEntry[str]) -> EntryKind:
 
 
 def check_components(relative: str, path: str) -> None:
-    """No absolute path, no "..", no "." or empty component; "" is the root."""
+    """Refuse absolute paths, "..", "." and empty components; "" is the root."""
     if "\0" in relative:
         raise ValueError("embedded null character in a name")
     for name in relative.split("/") if relative else ():
@@ -75,7 +75,7 @@ _KINDS = {
 
 
 def refuse_unless_regular(status: os.stat_result, path: str) -> None:
-    """Raise SourceRefusedError for what is no regular file."""
+    """Raise SourceRefusedError unless the file is a regular file."""
     kind = st.S_IFMT(status.st_mode)
     if kind != st.S_IFREG:
         raise SourceRefusedError(_KINDS.get(kind, "not a regular file"), path)

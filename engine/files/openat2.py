@@ -1,4 +1,4 @@
-"""openat2(2): open a path beneath a folder, by the system's own rules of what leads out of it."""
+"""Call openat2(2): open a path that must not lead out of a folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _syscall.restype = ctypes.c_long
 
 
 def openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
-    """Return the descriptor, or OSError as os.open raises it."""
+    """Return the descriptor. Raises OSError as os.open does."""
     how = _OpenHow(flags, 0, resolve)
     while True:
         fd: int = _syscall(_SYS_OPENAT2, folder, path, ctypes.byref(how), _HOW_SIZE)
@@ -40,7 +40,7 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
 
 
 def openat2_works(folder: int) -> bool:
-    """Return whether this kernel and sandbox let us call openat2 at all."""
+    """Return whether this kernel and sandbox allow openat2."""
     try:
         os.close(openat2(folder, b".", _LOOK, BENEATH))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Words for what the system does not let us read: the reason, and a way out for the operator."""
+"""Words for read errors: the reason, and advice for the operator."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from engine.errors import SourceGoneError, SourceRefusedError, UnreadableError
 from engine.files.unreadable import MEDIA_ERRORS
 
 REFUSED = "refused"
-"""The name of an error that is our own doing: a link, a device, another file system."""
+"""Name of an error for an entry that we refuse to read: a link, a device, another file system."""
 IMAGE_FIRST = (
     "The disk fails: image it first (ddrescue -d DEVICE IMAGE MAPFILE), then work on the image;"
     " each further read may cost more of it."
 )
-"""What to do before anything else where a device cannot read some of its bytes."""
+"""Advice before all other advice when a device cannot read some bytes."""
 _RUN_AS_OWNER = "run as the owner of the files, or as root"
 _OF_DEVICES = frozenset(map(errno.errorcode.get, MEDIA_ERRORS))
 _WAYS_OUT = {
@@ -29,7 +29,7 @@ _WAYS_OUT = {
 
 
 def reason_of(error: Exception) -> str:
-    """Why something could not be read, without its path."""
+    """Return why something could not be read, without its path."""
     if isinstance(error, SourceRefusedError | SourceGoneError | UnreadableError):
         return error.reason
     if isinstance(error, OSError) and error.errno is not None:
@@ -38,7 +38,7 @@ def reason_of(error: Exception) -> str:
 
 
 def failure_text(error: Exception) -> str:
-    """Why something could not be read, with its path and a way out where these are known."""
+    """Return why something could not be read, with its path and advice if known."""
     text = str(error)
     if isinstance(error, OSError) and not isinstance(error, SourceRefusedError) and error.errno:
         text = f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error)
@@ -47,22 +47,24 @@ def failure_text(error: Exception) -> str:
 
 
 def error_name(error: Exception) -> str:
-    """Return the errno's name, such as EACCES; REFUSED for what is not read on purpose; "" for other errors."""
+    """Return the errno's name, such as EACCES; REFUSED for entries that we refuse to read; "" for
+    other errors.
+    """
     if isinstance(error, SourceRefusedError):
         return REFUSED
     return errno_name(error.errno) if isinstance(error, OSError) else ""
 
 
 def errno_name(number: int | None) -> str:
-    """Return the name of an errno; "" for none."""
+    """Return the name of an errno; "" for an unknown one."""
     return errno.errorcode.get(number or 0, "")
 
 
 def is_of_device(name: str) -> bool:
-    """Return whether an error of this name says that the device fails."""
+    """Return whether this errno means that the device fails."""
     return name in _OF_DEVICES
 
 
 def way_out(name: str) -> str:
-    """What the operator can do about an error of this name; "" where nothing is known."""
+    """Return advice for an errno; "" without any."""
     return _WAYS_OUT.get(name, "")

@@ -1,10 +1,11 @@
 """The one module that opens source files: beneath the source, read-only, regular files, never blocking.
 
-A source may be written by a live broker, or made by somebody who wants us to read elsewhere. So every name
-is resolved by the kernel from one folder descriptor with openat2(2): no way out of the source, no symbolic
-link followed, no other mount entered. Where openat2 is missing (Linux < 5.6, some sandboxes) the path is
-walked one component at a time with O_NOFOLLOW. Nothing is created, locked or written, and atime stays
-where the system allows that (O_NOATIME). Reads are pread(2): a file that shrinks gives short reads.
+A source may be written by a live broker, or be crafted to make us read elsewhere. So the system
+resolves every name from one folder descriptor with openat2(2): no way out of the source, no
+symbolic link followed, no other mount entered. Where openat2 is missing (Linux < 5.6, some
+sandboxes) the path is walked one component at a time with O_NOFOLLOW. Nothing is created, locked or
+written, and atime is kept where the system allows it (O_NOATIME). Reads are pread(2): a file that
+shrinks gives short reads.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class SourceFile:
     """An open source file: positioned reads, no cursor; safe from several threads.
 
     Attributes:
-        path: for people, the source's path and the name in it.
-        name: the last component.
+        path: the source's path and the name in it, for messages.
+        name: last component of the path.
         fd: the descriptor, -1 once closed.
         device, inode: the file's identity; while it is open no other file can take them.
 
-    The descriptor is closed when the last reference goes, so a file that fell out of its source's cache
-    stays readable for whoever holds it. `close` is for a sole owner: another thread's read must not be
-    under way.
+    The descriptor is closed with the last reference, so a file that its source's cache has dropped
+    stays readable for its holders. Call `close` only as the sole owner: no other thread may be
+    reading.
     """
 
     __slots__ = ("__weakref__", "_unreadable", "device", "fd", "inode", "name", "path")
@@ -95,7 +96,7 @@ class SourceFile:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """(device, inode)."""
+        """Device and inode."""
         return self.device, self.inode
 
     def close(self) -> None:
@@ -105,18 +106,18 @@ class SourceFile:
             os.close(fd)
 
     def stat(self) -> os.stat_result:
-        """fstat of the open file. Raises ValueError when closed."""
+        """Return fstat of the open file. Raises ValueError when closed."""
         return os.fstat(self._open_fd())
 
     def size(self) -> int:
-        """Return the file's length in bytes at this moment. Raises ValueError when closed."""
+        """Return the file's current length in bytes. Raises ValueError when closed."""
         return os.fstat(self._open_fd()).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """`size` bytes from absolute `position`, fewer only where the file ends.
+        """Return `size` bytes from absolute `position`, fewer only at the end of the file.
 
-        Never allocates more than the file holds. Raises ValueError when closed, UnreadableError where the
-        device cannot read, OSError when it fails otherwise or a number is negative.
+        Never allocates more than the file has. Raises ValueError when closed, UnreadableError for
+        bytes that the device cannot read, OSError for other failures or a negative number.
         """
         if self._unreadable is not None:
             self._refuse_unreadable(position, size)
@@ -142,9 +143,10 @@ class SourceFile:
         return SourceFile.read_at(self, position, size)
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from absolute `position`; the number of bytes read, fewer where the file ends.
+        """Fill `buffer` from absolute `position`; return the number of bytes read, fewer only at the
+        end of the file.
 
-        Raises as `read_at`.
+        Raises as `read_at` does.
         """
         view = memoryview(buffer).cast("B")
         size = len(view)
@@ -164,7 +166,7 @@ class SourceFile:
         return SourceFile.read_into(self, view, position)
 
     def unreadable_in(self, position: int, end: int) -> Stretch | None:
-        """Return the first stretch of [position, end) that is known to be unreadable; asks no device."""
+        """Return the first stretch of [position, end) that is known to be unreadable, without a read."""
         known = self._unreadable
         return None if known is None else known.stretches.first_in(position, end)
 
@@ -174,7 +176,7 @@ class SourceFile:
             raise UnreadableError(bad.errno, self.path, bad.position, bad.length)
 
     def _explain(self, error: OSError, position: int, size: int) -> None:
-        """Raise the error of a failed read, with the stretch that failed; nothing when all can be read now."""
+        """Raise the error of a failed read, with the unreadable stretch; return if all can be read now."""
         if error.errno not in MEDIA_ERRORS:
             raise error
         fd = self._open_fd()
@@ -192,19 +194,19 @@ class SourceFile:
 
 
 class SourceRoot:
-    """One source folder and everything beneath it, as a reader may touch it; safe from several threads.
+    """One source folder and everything beneath it, read-only; safe from several threads.
 
-    `path` is the operator's own word: that one may be or contain a symbolic link. All other names are
-    relative to it, components joined by one "/", "" for the folder itself.
+    `path` comes from the operator and may be or contain a symbolic link. All other names are
+    relative to it, with "/" between components and "" for the folder itself.
 
     Args:
         path: the folder.
-        open_files: how many files stay open for reuse, besides those in use.
+        open_files: number of files that stay open for reuse, besides those in use.
         cross_device: enter other file systems mounted beneath the source.
 
     Attributes:
-        when_exhausted: called when this process has no descriptor left: who holds files of the source open
-            for later use lets them go.
+        when_exhausted: called when this process has no descriptor left, to close files of the
+            source that are kept open for reuse.
 
     Raises OSError when the folder cannot be opened.
     """
@@ -243,18 +245,18 @@ class SourceRoot:
         self.close()
 
     def close(self) -> None:
-        """Drop the folder and the cache; files that are held elsewhere stay open. Twice does nothing."""
+        """Close the folder and drop the cache; files that are held elsewhere stay open. May be called twice."""
         fd, self.fd = getattr(self, "fd", -1), -1
         if fd >= 0:
             self._drop_cache()
             os.close(fd)
 
     def real(self, relative: str) -> str:
-        """Where an entry lies: elsewhere only in a source that is shown as something that it is not."""
+        """Map a shown path to the real one; identity except for tiered storage."""
         return relative
 
     def remark(self, relative: str) -> str:
-        """What there is to say of an entry that is set aside or not there; "" for nothing."""
+        """Return a remark on an entry that is set aside or missing; "" for none."""
         return ""
 
     def display(self, relative: str) -> str:
@@ -263,13 +265,15 @@ class SourceRoot:
         return f"{self.path.rstrip('/')}/{relative}" if relative else self.path
 
     def list(self, folder: str = "") -> list[SourceEntry]:
-        """Return the entries of a folder, in no order. Raises as `list_apart`."""
+        """Return the entries of a folder, in no order. Raises as `list_apart` does."""
         files, others = self.list_apart(folder)
         return [*others, *(SourceEntry(name, EntryKind.FILE) for name in files)]
 
     def list_apart(self, folder: str = "") -> tuple[Sequence[str], Sequence[SourceEntry]]:
-        """Return the same, but regular files, of which there may be a million, by their names alone.
-        Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError."""
+        """Return the names of a folder's regular files, perhaps a million, and its other entries.
+
+        Raises FileNotFoundError, NotADirectoryError, other OSError, SourceRefusedError.
+        """
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
             return entries_apart(fd)
@@ -282,9 +286,9 @@ class SourceRoot:
             os.close(fd)
 
     def iterate_files(self, folder: str = "") -> Iterator[str]:
-        """Yield the names of a folder's regular files one by one, in the order the file system has them.
+        """Yield the names of a folder's regular files one by one, in the file system's order.
 
-        Raises what `list_apart` raises, at the first name or at a later one.
+        Raises as `list_apart` does, at the first name or a later one.
         """
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
@@ -293,7 +297,9 @@ class SourceRoot:
             os.close(fd)
 
     def stat(self, relative: str = "") -> os.stat_result:
-        """lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a link on the way)."""
+        """Return lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a
+        link in the path).
+        """
         relative = self.real(relative)
         if not relative:
             return os.fstat(self._root_fd())
@@ -307,9 +313,9 @@ class SourceRoot:
             os.close(fd)
 
     def open(self, relative: str, *, fresh: bool = False) -> SourceFile:
-        """Return a regular file, from the cache when it is there; it may since have been renamed or unlinked.
+        """Return a regular file, from the cache if possible; it may have been renamed or unlinked since.
 
-        With `fresh`, a cached file is used only if the name still leads to it (one or two system calls).
+        With `fresh`, a cached file is used only if the name still refers to it (one or two system calls).
         Raises FileNotFoundError, other OSError, SourceRefusedError.
         """
         with self._lock:
@@ -333,9 +339,10 @@ class SourceRoot:
         return file
 
     def open_fresh(self, relative: str) -> SourceFile:
-        """Return a regular file, opened anew; not kept in the cache. Raises as `open`."""
+        """Return a regular file, newly opened and not cached. Raises as `open` does."""
         path = self.display(relative)
-        # Asked before opening, since opening a device can do something; asked again after, for a swap.
+        # Checked before opening, since opening a device can have effects; and again after, in case
+        # it was swapped.
         refuse_unless_regular(self.stat(relative), path)
         fd = self._open_fd(relative, _READ | _NOATIME)
         try:
@@ -349,7 +356,7 @@ class SourceRoot:
     def read(self, relative: str, *, limit: int) -> bytes:
         """Return a small file whole.
 
-        Raises LimitExceededError for more than `limit` bytes, and as `open`.
+        Raises LimitExceededError for more than `limit` bytes, other errors as `open` does.
         """
         with self.open_fresh(relative) as file:
             data = file.read_at(0, limit + 1)
@@ -364,7 +371,7 @@ class SourceRoot:
             return data
 
     def forget(self, folder: str) -> None:
-        """Drop what the cache holds of a folder, all of it for ""."""
+        """Drop the cached files of a folder, all for ""."""
         if not folder:
             self._drop_cache()
             return
@@ -375,9 +382,9 @@ class SourceRoot:
         del dropped
 
     def broker_pid(self) -> int | None:
-        """Return the process that holds the POSIX lock on .lock, None if nobody does; takes no lock.
+        """Return the process that holds the POSIX lock on .lock, None without one; takes no lock.
 
-        0 for a holder whose number is not visible here (another pid namespace, another host). A lock held
+        0 for a holder without a process id here (another pid namespace, another host). A lock held
         by this very process is not seen.
         """
         try:
@@ -394,7 +401,7 @@ class SourceRoot:
         return None if kind == fcntl.F_UNLCK else max(pid, 0)
 
     def check_there(self) -> None:
-        """Look that the operator's path still leads to this folder. Raises SourceGoneError."""
+        """Check that the operator's path still leads to this folder. Raises SourceGoneError."""
         check_there(self.fd, self._whole_path)
         self._checked = monotonic()
 
@@ -416,7 +423,7 @@ class SourceRoot:
         del dropped  # the descriptors close here, outside the lock
 
     def _open_fd(self, relative: str, flags: int) -> int:
-        """Return a descriptor beneath the root; where they run out, some are freed once."""
+        """Return a descriptor beneath the root; when none is left, free some and try once more."""
         relative = self.real(relative)
         check_components(relative, self.display(relative))
         try:
@@ -448,12 +455,14 @@ class SourceRoot:
     def _open_beneath(self, relative: str, flags: int) -> int:
         if self._has_openat2:
             if flags & os.O_DIRECTORY:
-                flags &= ~os.O_NOFOLLOW  # would tell a link as ENOTDIR; none is followed anyway
+                flags &= (
+                    ~os.O_NOFOLLOW
+                )  # would report a link as ENOTDIR; links are not followed anyway
             return openat2(self._root_fd(), os.fsencode(relative or "."), flags, self._resolve)
         return self._walk_beneath(relative, flags)
 
     def _walk_beneath(self, relative: str, flags: int) -> int:
-        """What openat2 does, one component at a time."""
+        """Open like openat2, one component at a time."""
         folder = self._root_fd()
         *above, last = relative.split("/") if relative else ["."]
         try:
@@ -477,7 +486,7 @@ class SourceRoot:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if st.S_ISLNK(status.st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        # Only folders: on overlayfs a file's device differs from its folder's.
+        # Folders only: on overlayfs a file's device differs from its folder's.
         if st.S_ISDIR(status.st_mode) and status.st_dev != self._device and not self._cross_device:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
 

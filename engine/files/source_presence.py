@@ -1,6 +1,6 @@
-"""Whether the folder of a source is still where the operator named it.
+"""Check that the folder of a source is still at the operator's path.
 
-A descriptor alone would show a deleted folder as an empty one, and an unmounted one as it was.
+A descriptor alone would show a deleted folder as empty, and an unmounted one as it was.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import os
 from engine.errors import SourceGoneError
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Answers for a path that leads to no folder."""
+"""Errnos for a path that leads to no folder."""
 _LOST = (errno.ESTALE, errno.EIO, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.ECONNABORTED)
-"""Answers of a file system that lost what is below it."""
+"""Errnos of a file system that lost the storage below it."""
 _OF_A_PROCESS = ("/proc/", "/dev/fd/")
-"""Paths that mean something else in another process."""
+"""Paths with another meaning in another process."""
 _HINT = "it is served again when the same folder is back; mount another one anew"
 
 
 def check_there(fd: int, path: str) -> None:
-    """Look that a path leads to the folder that was opened there.
+    """Check that a path leads to the folder that was opened there.
 
     Args:
         fd: the folder's descriptor.
-        path: as the operator named it, from the root of the file system.
+        path: the operator's path, absolute.
 
     Raises:
-        SourceGoneError: it does not, or the file system does not answer.
+        SourceGoneError: the path leads elsewhere, or the file system does not answer.
     """
     try:
         own = os.fstat(fd)
@@ -45,11 +45,11 @@ def check_there(fd: int, path: str) -> None:
             raise gone(reason, path, number) from None
         if error.errno in _NO_FOLDER:
             raise gone("the source folder is not there any more", path) from None
-        return  # the way to it may be closed to this user, the folder is open all the same
+        return  # the path may be closed to this user, but the folder is open
     if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
         raise gone("another folder is in the place of the source folder", path)
 
 
 def gone(reason: str, path: str, number: int = errno.ESTALE) -> SourceGoneError:
-    """Return the error for a folder that is gone, with a way out."""
+    """Return the error for a folder that is gone, with advice."""
     return SourceGoneError(number, f"{reason}; {_HINT}", path)

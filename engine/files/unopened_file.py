@@ -1,4 +1,4 @@
-"""A file that the system does not let us open, as a file of which no byte can be read."""
+"""A file that the system refuses to open, shown as a file without a readable byte."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engine.files.unreadable import Stretch
 
 
 class UnopenedFile(SourceFile):
-    """A file of another owner, or one that the device does not find: its name and status, and an error for its bytes.
+    """A file that may not be opened or cannot be found on the device: name and status, but no bytes.
 
     Attributes:
-        errno: why it could not be opened.
-        since: when that was tried, by the monotonic clock.
+        errno: errno of the failed open.
+        since: time of the failed open, by the monotonic clock.
     """
 
     __slots__ = ("_status", "errno", "since")
@@ -27,29 +27,29 @@ class UnopenedFile(SourceFile):
         self.since = monotonic()
 
     def stat(self) -> os.stat_result:
-        """Return its status when it was tried to open it."""
+        """Return the file's status at the time of the failed open."""
         return self._status
 
     def size(self) -> int:
-        """Return its length then."""
+        """Return the file's length at the time of the failed open."""
         return self._status.st_size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Nothing behind its end. Raises UnreadableError for bytes that it has."""
+        """Return b"" after the end. Raises UnreadableError for any byte of the file."""
         if size > 0 and 0 <= position < self.size():
             raise self.error
         return b""
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """As `read_at`."""
+        """Fill nothing after the end. Raises UnreadableError for any byte of the file."""
         return len(self.read_at(position, len(buffer)))
 
     def unreadable_in(self, position: int, end: int) -> Stretch | None:
-        """Return all of it."""
+        """Return the whole file as one stretch."""
         size = self.size()
         return Stretch(0, size, self.errno) if position < min(end, size) else None
 
     @property
     def error(self) -> UnreadableError:
-        """What a read of it raises."""
+        """Error that a read raises."""
         return UnreadableError(self.errno, self.path, 0, self.size())

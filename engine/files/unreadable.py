@@ -1,7 +1,7 @@
-"""Bytes that a device cannot read: where they begin, where they end, and reading around them.
+"""Find and remember the bytes that a device cannot read, and read around them.
 
-A failing disk takes seconds for each read that fails. So an unreadable stretch is looked for once: its ends
-are found with few reads, and it is remembered, by device and inode, for as long as the process runs. A read
+A failing disk takes seconds for each read that fails. So the ends of an unreadable stretch are
+searched once, with few reads, and remembered by device and inode while the process runs. A read
 that touches a remembered stretch raises at once and does not ask the device again.
 """
 
@@ -27,18 +27,18 @@ MEDIA_ERRORS = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""What drivers and file systems answer where the medium, or the file system's own checksum, is bad."""
+"""Errnos of drivers and file systems for a bad medium or a bad checksum of the file system."""
 
 FILLER = b"\xff"
 BLOCK = 512
 PAGE = 4096
 _LARGEST_READ = 1 << 20
 _PATIENCE = 256
-"""Failed reads of one device in a row after which the rest of a file is given up unasked."""
+"""Failed reads of one device in a row after which the rest of a file is given up without further reads."""
 _MOST_PASSING = 20
-"""Failures of a file that had passed when they were looked into, after which they are errors."""
+"""Most failures of a file that do not recur, after which further ones are errors."""
 _STRETCHES_A_STEP = 256
-"""After so many stretches in one file the steps behind the next one begin twice as large."""
+"""After this many stretches in one file, the first step behind the next one is twice as large."""
 _MOST_DOUBLINGS = 14
 
 
@@ -51,17 +51,17 @@ class Stretch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """First byte behind it."""
+        """First byte after the stretch."""
         return self.position + self.length
 
     @property
     def reason(self) -> str:
-        """One sentence that names the place."""
+        """Sentence with position and length of the stretch."""
         return UnreadableError.sentence(self.position, self.length, self.errno)
 
 
 class Stretches:
-    """Stretches of one file that do not overlap, in order; readers need no lock."""
+    """Stretches of one file, in order and without overlaps; readers need no lock."""
 
     __slots__ = ("_sorted",)
 
@@ -72,7 +72,7 @@ class Stretches:
         return len(self._sorted)
 
     def add(self, stretch: Stretch) -> None:
-        """Take in a stretch; one that is there already is not added again."""
+        """Add a stretch unless it is there."""
         if stretch not in self._sorted:
             stretches = list(self._sorted)
             insort(stretches, stretch)
@@ -101,11 +101,11 @@ class Stretches:
 
 
 class UnreadableFile:
-    """What is known to be unreadable of one file; safe from several threads.
+    """Known unreadable stretches of one file; safe from several threads.
 
     Attributes:
-        ctime_ns: of the file when a read of it failed first.
-        stretches: those that were found so far.
+        ctime_ns: ctime of the file at its first failed read.
+        stretches: the stretches found so far.
     """
 
     __slots__ = ("_device", "_lock", "_passing", "ctime_ns", "stretches")
@@ -118,9 +118,9 @@ class UnreadableFile:
         self.stretches = Stretches()
 
     def find(self, fd: int, position: int, end: int, number: int) -> Stretch | None:
-        """Return the first unreadable stretch of [position, end), where a read failed with errno `number`.
+        """Return the first unreadable stretch of [position, end), after a read failed with errno `number`.
 
-        None when the device reads all of it now.
+        None when the device can read all of it now.
         """
         with self._lock:
             found = self.stretches.first_in(position, end)
@@ -131,13 +131,13 @@ class UnreadableFile:
             return found
 
     def is_worth_another_try(self) -> bool:
-        """Return whether to read again where a read failed and then no stretch was found: not without end."""
+        """Return whether to retry a read that failed without an unreadable stretch; limited per file."""
         self._passing += 1
         return self._passing < _MOST_PASSING
 
 
 class _Device:
-    """How many reads of a device failed in a row."""
+    """Number of reads of a device that failed in a row."""
 
     __slots__ = ("failures",)
 
@@ -146,7 +146,7 @@ class _Device:
 
 
 class _Search:
-    """One search for the ends of an unreadable stretch."""
+    """Search for the ends of one unreadable stretch."""
 
     def __init__(self, fd: int, known: Stretches, device: _Device, number: int) -> None:
         self._fd = fd
@@ -168,7 +168,7 @@ class _Search:
         return Stretch(start, stop - start, self._errno)
 
     def _read(self, position: int, size: int) -> int:
-        """Return how many bytes come; -1 when the read fails."""
+        """Return the number of bytes read; -1 when the read fails."""
         try:
             got = len(os.pread(self._fd, size, position))
         except OSError as error:
@@ -184,7 +184,7 @@ class _Search:
         return self._read(block, BLOCK) >= 0
 
     def _first_failing(self, position: int, end: int) -> int | None:
-        """Return the start of the first block from `position` on that cannot be read; None when all can."""
+        """Return the start of the first unreadable block from `position` on; None without one."""
         low, high, size = position - position % BLOCK, end, BLOCK
         while low < end:
             got = self._read(low, size)
@@ -192,7 +192,7 @@ class _Search:
                 return low - low % BLOCK
             if got < 0:  # some block of [low, high) fails, and all before `low` can be read
                 high = low + size
-            elif got < size:  # a short read: what fails comes next, or the file ends here
+            elif got < size:  # a short read: the failing block comes next, or the file ends here
                 low, high, size = low + got, end, BLOCK
                 if not got:
                     return None
@@ -204,7 +204,7 @@ class _Search:
         return None
 
     def _near_edge(self, first: int) -> int:
-        """Where the stretch of a failing block begins: nobody has read what is in front of it."""
+        """Return the start of the stretch of a failing block; the bytes before the block were not read yet."""
         before = self._known.last_before(first)
         limit = 0 if before is None else before.end
         page = first - first % PAGE
@@ -220,7 +220,7 @@ class _Search:
         return self._edge(bad, limit) if limit < bad and self._can_read(limit) else limit
 
     def _far_edge(self, first: int, limit: int) -> int:
-        """Return the end of the stretch: growing steps to a block that can be read, back to the edge by halving."""
+        """Return the end of the stretch: growing steps to a readable block, then a binary search."""
         if self._device.failures >= _PATIENCE:
             return limit
         step = PAGE << min(len(self._known) // _STRETCHES_A_STEP, _MOST_DOUBLINGS)
@@ -234,7 +234,7 @@ class _Search:
         return self._edge(bad, last) if last > bad and self._can_read(last) else limit
 
     def _edge(self, bad: int, good: int) -> int:
-        """Between a block that fails and one that can be read, on either side: the border next to `bad`'s."""
+        """Return the border between a failing block and a readable one on either side, by binary search."""
         while abs(good - bad) > BLOCK:
             middle = (bad + good) // 2 // BLOCK * BLOCK
             if self._can_read(middle):
@@ -245,10 +245,10 @@ class _Search:
 
 
 class UnreadableFiles:
-    """What is known of all files that had a failing read; safe from several threads.
+    """Unreadable stretches of all files with failed reads; safe from several threads.
 
-    Of a file that was changed since (its ctime differs) nothing is known any more: it may be another file
-    that got the same inode, or the bad blocks may have been written anew.
+    When a file's ctime differs, its stretches are forgotten: it may be another file with the same
+    inode, or the bad blocks may have been rewritten.
     """
 
     def __init__(self) -> None:
@@ -257,12 +257,12 @@ class UnreadableFiles:
         self._files: dict[tuple[int, int], UnreadableFile] = {}
 
     def known(self, status: os.stat_result) -> UnreadableFile | None:
-        """What is known of a file; None when no read of it has failed."""
+        """Return the known stretches of a file; None when no read of it has failed."""
         found = self._files.get((status.st_dev, status.st_ino)) if self._files else None
         return found if found is not None and found.ctime_ns == status.st_ctime_ns else None
 
     def of(self, status: os.stat_result) -> UnreadableFile:
-        """What is known of a file that has a failing read now."""
+        """Return the known stretches of a file with a failed read, a new object for the first."""
         with self._lock:
             found = self.known(status)
             if found is None:
@@ -283,21 +283,21 @@ class UnreadableFiles:
 
 
 UNREADABLE_FILES = UnreadableFiles()
-"""What this process knows."""
+"""The stretches that this process knows."""
 
 
 class ReadsAt(Protocol):
-    """What is read around: a SourceFile, or what reads like one."""
+    """Protocol of SourceFile's positioned read."""
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`. Raises UnreadableError."""
+        """Return up to `size` bytes from `position`. Raises UnreadableError."""
 
 
 def readable_parts(file: ReadsAt, position: int, size: int) -> Iterator[bytes | Stretch]:
-    """Yield the bytes [position, position + size) of a file in order: what can be read, and what cannot.
+    """Yield the bytes [position, position + size) of a file in order: readable bytes and unreadable stretches.
 
-    The parts lie side by side; a stretch is whole, so the first may begin before `position` and the last
-    may end behind it. Ends where the file ends.
+    The parts are adjacent. A stretch is yielded whole, so the first may begin before `position` and
+    the last may end after the range. Ends at the end of the file.
     """
     stop = end = position + size
     while position < end:
@@ -320,16 +320,16 @@ def readable_parts(file: ReadsAt, position: int, size: int) -> Iterator[bytes | 
 
 
 def stretch_of(error: UnreadableError) -> Stretch:
-    """Return the stretch that an error tells of."""
+    """Return the stretch that an error names."""
     return Stretch(error.position, error.length, error.errno or errno.EIO)
 
 
 class FilledFile:
-    """A file whose unreadable stretches read as filler, which no batch begins with.
+    """A file with filler in place of unreadable stretches; no batch begins with the filler.
 
     Attributes:
         file: the file itself.
-        met: the stretches that reads have touched so far.
+        met: stretches that reads have touched so far.
     """
 
     __slots__ = ("file", "met")
@@ -339,7 +339,7 @@ class FilledFile:
         self.met = Stretches()
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends."""
+        """Return up to `size` bytes from `position`; fewer only at the end of the file."""
         if not len(self.met):
             try:
                 return self.file.read_at(position, size)

@@ -1,7 +1,7 @@
 """The attribute bits of a batch (magic 2) or a message (magic 0, 1): codec, timestamp type, flags.
 
-Kafka looks at the low 8 of the 16 bits only; in magic 0 and 1 bits 4 to 7 mean nothing, in magic 0 bit 3
-neither.
+Kafka reads the low 8 of the 16 bits only. Bits 4 to 7 have no meaning in magic 0 and 1, bit 3 none
+in magic 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DELETE_HORIZON_MASK = 0x40
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp says; magic 0 has none."""
+    """Meaning of a record's timestamp; magic 0 has none."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
@@ -26,7 +26,7 @@ class TimestampType(IntEnum):
 
     @property
     def label(self) -> str:
-        """Kafka's name for it, as its tools print it."""
+        """Kafka's name of the type, as its tools print it."""
         return _LABELS[self]
 
 
@@ -38,7 +38,7 @@ _LABELS = {
 
 
 def codec_labels(unknown: str) -> tuple[str, ...]:
-    """Return a name for each number that the codec's bits can hold.
+    """Return a name for each number that fits the codec bits.
 
     >>> codec_labels("unknown {}")[3:6]
     ('lz4', 'zstd', 'unknown 5')
@@ -62,7 +62,7 @@ def compute_attributes(
     control: bool = False,
     delete_horizon: bool = False,
 ) -> int:
-    """Return the bits that state all this. ValueError when there is no timestamp type: magic 2 needs one."""
+    """Return the attribute bits. Raises ValueError without a timestamp type: magic 2 needs one."""
     if timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
         raise ValueError("attributes of magic 1 and 2 need a timestamp type")
     return (

@@ -1,4 +1,4 @@
-"""What batches of all magics share in code: their bytes, perhaps loaded late, and errors with their place."""
+"""Bytes of a batch, shared by all magics: loaded late if wanted, with errors that name their position."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Load: TypeAlias = Callable[[], Buffer]
 
 
 class BatchBody:
-    """Bytes of a batch and where they are.
+    """Bytes of a batch and their position.
 
     Args:
-        buffer: holds at least the batch's header.
-        position: where the batch starts in the buffer.
-        file_position: where it starts in its file, for errors.
+        buffer: at least the batch's header.
+        position: position of the batch in the buffer.
+        file_position: position of the batch in its file, for errors.
         path: the file, for errors.
-        load: gives the bytes of the whole batch; called once, when `buffer` has the header only.
+        load: returns the bytes of the whole batch; called once, if `buffer` has only the header.
     """
 
     __slots__ = ("_load", "_view", "file_position", "path", "size")
@@ -43,11 +43,11 @@ class BatchBody:
         self.file_position = file_position
         self.path = path
         self.size = LOG_OVERHEAD + read_int32(self._view, LENGTH_POSITION)
-        """Bytes in the file, offset and length fields included."""
+        """Bytes in the file, with the offset and length fields."""
 
     @property
     def raw(self) -> memoryview:
-        """Whole batch as it lies in the file. A memoryview that ends early when the buffer does."""
+        """Bytes of the whole batch, as in the file. Shorter if the buffer ends early."""
         view, size = self._view, self.size
         if len(view) < size and self._load is not None:
             view = self._view = memoryview(self._load())
@@ -55,7 +55,7 @@ class BatchBody:
         return view if len(view) == size else view[: max(0, size)]
 
     def at(self, error: DamagedFileError) -> DamagedFileError:
-        """Return the same error with this batch's place, unless it has one."""
+        """Return the same error with this batch's path and position, unless it has them."""
         if error.position is None:
             error.path, error.position = self.path, self.file_position
         return error
@@ -79,7 +79,7 @@ class BatchBody:
         )
 
     def check_size(self, budgets: Budgets) -> None:
-        """LimitExceededError for a batch larger than is read into memory."""
+        """Raise LimitExceededError for a batch above the budget of bytes read into memory."""
         if self.size > budgets.batch_bytes:
             raise self.at(
                 LimitExceededError(
@@ -91,7 +91,7 @@ class BatchBody:
             )
 
     def codec(self, attributes: int) -> CompressionType:
-        """Return the codec that attributes state. InvalidRecordError for a number that none has."""
+        """Return the codec in the attributes. Raises InvalidRecordError for an unknown number."""
         codec = attributes & COMPRESSION_MASK
         try:
             return CompressionType(codec)
@@ -99,7 +99,7 @@ class BatchBody:
             raise self.invalid("the codec is unknown", found=codec) from None
 
     def inflate(self, codec: CompressionType, data: Buffer, budgets: Budgets, magic: int) -> Buffer:
-        """What a codec's data was. Errors of `decompress`, with this batch's place."""
+        """Return the inflated data. Raises the errors of `decompress`, with this batch's path and position."""
         if codec is CompressionType.NONE:
             return data
         try:

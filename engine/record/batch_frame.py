@@ -1,8 +1,9 @@
-"""The frame of a batch: its header, declared once.
+"""The header of a batch, declared once.
 
-A batch of magic 2 (Kafka 0.11 and later) begins with 61 bytes. A message of magic 0 or 1 begins with 18 or 26, and
-its key and value with a size of 4 bytes each. Offset, length and the position of the magic are the same in all three.
-Structs, sizes and positions elsewhere are derived from these declarations; `c/batches.h` is held to them by a test.
+A batch of magic 2 (Kafka 0.11 and later) begins with 61 bytes. A message of magic 0 or 1 begins
+with 18 or 26, and its key and value with 4 bytes of size each. Offset, length and the position of
+the magic are the same in all three. Structs, sizes and positions elsewhere are derived from these
+declarations; a test compares `c/batches.h` with them.
 
 >>> LOG_OVERHEAD, UP_TO_MAGIC, HEADER.size, SMALLEST_BATCH
 (12, 17, 61, {0: 26, 1: 34, 2: 61})
@@ -63,9 +64,9 @@ HEADER: Final = Layout(BatchHeader)
 MESSAGE_HEADERS: Final = (Layout(MessageHeader0), Layout(MessageHeader1))
 
 LOG_OVERHEAD: Final = HEADER.end_of("length")
-"""Bytes of the offset and the length, which the length does not count."""
+"""Bytes of the offset and length fields, which the length does not include."""
 UP_TO_MAGIC: Final = HEADER.end_of("magic")
-"""Bytes from which a batch's size and magic are known."""
+"""Bytes needed to know a batch's size and magic."""
 LENGTH_POSITION: Final = HEADER.position_of("length")
 MAGIC_POSITION: Final = HEADER.position_of("magic")
 LAST_OFFSET_DELTA_POSITION: Final = HEADER.position_of("last_offset_delta")
@@ -81,7 +82,7 @@ SMALLEST_BATCH: Final = {
 }
 """Bytes of a batch without records, or of a message with a null key and a null value, by magic."""
 SMALLEST_LENGTH: Final = SMALLEST_BATCH[0] - LOG_OVERHEAD
-"""The smallest length field of any magic."""
+"""Smallest length field of any magic."""
 CRC_POSITION: Final = {
     0: MESSAGE_HEADERS[0].position_of("crc"),
     1: MESSAGE_HEADERS[1].position_of("crc"),
@@ -92,4 +93,4 @@ CRC_COVERS_FROM: Final = {
     1: MESSAGE_HEADERS[1].position_of("magic"),
     2: HEADER.position_of("attributes"),
 }
-"""The first byte that the checksum covers, by magic; it covers the rest of the batch."""
+"""Position of the first byte that the checksum covers, by magic; it covers the rest of the batch."""

@@ -1,8 +1,8 @@
 """Control records: the markers that end transactions and the notes of a KRaft quorum.
 
-A control batch's records have a key of two int16, version and type, and a value by type: of an end marker
-an int16 version and the transaction coordinator's int32 epoch; of the quorum's records a message of Kafka's
-protocol in its flexible encoding (compact arrays and strings, tagged fields).
+A control batch's records have a key of two int16, version and type, and a value by type: of an end
+marker an int16 version and the transaction coordinator's int32 epoch; of a quorum record a message
+of Kafka's protocol in the flexible encoding (compact arrays and strings, tagged fields).
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ END_MARKER_VALUE_SIZE = END_MARKER.size
 PLAIN_END_MARKER = struct.Struct(
     f">5B {CONTROL_KEY.plain.format[1:]} B {END_MARKER.plain.format[1:]} B"
 )
-"""A broker's end marker as an encoded record, each varint of which takes one byte.
+"""A broker's end marker as an encoded record, in which each varint takes one byte.
 
-Length, attributes, the two deltas and the key's size; the key; the value's size; the value; no headers.
+In order: length, attributes, the two deltas and the key's size; key; the value's size; value; no
+headers.
 """
 
 
 class ControlRecordType(IntEnum):
-    """What a control record says; UNKNOWN is any type that is not in this list."""
+    """Type of a control record; UNKNOWN is any type that is not in this list."""
 
     ABORT = 0
     COMMIT = 1
@@ -63,7 +64,7 @@ class ControlRecordType(IntEnum):
     UNKNOWN = -1
 
     def record_key(self) -> bytes:
-        """Return the key of a record of this type. ValueError for UNKNOWN."""
+        """Return the key of a record of this type. Raises ValueError for UNKNOWN."""
         if self is ControlRecordType.UNKNOWN:
             raise ValueError("an unknown control record type has no key")
         return ControlKey(CURRENT_KEY_VERSION, self, self.value).pack()
@@ -73,7 +74,7 @@ _TYPES = {kind.value: kind for kind in ControlRecordType if kind is not ControlR
 
 
 class ControlKey(NamedTuple):
-    """A control record's key; `type_id` is the number that stands in it."""
+    """A control record's key; `type_id` is the number in the bytes."""
 
     version: int
     type: ControlRecordType
@@ -101,12 +102,12 @@ class EndTransactionMarker:
             raise ValueError(f"{self.type.name} does not end a transaction")
 
     def value(self) -> bytes:
-        """Return the value of its record."""
+        """Return the value of the marker's record."""
         return END_MARKER.plain.pack(self.version, self.coordinator_epoch)
 
 
 def parse_control_key(key: bytes | None) -> ControlKey:
-    """Return a control record's key; a version that is not known yet reads as the first.
+    """Return a control record's key; a version above 0 is read as version 0.
 
     Raises:
         InvalidRecordError: the key is null, shorter than 4 bytes or of a negative version.
@@ -125,7 +126,7 @@ def parse_control_key(key: bytes | None) -> ControlKey:
 
 
 def parse_end_marker(kind: ControlRecordType, value: bytes | None) -> EndTransactionMarker:
-    """Return the value of an end marker; a version that is not known yet reads as the first.
+    """Return the end marker in a value; a version above 0 is read as version 0.
 
     Raises:
         ValueError: the type is neither COMMIT nor ABORT.
@@ -145,19 +146,19 @@ def parse_end_marker(kind: ControlRecordType, value: bytes | None) -> EndTransac
 
 
 def end_marker_of(record: Record) -> EndTransactionMarker:
-    """Return the end marker that a control record is; raises what its key and its value raise."""
+    """Return the end marker in a control record. Raises as `parse_control_key` and `parse_end_marker` do."""
     return parse_end_marker(parse_control_key(record.key).type, record.value)
 
 
 class _Message:
-    """A message of Kafka's protocol, flexible encoding, read from the front."""
+    """Reader for a message of Kafka's protocol in the flexible encoding, from front to end."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.position = 0
 
     def version(self) -> int:
-        """Return the version that every such message starts with. ValueError when it is negative."""
+        """Return the version, the first field of every message. Raises ValueError when it is negative."""
         version = self.int16()
         if version < 0:
             raise ValueError(f"a version of {version}")
@@ -185,7 +186,7 @@ class _Message:
         return value
 
     def count(self) -> int:
-        """Return the length of an array or string that may not be null, checked against what is left."""
+        """Return the length of a non-nullable array or string, checked against the bytes left."""
         count = self.varint() - 1
         if not 0 <= count <= len(self.data) - self.position:
             raise ValueError(f"a length of {count}")
@@ -205,7 +206,7 @@ class _Message:
         return base64.urlsafe_b64encode(self.bytes(16)).rstrip(b"=").decode()
 
     def tags(self) -> None:
-        """Pass over the tagged fields; none is known."""
+        """Skip the tagged fields; none is known."""
         for _ in range(self.varint()):
             self.varint()
             self.bytes(self.varint())
@@ -279,15 +280,15 @@ _QUORUM_RECORDS: dict[ControlRecordType, Callable[[_Message], dict[str, Any]]] =
 
 
 def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[str, Any]:
-    """Return the value of one of the quorum's records, with the field names of Kafka's own JSON.
+    """Return a quorum record's value as a dict with the field names of Kafka's JSON.
 
     Raises:
         ValueError: the type is not one of the quorum's.
-        InvalidRecordError: the value is null or is not such a message.
+        InvalidRecordError: the value is null or does not parse.
     """
     read = _QUORUM_RECORDS.get(kind)
     if read is None:
-        raise ValueError(f"{kind.name} is not a record of a quorum")
+        raise ValueError(f"{kind.name} is not a quorum record")
     if value is None:
         raise InvalidRecordError(f"a {kind.name} record has a null value")
     message = _Message(value)
@@ -300,7 +301,7 @@ def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[st
 
 
 def quorum_record_of(kind: ControlRecordType, record: Record) -> dict[str, Any]:
-    """Return the value of a record that must be of this type. ValueError when its key says another."""
+    """Return the value of a quorum record of type `kind`. Raises ValueError when its key has another type."""
     found = parse_control_key(record.key)
     if found.type is not kind:
         raise ValueError(f"expected a {kind.name} record, found {_name(found)}")
@@ -308,9 +309,9 @@ def quorum_record_of(kind: ControlRecordType, record: Record) -> dict[str, Any]:
 
 
 def describe_control(record: Record) -> dict[str, Any]:
-    """What a control record says, for JSON: its type and its fields.
+    """Return a control record's type and fields, for JSON.
 
-    Never raises for what the bytes are: a type that is not known is "UNKNOWN(99)", and a key or value that
+    Never raises for bad bytes: an unknown type is "UNKNOWN(99)", and a key or value that
     does not parse adds "error".
     """
     try:

@@ -38,7 +38,7 @@ from engine.units import MAX_INT32, NO_SEQUENCE
 
 
 class PartialRecord(NamedTuple):
-    """A record without its key, value and headers: their sizes (-1 for null) and the rest."""
+    """A record with only the sizes of its key and value (-1 for null)."""
 
     offset: int
     timestamp: int
@@ -49,7 +49,7 @@ class PartialRecord(NamedTuple):
 
 
 class RecordFields(NamedTuple):
-    """Where the parts of an encoded record are in its buffer; sizes are -1 for null."""
+    """Positions of the parts of an encoded record in its buffer; sizes are -1 for null."""
 
     timestamp_delta: int
     offset_delta: int
@@ -60,9 +60,9 @@ class RecordFields(NamedTuple):
     header_count: int
     headers_position: int
     size: int
-    """Of the record without its length prefix."""
+    """Bytes of the record without its length prefix."""
     end: int
-    """Where the next record starts."""
+    """Position of the next record."""
 
 
 T = TypeVar("T")
@@ -70,23 +70,23 @@ Make = Callable[[memoryview, RecordFields, int], T]
 
 
 def increment_sequence(sequence: int, by: int) -> int:
-    """Return a producer's sequence number some records on; after 2^31-1 comes 0."""
+    """Return a producer's sequence number advanced by `by`; it wraps from 2^31-1 to 0."""
     if sequence > to_int32(MAX_INT32 - by):
         return to_int32(by - (MAX_INT32 - sequence) - 1)
     return to_int32(sequence + by)
 
 
 def decrement_sequence(sequence: int, by: int) -> int:
-    """Return a producer's sequence number some records back; before 0 comes 2^31-1."""
+    """Return a producer's sequence number moved back by `by`; it wraps from 0 to 2^31-1."""
     if sequence < by:
         return to_int32(MAX_INT32 - (by - sequence) + 1)
     return sequence - by
 
 
 class DefaultRecordBatch(BatchBody):
-    """A batch of magic 2 over the bytes that hold it; see `RecordBatch` for what it offers.
+    """A batch of magic 2 over its bytes; see `RecordBatch`.
 
-    Never copies the buffer; every call of `records` starts afresh. Threads may share it.
+    Never copies the buffer; every call of `records` starts from the first record. Threads may share it.
     """
 
     __slots__ = ("header",)
@@ -121,7 +121,7 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def computed_crc(self) -> int:
-        """CRC-32C of what it covers."""
+        """CRC-32C of the bytes that the checksum covers."""
         return crc32c(self.raw[CRC_COVERS_FROM[CURRENT_MAGIC] :])
 
     @property
@@ -131,27 +131,27 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def codec_id(self) -> int:
-        """Number of the codec, which need not be one that exists."""
+        """Number of the codec, perhaps an unknown one."""
         return self.header.attributes & COMPRESSION_MASK
 
     @property
     def compression(self) -> CompressionType:
-        """Codec. InvalidRecordError when its number is unknown."""
+        """Codec. Raises InvalidRecordError when its number is unknown."""
         return self.codec(self.header.attributes)
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What its timestamps say."""
+        """Type of the timestamps."""
         return timestamp_type_of(self.header.attributes)
 
     @property
     def base_offset(self) -> int:
-        """First offset; compaction may have taken the record that had it."""
+        """First offset; compaction may have removed its record."""
         return self.header.base_offset
 
     @property
     def last_offset(self) -> int:
-        """Last offset, inclusive; compaction may have taken the record that had it."""
+        """Last offset, inclusive; compaction may have removed its record."""
         return to_int64(self.header.base_offset + self.header.last_offset_delta)
 
     @property
@@ -161,22 +161,22 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def base_timestamp(self) -> int:
-        """What timestamp deltas count from: the first record's timestamp, or the delete horizon."""
+        """Base of the timestamp deltas: the first record's timestamp, or the delete horizon."""
         return self.header.base_timestamp
 
     @property
     def max_timestamp(self) -> int:
-        """Largest timestamp; under LOG_APPEND_TIME that of all records."""
+        """Largest timestamp; with LOG_APPEND_TIME the timestamp of all records."""
         return self.header.max_timestamp
 
     @property
     def record_count(self) -> int:
-        """How many records the header states."""
+        """Number of records that the header states."""
         return self.header.record_count
 
     @property
     def producer_id(self) -> int:
-        """Idempotent or transactional producer, or -1."""
+        """Id of the idempotent or transactional producer, or -1."""
         return self.header.producer_id
 
     @property
@@ -186,45 +186,45 @@ class DefaultRecordBatch(BatchBody):
 
     @property
     def base_sequence(self) -> int:
-        """Producer's number for the first record, or -1."""
+        """Producer's sequence number of the first record, or -1."""
         return self.header.base_sequence
 
     @property
     def last_sequence(self) -> int:
-        """Producer's number for the last record, or -1."""
+        """Producer's sequence number of the last record, or -1."""
         if self.header.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return increment_sequence(self.header.base_sequence, self.header.last_offset_delta)
 
     @property
     def leader_epoch(self) -> int:
-        """Epoch of the leader that wrote it, or -1."""
+        """Epoch of the leader that wrote the batch, or -1."""
         return self.header.partition_leader_epoch
 
     @property
     def is_compressed(self) -> bool:
-        """Whether there is a codec at all."""
+        """Whether the batch has a codec."""
         return self.codec_id != 0
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """Whether the batch is part of a transaction."""
         return bool(self.header.attributes & TRANSACTIONAL_MASK)
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are control records."""
+        """Whether the records are control records."""
         return bool(self.header.attributes & CONTROL_MASK)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When its tombstones may go, if the log cleaner has said."""
+        """Time after which the cleaner may remove the batch's tombstones; None if not set."""
         if self.header.attributes & DELETE_HORIZON_MASK:
             return self.header.base_timestamp
         return None
 
     def ensure_valid(self) -> None:
-        """Check the size and the checksum. CorruptRecordError."""
+        """Check the size and the checksum. Raises CorruptRecordError."""
         if self.size < HEADER.size:
             raise CorruptRecordError(
                 "the batch is smaller than its header",
@@ -244,7 +244,7 @@ class DefaultRecordBatch(BatchBody):
             )
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Yield its records, in order; see `RecordBatch.records`."""
+        """Yield the records, in order; see `RecordBatch.records`."""
         leader_epoch, timestamp_type = self.header.partition_leader_epoch, self.timestamp_type
         place_of = self._placing()
 
@@ -269,7 +269,7 @@ class DefaultRecordBatch(BatchBody):
         return self._walk(make, budgets)
 
     def records_without_values(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[PartialRecord]:
-        """Yield its records with the sizes of their keys and values only; errors as for `records`."""
+        """Yield the records with only the sizes of keys and values; raises as `records` does."""
         place_of = self._placing()
 
         def make(view: memoryview, fields: RecordFields, _: int) -> PartialRecord:
@@ -280,14 +280,18 @@ class DefaultRecordBatch(BatchBody):
         return self._walk(make, budgets)
 
     def inflated(self, budgets: Budgets = DEFAULT_BUDGETS) -> memoryview:
-        """Return the encoded records without the codec. DecompressionError, LimitExceededError, UnsupportedCodecError."""
+        """Return the encoded records, decompressed.
+
+        Raises:
+            DecompressionError, LimitExceededError, UnsupportedCodecError: they do not decompress.
+        """
         view, damage = self._inflated(budgets)
         if damage is not None:
             raise damage
         return view
 
     def _placing(self) -> Callable[[RecordFields], tuple[int, int, int]]:
-        """What gives a record its offset, timestamp and sequence number."""
+        """Return a function from a record's fields to its offset, timestamp and sequence number."""
         base_offset, base_timestamp = self.header.base_offset, self.header.base_timestamp
         base_sequence, max_timestamp = self.header.base_sequence, self.header.max_timestamp
         append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -305,7 +309,7 @@ class DefaultRecordBatch(BatchBody):
         return place_of
 
     def _walk(self, make: Make[T], budgets: Budgets) -> Iterator[T]:
-        """What `make` makes of each record, then the error that ended it, if any did."""
+        """Yield `make` of each record, then raise the error that ended the records, if any."""
         count = self.header.record_count
         if count < 0 or self.header.last_offset_delta < 0:
             what = "record count" if count < 0 else "last offset delta"
@@ -328,7 +332,7 @@ class DefaultRecordBatch(BatchBody):
                 yield made
                 index += 1
             if position < len(view):
-                raise InvalidRecordError("bytes are left after the last record of the batch")
+                raise InvalidRecordError("bytes follow the last record of the batch")
         except (InvalidRecordError, LimitExceededError) as error:
             if damage is not None:
                 raise damage from None
@@ -339,7 +343,7 @@ class DefaultRecordBatch(BatchBody):
             raise damage
 
     def _inflated(self, budgets: Budgets) -> tuple[memoryview, DecompressionError | None]:
-        """Return the records' bytes, and what kept them from being complete."""
+        """Return the records' bytes, and the error if they are incomplete."""
         self.check_size(budgets)
         section = self.raw[HEADER.size :]
         try:
@@ -352,7 +356,7 @@ def read_record(view: memoryview, position: int) -> RecordFields:
     """Take one encoded record apart, without its headers.
 
     Raises:
-        InvalidRecordError: the record does not lie within the buffer, or a part not within the record.
+        InvalidRecordError: the record is not within the buffer, or a part not within the record.
     """
     try:
         size, start = read_varint(view, position)
@@ -397,7 +401,7 @@ def read_record(view: memoryview, position: int) -> RecordFields:
 
 
 def read_headers(view: memoryview, fields: RecordFields, most: int) -> tuple[Header, ...]:
-    """Return the headers of a record that was taken apart.
+    """Return the headers of a record read by `read_record`.
 
     Raises:
         InvalidRecordError: a key is null, or the headers do not end where the record does.

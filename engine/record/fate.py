@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Fate(IntEnum):
-    """How the transaction ended to which a batch belongs; the compiled kernel takes these numbers."""
+    """How a batch's transaction ended; the compiled kernel uses these numbers."""
 
     NONE = 0
     """The batch belongs to no transaction, or its fate was not looked up."""

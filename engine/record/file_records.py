@@ -1,4 +1,4 @@
-"""Batches in a file, or in a part of one: slices, search by offset, search by timestamp."""
+"""Batches in a file or a part of a file: slices, search by offset, search by timestamp."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from engine.units import (
 
 
 class FileRecords:
-    """Batches of a file between two positions, which never change: what a live file gains is not seen.
+    """Batches of a file between two fixed positions; what is appended later is not seen.
 
-    All positions are absolute in the file, also those of slices. Threads may share it; it owns no
-    descriptor and closes nothing.
+    All positions are absolute in the file, also in slices. Threads may share an instance; it owns
+    no descriptor and closes nothing.
 
     Args:
-        file: read by position.
-        start: where the first batch starts.
-        end: where to stop; None for the file's size now.
-        is_slice: do not look at the file's size: `end` is taken as it is.
-        largest: the largest file that is allowed, Kafka's 2^31-1 bytes; None for any.
-        budgets: how large a batch may be that is read whole, and what it may inflate to.
+        file: file that is read by position.
+        start: position of the first batch.
+        end: position to stop at; None for the current size of the file.
+        is_slice: take `end` as it is, without a look at the file's size.
+        largest: largest allowed file, Kafka's 2^31-1 bytes; None for any.
+        budgets: limits of a batch that is read whole and of its inflated size.
 
     Raises:
         KafkaStorageError: the file is larger than `largest`.
@@ -78,11 +78,11 @@ class FileRecords:
 
     @property
     def path(self) -> str:
-        """File's name, for errors."""
+        """Path of the file, for errors."""
         return self.file.path
 
     def slice(self, position: Position, size: int) -> FileRecords:
-        """Return the part from an absolute position on, as long as this one reaches.
+        """Return the part from an absolute position on, cut at this part's end.
 
         Raises:
             ValueError: the position is outside this part, or the size is negative.
@@ -95,17 +95,17 @@ class FileRecords:
         return FileRecords(self.file, position, end, True, budgets=self._budgets)
 
     def read_into(self, buffer: bytearray | memoryview, position: Position) -> int:
-        """Fill a buffer from an absolute position on; how many bytes there were before the end."""
+        """Fill a buffer from an absolute position on; return the number of bytes before the end."""
         data = self.file.read_at(position, max(0, min(len(buffer), self.end - position)))
         buffer[: len(data)] = data
         return len(data)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Yield the batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
+        """Yield the batches, up to the first that is not whole. Raises CorruptRecordError for an impossible frame."""
         return self.batches_from(self.start)
 
     def batches_from(self, position: Position) -> Iterator[RecordBatch]:
-        """Yield the batches from an absolute position on, which must be where one starts."""
+        """Yield the batches from an absolute position on, which must be the start of a batch."""
         return iterate(FileLogInputStream(self.file, position, self.end, self._budgets))
 
     def records(self) -> Iterator[Record]:
@@ -116,8 +116,8 @@ class FileRecords:
     def search_for_offset(self, target: Offset, start_position: Position) -> BatchPosition | None:
         """Return the first batch from a position on whose last offset is at or above a target.
 
-        The target itself may be in a gap; then it is the batch after the gap. The base offset that comes
-        back is the one in the header, which for magic 0 and 1 is the last one.
+        If the target is in a gap, this is the batch after the gap. The returned base offset is the
+        one in the header, which for magic 0 and 1 is the last offset.
         """
         for batch in self.batches_from(start_position):
             if batch.last_offset >= target:
@@ -130,8 +130,8 @@ class FileRecords:
     ) -> FoundTimestamp | None:
         """Return the first record, in offset order, with a timestamp at or after a target.
 
-        Looks from a position on and only at offsets from `start_offset` on. Raises what a batch's
-        `records` raises when the answer would lie in a damaged one.
+        Looks only at positions from `start_position` and offsets from `start_offset` on. Raises as
+        a batch's `records` does if the record would be in a damaged batch.
         """
         for batch in self.batches_from(start_position):
             if batch.max_timestamp < target:
@@ -142,9 +142,9 @@ class FileRecords:
         return None
 
     def largest_timestamp_after(self, position: Position) -> TimestampOffset:
-        """Return the largest timestamp of the batches from a position on, and the last offset of its batch.
+        """Return the largest timestamp of the batches from a position on, and its batch's last offset.
 
-        The first batch that has it wins. (-1, -1) when there is none.
+        Of equal timestamps the first batch counts. (-1, -1) without a timestamp.
         """
         largest = TimestampOffset(NO_TIMESTAMP, -1)
         for batch in self.batches_from(position):

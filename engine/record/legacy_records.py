@@ -1,13 +1,14 @@
 """Messages of magic 0 and 1, Kafka's formats before 0.11, one by one or wrapped.
 
-A message is an offset, a size and the body: CRC-32 of the rest, magic, attributes, in magic 1 a timestamp,
-key and value (an int32 length, -1 for null, and the bytes). A message whose attributes name a codec is a
-wrapper: its value is a compressed run of messages. Inner offsets of magic 0 are absolute; in a wrapper of
-magic 1 they count from the wrapper's first message, and the wrapper's own offset is that of its last one (0
-from some librdkafka: then they are absolute). A wrapper of magic 1 with log append time gives that to all.
+A message is an offset, a size and the body: CRC-32 of the rest, magic, attributes, in magic 1 a
+timestamp, key and value (an int32 length, -1 for null, and the bytes). A message with a codec in
+its attributes is a wrapper: its value is a compressed run of messages. Inner offsets of magic 0 are
+absolute; in a wrapper of magic 1 they count from the wrapper's first message, and the wrapper's own
+offset is that of its last one (0 from some librdkafka: then they are absolute). The timestamp of a
+wrapper of magic 1 with log append time is that of all its messages.
 
-Logs may have wrappers whose inner messages are of the other magic (KAFKA-4298); the wrapper's magic decides
-about the offsets, the message's own about its layout.
+Logs may have wrappers with inner messages of the other magic (KAFKA-4298): the wrapper's magic
+decides how offsets count, the inner message's magic its layout.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from engine.units import (
 
 
 class LegacyRecordBatch(BatchBody):
-    """A message of magic 0 or 1 with what it wraps; see `RecordBatch` for what it offers.
+    """A message of magic 0 or 1 with its inner messages; see `RecordBatch`.
 
-    Never copies the buffer; every call of `records` starts afresh. Threads may share it.
+    Never copies the buffer; every call of `records` starts from the first record. Threads may share it.
     """
 
     __slots__ = ("_base_offset", "header", "timestamp")
@@ -75,7 +76,7 @@ class LegacyRecordBatch(BatchBody):
                 found=self.header.magic,
             )
         self.timestamp = NO_TIMESTAMP
-        """The message's own; -1 for magic 0."""
+        """The message's own timestamp; -1 for magic 0."""
         if self.header.magic == 1:
             self.timestamp = MESSAGE_HEADERS[1].unpack(self._view).timestamp
         self._base_offset: int | None = None
@@ -95,7 +96,7 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def computed_crc(self) -> int:
-        """CRC-32 of what it covers."""
+        """CRC-32 of the bytes that the checksum covers."""
         return crc32(self.raw[CRC_COVERS_FROM[self.magic] :])
 
     @property
@@ -105,24 +106,24 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def codec_id(self) -> int:
-        """Number of the codec, which need not be one that exists."""
+        """Number of the codec, perhaps an unknown one."""
         return self.header.attributes & COMPRESSION_MASK
 
     @property
     def compression(self) -> CompressionType:
-        """Codec. InvalidRecordError when its number is unknown."""
+        """Codec. Raises InvalidRecordError when its number is unknown."""
         return self.codec(self.header.attributes)
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What its timestamp says; magic 0 has none."""
+        """Type of the timestamp; magic 0 has none."""
         if self.header.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         return timestamp_type_of(self.header.attributes)
 
     @property
     def base_offset(self) -> int:
-        """First record's offset. A wrapper is decoded for it, once; raises what `records` raises."""
+        """First record's offset. A wrapper is decoded for it, once. Raises as `records` does."""
         if self._base_offset is None:
             self._base_offset = (
                 next(self.records()).offset if self.is_compressed else self.last_offset
@@ -146,56 +147,56 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def record_count(self) -> None:
-        """None: only decoding tells."""
+        """None: only decoding gives the number."""
         return
 
     @property
     def producer_id(self) -> int:
-        """There is none: -1."""
+        """Always -1: these formats have no producer ids."""
         return NO_PRODUCER_ID
 
     @property
     def producer_epoch(self) -> int:
-        """There is none: -1."""
+        """Always -1: these formats have no producer epochs."""
         return NO_PRODUCER_EPOCH
 
     @property
     def base_sequence(self) -> int:
-        """There is none: -1."""
+        """Always -1: these formats have no sequence numbers."""
         return NO_SEQUENCE
 
     @property
     def last_sequence(self) -> int:
-        """There is none: -1."""
+        """Always -1: these formats have no sequence numbers."""
         return NO_SEQUENCE
 
     @property
     def leader_epoch(self) -> int:
-        """There is none: -1."""
+        """Always -1: these formats have no leader epochs."""
         return NO_PARTITION_LEADER_EPOCH
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it is a wrapper."""
+        """Whether the message is a wrapper."""
         return self.codec_id != 0
 
     @property
     def is_transactional(self) -> bool:
-        """These formats know no transactions."""
+        """Always False: these formats have no transactions."""
         return False
 
     @property
     def is_control(self) -> bool:
-        """These formats know no control records."""
+        """Always False: these formats have no control records."""
         return False
 
     @property
     def delete_horizon_ms(self) -> None:
-        """These formats know no delete horizon."""
+        """Always None: these formats have no delete horizon."""
         return
 
     def ensure_valid(self) -> None:
-        """Check the size and the checksum. CorruptRecordError."""
+        """Check the size and the checksum. Raises CorruptRecordError."""
         if self.size - LOG_OVERHEAD < SMALLEST_LENGTH:
             raise CorruptRecordError(
                 "the message is too small for a checksum, sizes and flags",
@@ -215,22 +216,22 @@ class LegacyRecordBatch(BatchBody):
             )
 
     def key(self) -> bytes | None:
-        """Return the message's own key. InvalidRecordError when it does not lie within the message."""
+        """Return the message's own key. Raises InvalidRecordError when it is not within the message."""
         return self._key_and_value()[0]
 
     def value(self) -> bytes | None:
-        """Return the message's own value: of a wrapper, the compressed run. InvalidRecordError as for the key."""
+        """Return the message's own value; a wrapper's is the compressed run. Raises as `key` does."""
         return self._key_and_value()[1]
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Itself, or the messages that it wraps; see `RecordBatch.records`."""
+        """Yield the message itself, or its inner messages; see `RecordBatch.records`."""
         for _, record in self.messages(budgets):
             yield record
 
     def messages(
         self, budgets: Budgets = DEFAULT_BUDGETS
     ) -> Iterator[tuple[LegacyRecordBatch, Record]]:
-        """Yield its records, each with the message that holds it, which has a magic and a checksum of its own."""
+        """Yield the records, each with the message that holds it and has its own magic and checksum."""
         self.check_size(budgets)
         if self.is_compressed:
             yield from self._unwrap(budgets)
@@ -267,7 +268,9 @@ class LegacyRecordBatch(BatchBody):
         try:
             inflated = self.inflate(codec, value, budgets, self.magic)
         except DecompressionError as error:
-            if self._has_relative_offsets:  # they count back from the last message, which is lost
+            if (
+                self._has_relative_offsets
+            ):  # the offsets count back from the last message, which is lost
                 raise
             inflated, damage = error.partial, error
         try:
@@ -280,7 +283,9 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def _has_relative_offsets(self) -> bool:
-        """Whether offsets inside count from the first message; not with 0, which some librdkafka wrote."""
+        """Whether inner offsets count from the first message; not when the wrapper's is 0, as some
+        librdkafka wrote.
+        """
         return self.magic == 1 and self.last_offset != 0
 
     def _inner_records(
@@ -297,7 +302,7 @@ class LegacyRecordBatch(BatchBody):
             raise self.invalid("a wrapper has no messages inside")
 
     def _inner_messages(self, run: memoryview, budgets: Budgets) -> Iterator[LegacyRecordBatch]:
-        """Yield the messages inside; as in Kafka, one that is cut off at the end does not count."""
+        """Yield the inner messages; as in Kafka, a message that is cut off at the end does not count."""
         position = index = 0
         while True:
             try:
@@ -318,7 +323,7 @@ class LegacyRecordBatch(BatchBody):
             index += 1
 
     def _base_of(self, run: memoryview, budgets: Budgets) -> int:
-        """What to add to offsets that are relative: the wrapper's own is that of its last message."""
+        """Return the base of relative offsets: the wrapper's offset is the last inner message's."""
         last = None
         for inner in self._inner_messages(run, budgets):
             last = inner.last_offset
@@ -326,14 +331,14 @@ class LegacyRecordBatch(BatchBody):
             return 0
         if self.last_offset < last:
             raise self.invalid(
-                "the offset of a wrapper is less than that of its last message",
+                "the offset of a wrapper is below that of its last message",
                 expected=f"0, or at least {last}",
                 found=self.last_offset,
             )
         return self.last_offset - last
 
     def _timestamp_of(self, inner: LegacyRecordBatch) -> tuple[int, TimestampType]:
-        """Return the timestamp that a message inside has, and its type."""
+        """Return the timestamp of an inner message, and its type."""
         if inner.magic == 0:
             return NO_TIMESTAMP, TimestampType.NO_TIMESTAMP_TYPE
         if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -342,10 +347,10 @@ class LegacyRecordBatch(BatchBody):
 
 
 def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
-    """Return the message at a position of a decompressed run; None at its end, or where the last is cut off.
+    """Return the message at a position of a decompressed run; None at the end or where the last is cut off.
 
     Raises:
-        CorruptRecordError: its size is too small or its magic is not 0 or 1.
+        CorruptRecordError: the message's size is too small or its magic is not 0 or 1.
     """
     if len(run) - position < LOG_OVERHEAD:
         return None
@@ -360,7 +365,7 @@ def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
 
 
 def _sized(message: memoryview, position: int) -> tuple[bytes | None, int]:
-    """Return the bytes behind an int32 length, None for a negative one, and the position behind them."""
+    """Return the bytes after an int32 length (None for a negative one) and the position after them."""
     start = position + 4
     if start > len(message):
         raise InvalidRecordError("a message ends inside its sizes")

@@ -1,7 +1,7 @@
-"""Batches one after the other, from a buffer, a file or a stream: the header first, the rest when needed.
+"""Iterate over batches in a buffer, a file or a stream: the header first, the rest when needed.
 
-Each stops quietly (None) where what is left is shorter than a header or than the batch that it starts:
-that is how the end of a log looks while it is written.
+Each stream ends (None) where fewer bytes are left than a header or the batch has: so does a log
+that is being written.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ class ReadableFile(Protocol):
 
     @property
     def path(self) -> str:
-        """Its name, for errors."""
+        """Path of the file, for errors."""
 
     def size(self) -> int:
-        """How large it is now, in bytes."""
+        """Return the current size of the file in bytes."""
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Bytes from a position on: all that were asked for, or up to the end of the file."""
+        """Return `size` bytes from a position on, fewer only at the end of the file."""
 
 
 class ReadableStream(Protocol):
     """A stream that is read from the front, such as a pipe."""
 
     def read(self, size: int, /) -> bytes:
-        """At most that many bytes; none at the end."""
+        """Return at most that many bytes; none at the end."""
 
 
 class LogInputStream(Protocol):
-    """Where batches come from."""
+    """Source of batches."""
 
     def next_batch(self) -> RecordBatch | None:
-        """Return the next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        """Return the next whole batch; None at the end. Raises CorruptRecordError for an impossible frame."""
 
 
 def iterate(stream: LogInputStream) -> Iterator[RecordBatch]:
-    """Yield all batches that are left in a stream."""
+    """Yield the batches that are left in a stream."""
     while (batch := stream.next_batch()) is not None:
         yield batch
 
 
 class BufferLogInputStream:
-    """Batches of a buffer; they are views of it.
+    """Batches of a buffer, as views of it.
 
     Args:
-        buffer: starts with a batch.
-        largest: the largest length field that is allowed; None for any.
-        file_position: where the buffer starts in its file.
+        buffer: bytes that start with a batch.
+        largest: largest allowed length field; None for any.
+        file_position: position of the buffer in its file.
         path: the file, for errors.
     """
 
@@ -83,7 +83,7 @@ class BufferLogInputStream:
         self._position = 0
 
     def next_batch(self) -> RecordBatch | None:
-        """Return the next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        """Return the next whole batch; None at the end. Raises CorruptRecordError for an impossible frame."""
         if self._position == len(self._buffer):
             return None
         batch = batch_at(
@@ -99,13 +99,13 @@ class BufferLogInputStream:
 
 
 class FileLogInputStream:
-    """Batches of a file between two positions: reads a header each, and the records only when asked for.
+    """Batches of a file between two positions; reads a header each, and the records only on demand.
 
     Args:
-        file: read by position; it may grow or shrink meanwhile.
-        position: where a batch starts.
-        end: where to stop; a batch that passes it does not count.
-        budgets: how large a batch may be that is read whole.
+        file: file that is read by position; it may grow or shrink while batches are read.
+        position: position of a batch.
+        end: position to stop at; a batch across it does not count.
+        budgets: limit of a batch that is read whole.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class FileLogInputStream:
         self._budgets = budgets
 
     def next_batch(self) -> RecordBatch | None:
-        """Return the next whole batch; None at the end. CorruptRecordError for a frame that cannot be."""
+        """Return the next whole batch; None at the end. Raises CorruptRecordError for an impossible frame."""
         position, end, path = self._position, self._end, self._file.path
         if position >= end - UP_TO_MAGIC:
             return None
         wanted = min(HEADER.size, end - position)
         head = self._file.read_at(position, wanted)
         size = batch_size(head, 0, file_position=position, path=path)
-        # The file was truncated since, or the batch does not end within it.
+        # The file was truncated since its size was read, or the batch does not end within the file.
         if size is None or size > end - position or len(head) < min(wanted, size):
             return None
         self._position = position + size
@@ -136,9 +136,9 @@ class StreamLogInputStream:
     """Batches of a stream, each read whole.
 
     Args:
-        stream: starts with a batch.
+        stream: stream that starts with a batch.
         path: a name for it, for errors.
-        budgets: how large a batch may be.
+        budgets: limit of a batch.
     """
 
     def __init__(
@@ -157,8 +157,8 @@ class StreamLogInputStream:
         """Return the next whole batch; None at the end.
 
         Raises:
-            CorruptRecordError: the batch's frame cannot be.
-            LimitExceededError: the batch is larger than may be read.
+            CorruptRecordError: the frame is impossible.
+            LimitExceededError: the batch is larger than the budget.
         """
         data = bytearray(self._read(UP_TO_MAGIC))
         size = batch_size(data, 0, file_position=self._position, path=self._path)
@@ -176,7 +176,7 @@ class StreamLogInputStream:
         return batch
 
     def _read(self, size: int) -> bytes:
-        """So many bytes, or fewer at the end: a pipe gives what it has."""
+        """Return `size` bytes, or fewer at the end: a pipe may give fewer than wanted at once."""
         data = self._stream.read(size)
         while data and len(data) < size:
             more = self._stream.read(size - len(data))
@@ -190,8 +190,8 @@ def read_batch(file: ReadableFile, position: int, size: int, budgets: Budgets) -
     """Return the bytes of a batch whose header was read before.
 
     Raises:
-        LimitExceededError: it is larger than may be read.
-        CorruptRecordError: the file ends before it does; it was truncated since.
+        LimitExceededError: the batch is larger than the budget.
+        CorruptRecordError: the file ends before the batch; it was truncated since.
     """
     if size > budgets.batch_bytes:
         raise _too_large(size, position, file.path, budgets)

@@ -15,12 +15,12 @@ class MemoryRecords:
     """A run of batches in a buffer, which is neither copied nor changed.
 
     Args:
-        buffer: starts with a batch.
-        file_position: where it starts in its file; positions below are absolute in the file.
+        buffer: bytes that start with a batch.
+        file_position: position of the buffer in its file; positions of the methods are absolute in the file.
         path: the file, for errors.
 
     Attributes:
-        size: bytes, whether they make whole batches or not.
+        size: bytes, of whole batches or not.
     """
 
     __slots__ = ("buffer", "path", "size", "start")
@@ -41,11 +41,11 @@ class MemoryRecords:
 
     @property
     def end(self) -> int:
-        """Position behind the last byte."""
+        """Position after the last byte."""
         return self.start + len(self.buffer)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Yield the batches, up to the first that is not whole. CorruptRecordError where a frame cannot be."""
+        """Yield the batches, up to the first that is not whole. Raises CorruptRecordError for an impossible frame."""
         return iterate(BufferLogInputStream(self.buffer, file_position=self.start, path=self.path))
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
@@ -55,19 +55,19 @@ class MemoryRecords:
 
     @property
     def valid_bytes(self) -> int:
-        """How many bytes whole batches take."""
+        """Bytes of the whole batches."""
         return sum(batch.size for batch in self.batches())
 
     def next_batch_size(self) -> int | None:
-        """Return the size of the first batch, whole or not; None when not even its magic is there.
+        """Return the size of the first batch, whole or not; None when the buffer ends before its magic.
 
         Raises:
-            CorruptRecordError: its length or its magic cannot be.
+            CorruptRecordError: the length or the magic is impossible.
         """
         return batch_size(self.buffer, 0, file_position=self.start, path=self.path)
 
     def slice(self, position: int, size: int) -> MemoryRecords:
-        """Return the part from an absolute position on, as long as the buffer reaches.
+        """Return the part from an absolute position on, cut at the buffer's end.
 
         Raises:
             ValueError: the position is outside the buffer, or the size is negative.

@@ -1,4 +1,4 @@
-"""One record, whatever format held it."""
+"""One record, of any format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Header:
 
 @dataclass(slots=True)
 class Record:
-    """A record with all that its batch says about it. Never changed after it was made.
+    """A record with its own fields and its batch's. Immutable by convention.
 
     Null is None, empty is b"": they are different keys and different values.
     """
@@ -32,6 +32,6 @@ class Record:
     sequence: int = NO_SEQUENCE
     leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     size: int = 0
-    """Bytes of the encoded record: magic 2 without its length prefix, magic 0 and 1 without offset and size."""
+    """Bytes of the encoded record: magic 2 without the length prefix, magic 0 and 1 without offset and size."""
     index: int = 0
-    """Its place in the batch, from 0."""
+    """Index of the record in its batch, from 0."""

@@ -1,4 +1,4 @@
-"""The batch at a position of a buffer, whatever its magic, and what all batches have in common."""
+"""Find the batch at a position of a buffer, of any magic; the interface of all batches."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from engine.record.record import Record
 
 _LENGTH_AND_MAGIC = HEADER.subset("length", "magic")
 MINIMUM_LENGTH = {magic: size - LOG_OVERHEAD for magic, size in SMALLEST_BATCH.items()}
-"""The smallest length field of each magic: a header, and in magic 0 and 1 two sizes of nothing."""
+"""Smallest length field of each magic: a header, and in magic 0 and 1 the sizes of a null key and value."""
 
 
 @runtime_checkable
 class RecordBatch(Protocol):
-    """A batch of records as it lies in a log: magic 2, or a message of magic 0 or 1 with what it wraps.
+    """A batch of records as in a log: magic 2, or a message of magic 0 or 1 with its inner messages.
 
-    Nothing is decoded until it is asked for, and nothing is checked but by `ensure_valid` and `records`.
+    Decodes nothing before it is needed; only `ensure_valid` and `records` check anything.
     """
 
     path: str | None
@@ -44,7 +44,7 @@ class RecordBatch(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the file, offset and length fields included."""
+        """Bytes in the file, with the offset and length fields."""
 
     @property
     def crc(self) -> int:
@@ -52,7 +52,7 @@ class RecordBatch(Protocol):
 
     @property
     def computed_crc(self) -> int:
-        """Checksum of the bytes that it covers."""
+        """Checksum computed from the bytes that it covers."""
 
     @property
     def attributes(self) -> int:
@@ -60,19 +60,19 @@ class RecordBatch(Protocol):
 
     @property
     def codec_id(self) -> int:
-        """Number of the codec, which need not be one that exists."""
+        """Number of the codec, perhaps an unknown one."""
 
     @property
     def compression(self) -> CompressionType:
-        """Codec. InvalidRecordError when its number is unknown."""
+        """Codec. Raises InvalidRecordError when its number is unknown."""
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What its timestamps say."""
+        """Type of the timestamps."""
 
     @property
     def base_offset(self) -> int:
-        """First offset. Of a compressed message of magic 0 or 1 that takes decoding it, and may raise."""
+        """First offset. A compressed message of magic 0 or 1 is decoded for it, which may raise."""
 
     @property
     def last_offset(self) -> int:
@@ -88,11 +88,11 @@ class RecordBatch(Protocol):
 
     @property
     def record_count(self) -> int | None:
-        """How many records the header states; None for magic 0 and 1."""
+        """Number of records that the header states; None for magic 0 and 1."""
 
     @property
     def producer_id(self) -> int:
-        """Idempotent or transactional producer, or -1."""
+        """Id of the idempotent or transactional producer, or -1."""
 
     @property
     def producer_epoch(self) -> int:
@@ -100,43 +100,43 @@ class RecordBatch(Protocol):
 
     @property
     def base_sequence(self) -> int:
-        """Producer's number for the first record, or -1."""
+        """Producer's sequence number of the first record, or -1."""
 
     @property
     def last_sequence(self) -> int:
-        """Producer's number for the last record, or -1."""
+        """Producer's sequence number of the last record, or -1."""
 
     @property
     def leader_epoch(self) -> int:
-        """Epoch of the leader that wrote it, or -1."""
+        """Epoch of the leader that wrote the batch, or -1."""
 
     @property
     def is_compressed(self) -> bool:
-        """Whether there is a codec at all."""
+        """Whether the batch has a codec."""
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """Whether the batch is part of a transaction."""
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are control records."""
+        """Whether the records are control records."""
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When its tombstones may go, if the log cleaner has said."""
+        """Time after which the cleaner may remove the batch's tombstones; None if not set."""
 
     @property
     def raw(self) -> memoryview:
-        """Whole batch as it lies in the file."""
+        """Bytes of the whole batch, as in the file."""
 
     def ensure_valid(self) -> None:
-        """Check the size and the checksum. CorruptRecordError."""
+        """Check the size and the checksum. Raises CorruptRecordError."""
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Yield its records, in order.
+        """Yield the records, in order.
 
-        Those before a damage come first, then the error: InvalidRecordError, DecompressionError,
+        Records before damage come first, then the error: InvalidRecordError, DecompressionError,
         LimitExceededError or UnsupportedCodecError.
         """
 
@@ -149,16 +149,16 @@ def batch_size(
     path: str | None = None,
     largest: int | None = None,
 ) -> int | None:
-    """Return the size of the batch that starts at a position, from its first bytes.
+    """Return the size of the batch at a position, from its first bytes.
 
     Args:
-        buffer: holds the batch's header from `position` on, as far as there is one.
-        position: in the buffer.
-        file_position, path: where that is, for errors.
-        largest: the largest length field that is allowed.
+        buffer: bytes of the batch from `position` on, at least to its magic if there are as many.
+        position: position of the batch in the buffer.
+        file_position, path: position and file of the batch, for errors.
+        largest: largest allowed length field.
 
     Returns:
-        Bytes with the offset and length fields; None when the buffer ends before the magic.
+        Bytes of the batch with its offset and length fields; None when the buffer ends before the magic.
 
     Raises:
         CorruptRecordError: the length is below the minimum or above `largest`, or the magic is unknown.
@@ -204,9 +204,9 @@ def batch_at(
     path: str | None = None,
     largest: int | None = None,
 ) -> RecordBatch | None:
-    """Return the batch that starts at a position of a buffer; None when the buffer ends before it does.
+    """Return the batch at a position of a buffer; None when the buffer ends before the batch does.
 
-    `file_position` is where the batch starts in its file. Raises as `batch_size` does.
+    `file_position` is the position of the batch in its file. Raises as `batch_size` does.
     """
     size = batch_size(buffer, position, file_position=file_position, path=path, largest=largest)
     if size is None or size > len(buffer) - position:
@@ -220,7 +220,7 @@ def batch_at(
 def make_batch(
     head: Buffer, *, file_position: int, path: str | None, load: Load | None = None
 ) -> RecordBatch:
-    """Return a batch over its bytes, or over its first bytes with a way to load them all."""
+    """Return a batch over its first bytes, with a function that loads the whole batch."""
     kind = (
         default_records.DefaultRecordBatch
         if head[MAGIC_POSITION] == CURRENT_MAGIC
