@@ -126,6 +126,16 @@ def test_the_top_level_holds_only_what_the_design_names() -> None:
     assert {line.split("/")[0] for line in listed.stdout.splitlines()} <= TOP_LEVEL
 
 
+def test_the_tests_of_each_folder_have_a_place_in_the_order() -> None:
+    from tests.conftest import LAYERS
+
+    tests = (ROOT / "tests").rglob("test_*.py")
+    folders = {path.parent.relative_to(ROOT / "tests").as_posix() for path in tests}
+    ordered = {name for name in folders if name.startswith(("engine", "kafkafs"))}
+    assert ordered - set(LAYERS) == set()
+    assert {name for name in LAYERS if not (ROOT / "tests" / name).is_dir()} == set()
+
+
 def test_every_command_has_help_with_an_example() -> None:
     from click import Context
 

@@ -12,7 +12,7 @@ from engine.errors import CorruptRecordError, StateError
 from engine.log.fetch import FetchIsolation
 from engine.record.memory_records import MemoryRecords
 from engine.writing.records import building
-from tests.conformance.test_kafka_metadata_log_test_writes import (
+from tests.conformance.raft.test_kafka_metadata_log import (
     Quorum,
     append,
     numbered,
