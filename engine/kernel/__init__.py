@@ -1,7 +1,7 @@
-"""The kernel: walking batches, decoding records, writing them, their lines and columns, searching bytes and slots.
+"""The kernel: walks batches, decodes records, writes their lines and columns, searches bytes and slots.
 
-The compiled one where it was built, its pure-Python twin elsewhere; both give the same results. Call its
-functions through the module (`kernel.walk(...)`): `use` exchanges them.
+The compiled kernel is used where it was built, its pure-Python twin elsewhere; both return the same
+results. Call the functions through the module (`kernel.walk(...)`), because `use` replaces them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 name = "python"
-"""Which kernel is in use: "compiled" or "python"."""
+"""Kernel in use: "compiled" or "python"."""
 
 
 def is_compiled() -> bool:
@@ -85,11 +85,11 @@ def is_compiled() -> bool:
 
 
 def use(which: str) -> None:
-    """Take the "compiled" or the "python" kernel from now on; for tests and measurements.
+    """Switch to the "compiled" or the "python" kernel; for tests and measurements.
 
     Raises:
-        ModuleNotFoundError: the compiled one was not built.
-        ValueError: another name.
+        ModuleNotFoundError: the compiled kernel was not built.
+        ValueError: the name is another.
     """
     global name
     modules = {"compiled": _compiled, "python": kernel_python}

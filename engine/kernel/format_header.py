@@ -1,4 +1,4 @@
-"""c/format.h: Kafka's sizes, positions and numbers for the C code, made from where Python declares them.
+"""Generate c/format.h: Kafka's sizes, positions and numbers for the C code, from their Python declarations.
 
 Print it with `python -m engine.kernel.format_header`; a test fails when the file is stale.
 """

@@ -1,6 +1,6 @@
-"""The kernel in pure Python: the reference for the compiled one, and what is used where that is missing.
+"""The kernel in pure Python: reference for the compiled kernel, and fallback where that is missing.
 
-Every function here has the signature of its compiled twin and gives the same results, only slower.
+Every function has the signature and results of its compiled twin, only slower.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def walk(
     Args:
         buffer: bytes of a file.
         table: rows of BATCH_DTYPE to fill.
-        start: where the first batch starts in the buffer.
-        file_position: where buffer[start] lies in the file.
-        check_crc: fill `crc_ok`, which is 0 else.
-        largest: bytes of the largest batch to take.
+        start: position of the first batch in the buffer.
+        file_position: position of buffer[start] in the file.
+        check_crc: fill `crc_ok`, which is 0 otherwise.
+        largest: size of the largest batch to take.
 
     Returns:
-        rows filled, bytes they take, and why the walk ended (a `Stop`).
+        number of rows filled, bytes of their batches, and why the walk ended (a `Stop`).
     """
     view = memoryview(buffer)
     if not 0 <= start <= len(view):
@@ -109,7 +109,7 @@ def walk(
 
 
 def _frame(view: memoryview, position: int, largest: int) -> tuple[int, Stop | None]:
-    """Return the size of the batch at a position (0 when unknown), and why it cannot be taken, if so."""
+    """Return the size of the batch at a position (0 when unknown) and, if it cannot be taken, the reason."""
     left = len(view) - position
     if left < UP_TO_MAGIC:
         return 0, Stop.NEED_MORE
@@ -141,7 +141,7 @@ def _last_offset(view: memoryview, position: int) -> Offset:
 def _row_of(
     view: memoryview, position: int, size: int, file_position: Position, check_crc: bool
 ) -> tuple[int, ...]:
-    """Return the fields of BATCH_DTYPE in their order."""
+    """Return the fields of BATCH_DTYPE, in order."""
     magic = view[position + MAGIC_POSITION]
     producer_id = producer_epoch = base_sequence = count = epoch = -1
     if magic == 2:
@@ -169,10 +169,11 @@ def find_batch(
     *,
     largest: int = _LARGEST,
 ) -> int:
-    """Return the index of the next batch that proves itself, from `start` on; -1 when there is none.
+    """Return the index of the next provable batch from `start` on; -1 without one.
 
-    It is whole in the buffer, its header makes sense, its checksum is right and its base offset is
-    `min_offset` or more. `file_position` is where buffer[start] lies in the file.
+    A batch is proven if it is whole in the buffer, its header makes sense, its checksum is valid
+    and its base offset is at least `min_offset`. `file_position` is the position of buffer[start]
+    in the file.
     """
     view = memoryview(buffer)
     if start < 0:
@@ -191,7 +192,7 @@ def find_batch(
             )
             > 127
         ):
-            continue  # one of the two is below zero
+            continue  # one of the two is negative
         stored = read_uint32(view, position + CRC_POSITION[magic])
         if _crc(view, position, size, magic) == stored:
             return position
@@ -207,21 +208,21 @@ def locate(
     *,
     largest: int = _LARGEST,
 ) -> Location | None:
-    """Where the first batch lies, from `position` on, whose last offset is `target` or more.
+    """Locate the first batch from `position` on with a last offset at or above `target`.
 
     Args:
-        fd: of the records file.
-        position: where a batch starts.
-        end: where the batches end; one that states to reach beyond it is not there.
-        scratch: 256 bytes or more, to read into.
+        fd: descriptor of the records file.
+        position: position of a batch.
+        end: end of the batches; a batch that would end behind it does not count.
+        scratch: buffer of 256 bytes or more for reads.
 
     Returns:
         file position, size, base offset, last offset, magic, and the index of the batch in `scratch`, or
         -1 when it is not whole there; None when no batch up to `end` reaches the target.
 
     Raises:
-        CorruptRecordError: a frame that no batch has.
-        LimitExceededError: a batch above `largest`.
+        CorruptRecordError: a frame is impossible.
+        LimitExceededError: a batch is larger than `largest`.
     """
     room = memoryview(scratch)
     if len(room) < 256:
@@ -256,12 +257,12 @@ def floor_slot(
     key_is_i64: bool,
     target: int,
 ) -> Slot:
-    """Return the largest slot whose key is at most `target`, or -1.
+    """Return the largest slot with a key at or below `target`, or -1.
 
     Args:
         buffer: `count` entries of `entry_size` bytes, sorted by key.
-        key_offset_in_entry: where the big-endian signed key starts in an entry.
-        key_is_i64: whether the key has 8 bytes; 4 else.
+        key_offset_in_entry: position of the big-endian signed key in an entry.
+        key_is_i64: whether the key has 8 bytes; otherwise 4.
     """
     view = memoryview(buffer)
     key = _INT64 if key_is_i64 else _INT32
@@ -300,14 +301,14 @@ def decode(
     budgets: Budgets = DEFAULT_BUDGETS,
     enough: int = ENOUGH,
 ) -> Columns:
-    """Return the records of rows [first_row, last_row) as columns; the batches' checksums were checked before.
+    """Return the records of rows [first_row, last_row) as columns; the caller has checked the checksums.
 
     Args:
-        buffer: bytes of a file; its first is at `start_position` in the file.
-        table: rows of BATCH_DTYPE that lie in the buffer.
-        budgets: bounds for each batch.
-        enough: stop after the batch that brings arena and rows to this many bytes; the columns'
-            `next_row` says where to go on.
+        buffer: bytes of a file from `start_position` on.
+        table: rows of BATCH_DTYPE, of batches in the buffer.
+        budgets: limits of each batch.
+        enough: stop after the batch that brings arena and rows to this many bytes; continue with
+            the columns' `next_row`.
     """
     _check_rows(table, first_row, last_row)
     copy = bool((table["attributes"][first_row:last_row] & COMPRESSION_MASK).any())
@@ -329,7 +330,7 @@ def summarize(
     start_position: Position,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> SummaryResult:
-    """What the records of a table's batches say together; the batches' checksums were checked before.
+    """Return summaries of the records of a table's batches; the caller has checked the checksums.
 
     Args:
         buffer, table, start_position, budgets: as for `decode`.
@@ -348,10 +349,10 @@ def summarize(
 def read_batch(
     fd: int, position: Position, end: Position, offset: Offset, *, largest: int = _LARGEST
 ) -> tuple[bytes, Position, Table] | None:
-    """Return the first batch that reaches an offset: its bytes, where they lie in the file, and its row.
+    """Return the first batch that reaches an offset: its bytes, their position in the file, and its row.
 
-    None says only that this was not plain: there is none, it is damaged, or starts above the offset. A
-    compressed one of magic 0 or 1 may start above it all the same: its header does not tell.
+    None without such a batch, or if it is damaged or starts above the offset. A returned compressed
+    batch of magic 0 or 1 may start above the offset: its header does not state the base offset.
 
     Args:
         fd, position, end, largest: as for `locate`.
@@ -381,14 +382,14 @@ def read_record(
     *,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Columns | None:
-    """Return the record with exactly this offset, alone, from the first batch that reaches it.
+    """Return the record with exactly this offset, alone, from the first batch that reaches the offset.
 
-    None says only that this was not plain: there is no such record, its batch is damaged, cannot be
-    read, or is a compressed one of magic 0 or 1.
+    None without such a record, or if its batch is damaged, cannot be read, or is a compressed batch
+    of magic 0 or 1.
 
     Args:
         fd, position, end: as for `locate`.
-        budgets: bounds for the batch.
+        budgets: limits of the batch.
 
     Returns:
         columns of one record; their arena begins with its key and ends with its headers.
@@ -405,7 +406,7 @@ def read_record(
 
 
 def _alone(columns: Columns, place: int) -> Columns:
-    """One of the records, with only its own bytes."""
+    """Return one of the records, with only its own bytes."""
     record = columns.table[place : place + 1].copy()
     start = int(record["key_start"][0])
     stop = int(record["headers_start"][0] + record["headers_size"][0])
@@ -434,14 +435,14 @@ def lines(
 
     Args:
         buffer, table, start_position, budgets: as for `decode`.
-        options: what lines hold, and of which offsets.
-        fates: a `Fate` for each row of the table; without them no transaction has a state.
-        measure: only say how many bytes and lines there would be.
-        enough: begin no line when the text has this many bytes; `rows_done` and `next_record` of the
-            result say where to go on.
-        first_record: the first record of the first row to show, by its place in the batch.
-        most: end before a row whose bytes, inflated bytes or records take more bytes than this, and before
-            a record whose fields do; 0 for no bound.
+        options: the fields of the lines, and the range of offsets.
+        fates: a `Fate` for each row of the table; without them transactions are shown without a state.
+        measure: only count bytes and lines.
+        enough: start no line once the text has this many bytes; continue with `rows_done` and
+            `next_record` of the result.
+        first_record: index in its batch of the first record to show of the first row.
+        most: end before a row with more bytes, inflated bytes or record memory than this, and
+            before a record with larger fields; 0 for no bound.
     """
     _check_rows(table, first_row, last_row)
     if most:
@@ -469,10 +470,10 @@ def contains(
     start_position: Position,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> npt.NDArray[np.uint8]:
-    """Which of the rows [first_row, last_row) may hold the needle: 1 or 0 for each, first_row's first.
+    """Return for each of the rows [first_row, last_row) whether it may hold the needle: 1 or 0.
 
-    The bytes of the records are searched, inflated where they are compressed, so a needle that spans two
-    fields is found too. A batch that does not inflate whole is marked.
+    Searches the inflated bytes of the records, so a needle across two fields is found too. A batch
+    that does not inflate whole counts as holding it.
     """
     _check_rows(table, first_row, last_row)
     decoder = Decoder(buffer, table, start_position, budgets, copy=False)

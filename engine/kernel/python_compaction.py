@@ -1,4 +1,4 @@
-"""The kernel in pure Python, continued: what log compaction does with columns."""
+"""The kernel in pure Python, continued: functions for log compaction."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from engine.units import Offset, Timestamp
 def put_keys(
     slots: bytearray, taken: int, limit: int, columns: Columns, start_offset: Offset
 ) -> tuple[int, int, Offset]:
-    """Put the keys of records from an offset on, with their offsets, into a table of `hashed_slots`.
+    """Put the keys and offsets of records from an offset on into a table of `hashed_slots`.
 
     Args:
         slots: the table.
-        taken: how many of its slots are.
-        limit: how many may be; no key is put any more when they are.
+        taken: number of its used slots.
+        limit: most slots that may be used; at the limit no further key is put.
         columns: records, in the order of their offsets.
-        start_offset: keys of records before it are passed over, as null is.
+        start_offset: records before it are skipped, as are null keys.
 
     Returns:
-        how many records were gone through, slots taken, and the offset put last or -1.
+        number of records processed, used slots, and the offset put last or -1.
     """
     latest = -1
     table = columns.table
@@ -42,7 +42,7 @@ def put_keys(
 
 
 def offsets_of(slots: bytearray, columns: Columns) -> Column:
-    """Return the number in a table of `hashed_slots` for each record's key, int64; -1 for null and keys not in it."""
+    """Return each record's number in a table of `hashed_slots`, int64; -1 for null and missing keys."""
     found = np.full(len(columns), -1, np.int64)
     places = zip(columns.key_start.tolist(), columns.key_size.tolist(), strict=True)
     for row, (start, size) in enumerate(places):
@@ -56,12 +56,12 @@ def offsets_of(slots: bytearray, columns: Columns) -> Column:
 def encode_records(
     columns: Columns, kept: Column, base_offset: Offset, base_timestamp: Timestamp
 ) -> bytes:
-    """Records of magic 2 as bytes.
+    """Return records of magic 2 as bytes.
 
     Args:
-        columns: where they are from.
-        kept: which of them, one bool for each.
-        base_offset, base_timestamp: of the batch that they are for.
+        columns: records to choose from.
+        kept: one bool per record, whether to encode it.
+        base_offset, base_timestamp: of the batch that the records are for.
     """
     if len(kept) != len(columns):
         raise ValueError(f"{len(kept)} marks for {len(columns)} records")

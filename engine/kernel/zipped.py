@@ -1,6 +1,6 @@
-"""The compiled kernel out of a zip file, where Python finds no compiled modules itself.
+"""Load the compiled kernel from a zip file, which Python itself does not do for compiled modules.
 
-Clusters are sent their code as zip files. What lies in one is loaded from memory: nothing is unpacked.
+Spark sends code to a cluster as zip files. The module is loaded from memory: nothing is unpacked.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NAME = "engine.kernel.compiled"
 
 
 def load(loader: object) -> ModuleType | None:
-    """Return the compiled kernel beside a module that a loader has read from a zip file.
+    """Return the compiled kernel next to a module that a loader has read from a zip file.
 
-    None where it is no zip file, or holds no kernel that this Python and this system can load.
+    None if it is no zip file or has no kernel for this Python and system.
     """
     if not isinstance(loader, zipimporter) or not hasattr(os, "memfd_create"):
         return None

@@ -1,7 +1,7 @@
-"""Record lines of internal topics: what the compiled kernel leaves to Python, done in bulk.
+"""Record lines of internal topics, which the compiled kernel leaves to Python, written in bulk.
 
-The kernel takes many batches apart at once and Python says what their records mean. The lines are those of
-`LineWriter`, byte for byte.
+The kernel decodes many batches at once, Python decodes their records' keys and values. The lines
+equal those of `LineWriter` byte for byte.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from engine.topics.decoded_record import TopicDecoder
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
 Decode: TypeAlias = Callable[[int, int, int], Columns]
-"""Columns of rows [first, last), up to some bytes at a time."""
+"""Function that decodes rows [first, last) to columns, up to some bytes at a time."""
 
 _LEAST_AHEAD = 64 * 1024
 _MOST_AHEAD = 1024 * 1024
-"""Bytes of records that are decoded together."""
+"""Bytes of records that are decoded at once."""
 _TEXT_RATIO = 4
-"""A line takes some times the bytes of its record."""
+"""Estimated bytes of a line per byte of its record."""
 
 
 class _Batch(NamedTuple):
-    """What a batch's header says, as far as lines show it."""
+    """Fields of a batch's header that lines show."""
 
     base_offset: int
     last_offset: int
@@ -57,10 +57,10 @@ class _Batch(NamedTuple):
 
 
 class DecodedLines:
-    """Writes the lines of rows of a batch table until there is enough, or a problem.
+    """Writer for the lines of rows of a batch table, up to a size or a problem.
 
     Args:
-        decode: takes rows apart.
+        decode: decodes rows.
         table, options, fates, enough: as for `kernel.lines`; the options have a decoder.
     """
 
@@ -90,7 +90,7 @@ class DecodedLines:
     def lines(
         self, first_row: int, last_row: int, *, measure: bool, first_record: int
     ) -> LinesResult:
-        """Return the lines of rows [first_row, last_row); arguments and result as those of `kernel.lines`."""
+        """Return the lines of rows [first_row, last_row); arguments and result as of `kernel.lines`."""
         row, first_record, is_full = first_row, max(first_record, 0), False
         while row < last_row and not is_full and self._problem is None:
             if self._most and int(self._table["size"][row]) > self._most:
@@ -110,7 +110,7 @@ class DecodedLines:
         )
 
     def _write(self, columns: Columns, first_row: int, first_record: int) -> tuple[int, bool]:
-        """Append lines of the rows that were taken apart; the next row, and whether the text is full."""
+        """Append lines of decoded rows; return the next row, and whether the text is full."""
         problems = {problem.row: problem for problem in reversed(columns.problems)}
         records = columns.table.tolist()
         counts = np.bincount(columns.row - first_row, minlength=columns.next_row - first_row)
@@ -144,7 +144,7 @@ class DecodedLines:
         return problem is not None and problem.code is Problem.LIMIT
 
     def _is_left_out(self, batch: _Batch, fate: int) -> bool:
-        """As LineWriter has it."""
+        """Return whether no line of a row is wanted; equal to LineWriter's."""
         options = self._options
         if options.committed and (
             (batch.magic == 2 and batch.attributes & CONTROL_MASK)
@@ -159,7 +159,7 @@ class DecodedLines:
     def _write_batch(
         self, batch: _Batch, records: list[Row], arena: memoryview, fate: int, first_record: int
     ) -> int | None:
-        """Append lines of a batch; the record before which the text was full, if it was."""
+        """Append lines of a batch; return the record before which the text was full, if it was."""
         options, bits = self._options, batch.attributes if batch.magic == 2 else 0
         is_plain = not bits & CONTROL_MASK
         kind = (
@@ -196,7 +196,7 @@ class DecodedLines:
     def _line_of(
         self, batch: _Batch, record: Row, arena: memoryview, kind: TimestampType, fate: int
     ) -> bytes:
-        """Return the line of a record that is not plain: a control record, or one with headers."""
+        """Return the line of a control record, or of a record with headers."""
         bits = batch.attributes if batch.magic == 2 else 0
         return record_line(
             Record(
@@ -234,7 +234,7 @@ def decoded_lines(
     first_record: int,
     most: int = 0,
 ) -> LinesResult:
-    """What `kernel.lines` gives for options with a decoder.
+    """Return the lines that `kernel.lines` returns for options with a decoder.
 
     Args:
         decode: the kernel's function of that name; the other arguments are those of `kernel.lines`.
@@ -269,7 +269,7 @@ def _transaction(batch: _Batch, fate: int) -> bytes:
 
 
 def _time(timestamp: int) -> bytes:
-    """As `time_json`; most records of a log are of the seconds around each other."""
+    """Cached `time_json`: most records of a log share their seconds with others."""
     if not 0 <= timestamp <= LAST_TIME_MS:
         return b"null"
     return b'%s%03dZ"' % (_second(timestamp // 1000), timestamp % 1000)

@@ -1,8 +1,8 @@
-"""Batches and records as the text that Kafka's DumpLogSegments prints of them, in Python.
+"""Text of batches and records as Kafka's DumpLogSegments prints it, in Python.
 
-What the compiled kernel's `dump_rows` does, and its reference. The text is that of Kafka 4.3.1. Keys,
-payloads and header keys are bytes as Java's UTF-8 decoder reads them and its encoder writes them again:
-what is not UTF-8 becomes U+FFFD, one for a longer run of bytes than Python's decoder takes.
+Reference for the compiled kernel's `dump_rows`. The text is that of Kafka 4.3.1. Keys, payloads and
+header keys go through Java's UTF-8 decoder and encoder: bytes that are not UTF-8 become U+FFFD, one
+for a longer run of bytes than in Python's decoder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class DumpShape(IntFlag):
-    """What is written: the batches' lines, and of a record's line what is about it and what is in it."""
+    """Parts to write: the batches' lines, and the metadata and contents of a record's line."""
 
     BATCHES = 1
     METADATA = 2
@@ -42,7 +42,7 @@ class DumpShape(IntFlag):
 
 
 def java_text(data: bytes) -> bytes:
-    """Bytes as Java shows them, in UTF-8.
+    """Return bytes as Java shows them, in UTF-8.
 
     >>> java_text(b"caf\\xe9").decode(), java_text(b"\\xed\\xa0\\x80").decode()
     ('caf\N{REPLACEMENT CHARACTER}', '\N{REPLACEMENT CHARACTER}')
@@ -64,9 +64,9 @@ codecs.register_error(_HANDLER, _replace)
 
 
 def java_skip(data: bytes) -> int:
-    """Return how many of these bytes, which are not UTF-8, Java's decoder takes for one replacement character.
+    """Return how many of these invalid bytes Java's decoder replaces with one U+FFFD.
 
-    `data` is up to four bytes, fewer only at the end of the text.
+    `data` is up to four bytes that are not UTF-8, fewer only at the end of the text.
     """
     first, left = data[0], len(data)
     if not 0xE0 <= first <= 0xF4:
@@ -88,7 +88,7 @@ def _may_follow(first: int, second: int) -> bool:
 
 
 def timestamp_label(row: np.void) -> str:
-    """What the timestamps of a batch are called."""
+    """Return the label of a batch's timestamps."""
     if int(row["magic"]) == 0:
         return "NoTimestampType"
     is_append_time = int(row["attributes"]) & TIMESTAMP_TYPE_MASK
@@ -96,12 +96,12 @@ def timestamp_label(row: np.void) -> str:
 
 
 def codec_name(row: np.void) -> str:
-    """Return the codec of a batch; "unknown(7)" for a number that none has."""
+    """Return the codec of a batch, such as "unknown(7)" for an unknown number."""
     return _CODECS[int(row["attributes"]) & COMPRESSION_MASK]
 
 
 def last_sequence(row: np.void) -> int:
-    """Return the producer's number for the last record of a batch, -1 for none."""
+    """Return the producer's sequence number of the last record of a batch, -1 without one."""
     base, delta = int(row["base_sequence"]), int(row["last_offset"]) - int(row["base_offset"])
     return -1 if base == -1 else increment_sequence(base, to_int32(to_int64(delta)))
 
@@ -137,7 +137,7 @@ def _boolean(value: object) -> str:
 
 
 def record_metadata(row: np.void, record: np.void, headers: tuple[Header, ...] = ()) -> bytes:
-    """What is about a record on its line: its offset, timestamp, sizes, and in magic 2 more."""
+    """Return the metadata of a record on its line: offset, timestamp, sizes, and more in magic 2."""
     text = (
         f"| offset: {record['offset']} {timestamp_label(row)}: {record['timestamp']}"
         f" keySize: {record['key_size']} valueSize: {record['value_size']}"
@@ -149,7 +149,7 @@ def record_metadata(row: np.void, record: np.void, headers: tuple[Header, ...] =
 
 
 def record_contents(key: bytes | None, payload: bytes | None, *, is_alone: bool) -> bytes:
-    """What is in a record on its line; `is_alone` when nothing stands before it."""
+    """Return the contents of a record on its line; `is_alone` if no metadata precedes them."""
     text = b""
     if key is not None:
         text += b" key: " + key
@@ -169,12 +169,12 @@ def dump_rows(
     upto_offset: int = (1 << 63) - 1,
     first_record: int = 0,
 ) -> tuple[bytes, int]:
-    """What DumpLogSegments prints of rows [first_row, last_row): the text, and the next record to show.
+    """Return DumpLogSegments' text of rows [first_row, last_row), and the next record to show.
 
     Args:
         table: rows of BATCH_DTYPE, of magic 2; with `columns` None of any magic.
         columns: their records, in the rows' order, perhaps of other rows too; None for no records.
-        shape: of DumpShape.
+        shape: parts to write.
         from_offset, upto_offset: the records to show, both included.
         first_record: the first record in `columns` that may be of one of the rows.
 

@@ -1,7 +1,7 @@
-"""Keys and values of internal topics in record lines: what they say, as JSON objects.
+"""Decoded keys and values of internal topics in record lines, as JSON objects.
 
-A decoded key or value has the Encoding "kafka". One that cannot be decoded looks as in any other topic, and
-a Note says why.
+A decoded key or value has the Encoding "kafka". One that cannot be decoded is shown as in any other
+topic, with a Note that says why.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def object_json(decoded: JsonObject) -> bytes:
 def internal_fields(
     decoder: TopicDecoder, key: bytes | None, value: bytes | None, mode: Values
 ) -> bytes:
-    """Return the key and value of a record line, with their Encodings and Notes; no comma before them."""
+    """Return the key and value of a record line with their Encodings and Notes, without a leading comma."""
     found = decoder.decode(key, value)
     if found.key is not None and key is not None and len(key) <= _LARGEST_KEPT:
         shown = _kept_key(decoder, key)
@@ -39,7 +39,7 @@ def internal_fields(
 def internal_texts(
     decoder: TopicDecoder, key: bytes | None, value: bytes | None
 ) -> tuple[bytes | None, bytes | None]:
-    """What a search looks at: the text of what decodes, and the bytes of what does not."""
+    """Return the key and value to search in: text if decoded, else bytes."""
     found = decoder.decode(key, value)
     return (
         key if found.key is None else object_json(found.key),
@@ -49,7 +49,7 @@ def internal_texts(
 
 @lru_cache(maxsize=4096)
 def _kept_key(decoder: TopicDecoder, key: bytes) -> bytes:
-    """Return the field of a key that decodes: few keys stand in most records."""
+    """Return the field of a decoded key, cached: few keys are in most records."""
     return _field("key", key, decoder.decode(key, None).key, None, Values.AUTO)
 
 

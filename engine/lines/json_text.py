@@ -1,8 +1,8 @@
-"""The text rules of the record line: how bytes become JSON that is safe to print.
+"""Convert bytes to JSON that is safe to print, for record lines.
 
-`engine/kernel/c/text.h` is the compiled twin of this module; both must agree byte for byte.
+`engine/kernel/c/text.h` is the compiled twin; both must agree byte for byte.
 
-Whatever the bytes are, the result is valid JSON on one line, in valid UTF-8, without a control character
+The result is always valid JSON on one line, in valid UTF-8, without a control character
 (C0, DEL, C1), bidi control, zero-width or tag character, or byte order mark: those are escaped as \\u.
 """
 
@@ -16,26 +16,26 @@ from enum import IntEnum
 from engine.coding.layout import Buffer
 
 JSON_DEPTH = 128
-"""Arrays and objects inside each other; deeper JSON is shown as text."""
+"""Deepest nesting of arrays and objects; deeper JSON is shown as text."""
 JSON_NUMBER = 4300
-"""Characters of one number; Python's json gives up beyond it, so longer ones are shown as text."""
+"""Most characters of a number, the limit of Python's json; JSON with longer ones is shown as text."""
 LAST_TIME_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
+"""Last millisecond of the year 9999."""
 
 
 class Values(IntEnum):
-    """How keys and values are asked to be shown; the names in lower case are those of `--values`."""
+    """Ways to show keys and values; the lower-case names are the values of `--values`."""
 
     AUTO = 0
-    """Embedded when they are one JSON object or array, else as TEXT."""
+    """Embedded if it is one JSON object or array, else as TEXT."""
     TEXT = 1
-    """A string when they are UTF-8, else base64."""
+    """A string if it is UTF-8, else base64."""
     JSON = 2
-    """As AUTO."""
+    """Same as AUTO."""
     BASE64 = 3
     HEX = 4
     NONE = 5
-    """Only their sizes."""
+    """Sizes only."""
 
 
 _HIDDEN_RANGES = (
@@ -56,19 +56,19 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def string_json(text: str) -> str:
-    """Return a JSON string, with its quotes. The text must not hold lone surrogates."""
+    """Return a JSON string, with its quotes. The text must not have lone surrogates."""
     return f'"{_SPECIAL.sub(_escape, text)}"'
 
 
 def hide(json_text: str) -> str:
-    """JSON text with the characters that must not be printed escaped; they can only be in its strings."""
+    """Return JSON text with the unprintable characters in its strings escaped."""
     return _HIDDEN.sub(_escape, json_text)
 
 
 def bytes_json(data: bytes, values: Values = Values.AUTO) -> tuple[bytes, str | None]:
-    """Return the JSON of bytes that are not null, and the name of its Encoding field; plain text has none.
+    """Return the JSON of non-null bytes, and the name of its Encoding field, None for plain text.
 
-    Never for Values.NONE, which shows no bytes: ValueError.
+    Raises ValueError for Values.NONE, which shows no bytes.
     """
     if values is Values.NONE:
         raise ValueError("nothing to show")
@@ -87,7 +87,7 @@ def bytes_json(data: bytes, values: Values = Values.AUTO) -> tuple[bytes, str | 
 
 
 class Shown(IntEnum):
-    """How bytes are shown: what their Encoding field says."""
+    """How bytes are shown, as their Encoding field says."""
 
     TEXT = 0
     JSON = 1
@@ -97,7 +97,7 @@ class Shown(IntEnum):
 
 
 def how_shown(data: Buffer, mode: int) -> int:
-    """How a field's bytes are shown when they are asked for as `mode`, one of Values: one of Shown."""
+    """Return how a field's bytes are shown (a `Shown`) for a `mode` (a `Values`)."""
     if mode in (Values.HEX, Values.BASE64, Values.NONE):
         return Shown[Values(mode).name]
     _, encoding = bytes_json(bytes(data), Values(mode))
@@ -112,18 +112,18 @@ def text_piece(
     in_string: bool = False,
     measure: bool = False,
 ) -> tuple[bytes | None, int, int, bool]:
-    """Return a piece of the JSON of bytes; all pieces one after the other are what `bytes_json` gives.
+    """Return a piece of the JSON of bytes; all pieces together equal `bytes_json`.
 
     Args:
         data: the bytes of the whole field.
-        start: where in them the piece begins; the end of the one before it.
-        most: about how many bytes of them it takes, 16 or more.
-        shown: one of Shown, as `how_shown` says.
-        in_string: of JSON, whether the piece begins in a string.
-        measure: only say how large the text is.
+        start: start of the piece in `data`, the end of the previous piece.
+        most: approximate number of bytes of `data` to take, 16 or more.
+        shown: a `Shown`, from `how_shown`.
+        in_string: for JSON, whether the piece begins in a string.
+        measure: only return the size of the text.
 
     Returns:
-        the text (None when measured), its size, where the next piece begins, and whether in a string.
+        the text (None if measured), its size, the start of the next piece, and whether that is in a string.
     """
     view = memoryview(data)
     if not 0 <= start <= len(view) or most < 16 or not Shown.TEXT <= shown < Shown.NONE:
@@ -151,7 +151,7 @@ _NO_STRING = re.compile(rb'[^" \n\r\t]+')
 def _json_piece(
     view: memoryview, start: int, stop: int, in_string: bool
 ) -> tuple[bytes, int, bool]:
-    """Return a piece of a container that is known to be sound, without space and hidden characters."""
+    """Return a piece of a valid container, without whitespace and with unprintable characters escaped."""
     parts: list[bytes] = []
     at = start
     while at < stop:
@@ -167,7 +167,7 @@ def _json_piece(
         elif not in_string:
             at += 1
         elif byte == 0x5C:
-            # A pair of surrogates is two escapes, each of which can be copied alone.
+            # A surrogate pair is two escapes; each can be copied alone.
             size = 6 if view[at + 1] == 0x75 else 2
             parts.append(bytes(view[at : at + size]))
             at += size
@@ -179,7 +179,7 @@ def _json_piece(
 
 
 def time_json(ms: int) -> bytes:
-    """Milliseconds since 1970 as an RFC 3339 string in UTC; null before 1970 and after the year 9999."""
+    """Return milliseconds since 1970 as an RFC 3339 string in UTC; null before 1970 and after the year 9999."""
     if not 0 <= ms <= LAST_TIME_MS:
         return b"null"
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
@@ -201,10 +201,10 @@ _AFTER_MARK = {"{": "name or end", "[": "value or end", ":": "value"}
 
 
 def minified_container(text: str) -> str | None:
-    """Return the text without the space between its tokens, when it is exactly one JSON object or array.
+    """Return the text without whitespace between tokens if it is exactly one JSON object or array, else None.
 
-    As RFC 8259 has it, and strictly: no lone surrogate among its \\u escapes, at most JSON_DEPTH containers
-    inside each other, no number of more than JSON_NUMBER characters. Else None.
+    Strict RFC 8259, and besides: no lone surrogate among the \\u escapes, at most JSON_DEPTH nested
+    containers, no number of more than JSON_NUMBER characters.
     """
     stripped = text.strip(_SPACE)
     if stripped[:1] + stripped[-1:] not in ("{}", "[]"):
@@ -237,7 +237,9 @@ def minified_container(text: str) -> str | None:
 
 
 def _step(expected: str, kind: str, closers: list[str]) -> str | None:
-    """What may follow a token of this kind, a mark or "scalar", where `expected` was; None if it may not stand there."""
+    """Return what may follow a token of this kind (a mark or "scalar") where `expected` was; None if
+    not allowed.
+    """
     takes_value = expected in ("value", "value or end")
     if kind in "{[":
         if not (takes_value or expected == "container") or len(closers) == JSON_DEPTH:
@@ -260,7 +262,7 @@ def _step(expected: str, kind: str, closers: list[str]) -> str | None:
 
 
 def _string_end(text: str, at: int) -> int | None:
-    """Where the string ends whose opening quote is before `at`; one step an escape, so nothing piles up."""
+    """Return the end of the string with its opening quote before `at`, in one step per escape to bound memory."""
     while (match := _STRING_PART.match(text, at)) is not None:
         at = match.end()
         if match[0][-1] == '"' and not match[0].endswith('\\"'):

@@ -1,4 +1,4 @@
-"""Record lines of rows of a batch table, in Python: what the compiled kernel does, and its reference."""
+"""Write record lines of rows of a batch table in Python: the reference for the compiled kernel."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from engine.record.record import Record
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
 MANY_CONTROL_RECORDS = 1000
-"""A control batch with more records, or a compressed one, is large: its lines are not the kernel's."""
+"""A control batch with more records, or a compressed one, counts as large: the kernel does not write
+its lines.
+"""
 
 
 class LineWriter:
-    """Record lines of rows, one row after the other."""
+    """Writer of the record lines of rows, one row after the other."""
 
     def __init__(self, decoder: Decoder, options: LineOptions, enough: int, most: int = 0) -> None:
         self.decoder = decoder
@@ -62,7 +64,7 @@ class LineWriter:
         )
 
     def write(self, row: int, fate: int, first_record: int) -> bool:
-        """Append the lines of a row; False when the text was full before its end."""
+        """Append the lines of a row; return False if the text was full before its end."""
         batch = self.decoder.table[row]
         if is_left_out(batch, fate, self.options):
             return True
@@ -91,12 +93,12 @@ class LineWriter:
         return True
 
     def _leave(self, record: int) -> bool:
-        """End before a record, since it or its row is large."""
+        """End before a record because it or its row is large."""
         self.is_large, self.next_record = True, record
         return False
 
     def _takes_much(self) -> bool:
-        """Return whether the row that was decoded has exceeded a limit, which may be lower than the budget."""
+        """Return whether the decoded row has exceeded `most`, which may be lower than the budget."""
         return any(problem.code is Problem.LIMIT for problem in self.decoder.problems)
 
     def _append(self, batch: np.void, record: Record, fate: int) -> None:
@@ -117,14 +119,14 @@ def column_lines(
     enough: int = NO_BOUND,
     most: int = 0,
 ) -> LinesResult:
-    """Return the record lines of a row's records that are decoded already, from `first_record` on.
+    """Return the record lines of a row's decoded records, from `first_record` on.
 
     Args:
-        table, row: the batch's row.
-        columns: its records, all of them.
+        table, row: the batch's table and row.
+        columns: all records of the batch.
         options, measure, enough: as for `kernel.lines`.
-        fate: of the batch's transaction.
-        first_record: the first record to show, by its place in the batch.
+        fate: fate of the batch's transaction.
+        first_record: index of the first record to show.
         most: end before a record whose key, value and headers have more bytes; 0 for no bound.
     """
     batch, size = table[row], 0
@@ -148,7 +150,7 @@ def column_lines(
 
 
 def is_left_out(batch: np.void, fate: int, options: LineOptions) -> bool:
-    """Return whether no line of a row is wanted; headers that contradict themselves are looked at."""
+    """Return whether no line of a row is wanted; contradictory headers are still decoded."""
     if options.committed and (_is_control(batch) or fate in (Fate.ABORTED, Fate.OPEN)):
         return True
     base, last = int(batch["base_offset"]), int(batch["last_offset"])
@@ -159,12 +161,12 @@ def is_left_out(batch: np.void, fate: int, options: LineOptions) -> bool:
 
 
 def fields_size(fields: Row) -> int:
-    """Bytes of a record's key, value and headers."""
+    """Return the bytes of a record's key, value and headers."""
     return max(fields[5], 0) + max(fields[6], 0) + fields[7]
 
 
 def _states_much(batch: np.void, most: int) -> bool:
-    """Return whether a row is large for its header's sake."""
+    """Return whether a row is large by its header alone."""
     if int(batch["size"]) > most:
         return True
     is_compressed = bool(int(batch["attributes"]) & COMPRESSION_MASK)
@@ -174,7 +176,7 @@ def _states_much(batch: np.void, most: int) -> bool:
 
 
 class BatchFacts(TypedDict):
-    """What the lines of a batch's records say of the batch."""
+    """Facts of a batch that its records' lines show."""
 
     producer_id: int
     producer_epoch: int

@@ -1,4 +1,4 @@
-"""What writing record lines gives back."""
+"""Result of writing record lines."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import NamedTuple
 from engine.columns.batch_table import BatchProblem
 
 NO_BOUND = 2**62
-"""More bytes than any text has."""
+"""A bound above the size of any text."""
 
 
 class LinesResult(NamedTuple):
     """Record lines of some rows of a batch table.
 
     Attributes:
-        text: the lines; None when they were only measured.
+        text: the lines; None if only measured.
         size: bytes of the lines.
-        rows_done: rows dealt with, the one with the problem included.
-        problem: what keeps the last of these rows from being shown whole; its records before that are in
-            the text.
-        records: how many lines there are.
-        next_record: when the text was full in the middle of a row, the record of the row after those done
-            to go on with (as `first_record`); 0 else.
-        is_large: the text ends before a row, or a record, that takes more memory than was allowed (`most`).
+        rows_done: number of rows processed, including the row with the problem.
+        problem: problem of the last of these rows; its records before the problem are in the text.
+        records: number of lines.
+        next_record: if the text was full inside a row, the record of the row to continue with (as
+            `first_record`); otherwise 0.
+        is_large: whether the text ends before a row or record above `most`.
     """
 
     text: bytes | None

@@ -1,15 +1,16 @@
 """The record line: one record as one JSON object on one line.
 
-The reference for the kernel's `lines`, which must agree byte for byte. Keys come in this order, those in
-brackets when they apply:
+Reference for the kernel's `lines`, which must agree byte for byte. Keys come in this order, those
+in brackets only when they apply:
 
     topic partition offset timestamp time timestampType key [keyEncoding] [keyNote] value [valueEncoding]
     [valueNote] headers leaderEpoch [sequence] [transaction] [control] [belowLogStart]
 
-The keys and values of Kafka's internal topics are what they say, as JSON with the Encoding "kafka", where
-`values` is auto or json; a Note says why one could not be decoded. A header is {"key", ["keyEncoding"], "value", ["valueEncoding"]}. Header keys are names: text whatever
-`values` is, base64 when they are not UTF-8. With `values="none"` there are keySize and valueSize (-1: null)
-in place of key and value, and headers have only their keys.
+Keys and values of Kafka's internal topics are decoded to JSON, with the Encoding "kafka", if
+`values` is auto or json; a Note says why one could not be decoded. A header is {"key",
+["keyEncoding"], "value", ["valueEncoding"]}. Header keys are text for all `values`, base64 if they
+are not UTF-8. With `values="none"` there are keySize and valueSize (-1: null) in place of key and
+value, and headers have only their keys.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ _FATE_JSON[Fate.NONE] = b""
 
 @dataclass(frozen=True, slots=True)
 class LineOptions:
-    """What the record lines of a partition hold.
+    """Options of the record lines of a partition.
 
     Attributes:
-        topic, partition: as shown; a topic that is not UTF-8 (surrogateescape) shows U+FFFD there.
+        topic, partition: as shown; bytes of a topic that are not UTF-8 (surrogateescape) are shown as U+FFFD.
         values: how keys, values and headers' values are shown: auto, text, json, base64, hex or none.
         committed: leave out control records, aborted transactions and open ones.
         log_start_offset: records below it are marked belowLogStart.
         from_offset, to_offset: only records with from_offset <= offset < to_offset.
         mode: `values` as a number.
-        decoder: what decodes keys and values, for an internal topic whose bytes are not asked for.
+        decoder: decoder of keys and values of an internal topic, None if `values` asks for bytes.
         prefix: the line's bytes up to the offset.
 
     Raises:
-        ValueError: no such `values`.
+        ValueError: `values` is unknown.
     """
 
     topic: str
@@ -69,7 +70,7 @@ class LineOptions:
 
 @lru_cache(maxsize=1024)
 def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecoder | None, bytes]:
-    """How lines of a partition look: `LineOptions`' mode, decoder and prefix."""
+    """Return `LineOptions`' mode, decoder and prefix for a partition."""
     names = [mode.name.lower() for mode in Values]
     if values not in names:
         raise ValueError(f"values must be one of {', '.join(names)}, not {values!r}")
@@ -83,7 +84,7 @@ def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecode
 def _decoder_of(topic: str) -> TopicDecoder | None:
     if not topic.startswith("__"):
         return None
-    # Only here: no other topic needs the messages, and importing them takes longer than a short text.
+    # Imported here: only internal topics need the schemas, and importing them is slow.
     from engine.topics.internal_topics import decoder_for
 
     return decoder_for(topic)
@@ -101,9 +102,9 @@ def record_line(
 ) -> bytes:
     """Return the line of one record, with its newline.
 
-    The keyword arguments are facts of the record's batch. `options.committed` and its offsets are not looked
-    at: the caller picks the records. A transactional batch whose fate is NONE has a transaction without a
-    state.
+    The keyword arguments are facts of the record's batch. Ignores `options.committed` and the
+    offsets: the caller chooses the records. For a transactional batch with fate NONE the
+    transaction is shown without a state.
     """
     return b"".join(
         [
@@ -138,7 +139,7 @@ def line_end(
     is_control: bool,
     fate: int,
 ) -> bytes:
-    """Return a record's line from behind its headers on."""
+    """Return a record's line from the end of its headers on."""
     parts = [b',"leaderEpoch":%d' % record.leader_epoch]
     if is_control:
         parts.append(b',"control":' + control_json(record, producer_id, producer_epoch))
@@ -154,13 +155,13 @@ def line_end(
 
 
 def transaction_json(producer_id: int, producer_epoch: int, fate: int) -> bytes:
-    """Return the transaction of a record, after a comma."""
+    """Return the transaction of a record, with a leading comma."""
     facts = (producer_id, producer_epoch, _FATE_JSON[Fate(fate)])
     return b',"transaction":{"producerId":%d,"producerEpoch":%d%s}' % facts
 
 
 def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes:
-    """What a control record says; an end marker also says whose transaction it ends."""
+    """Return the JSON of a control record; an end marker includes the producer of its transaction."""
     facts = describe_control(record)
     if facts["type"] in ("COMMIT", "ABORT"):
         facts |= {"producerId": producer_id, "producerEpoch": producer_epoch}
@@ -169,7 +170,7 @@ def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes
 
 
 def _fields(record: Record, mode: Values, decoder: TopicDecoder | None) -> Iterable[bytes]:
-    """Key, value and headers, each after a comma."""
+    """Yield key, value and headers, each with a leading comma."""
     if decoder is not None:
         yield b"," + internal_fields(decoder, record.key, record.value, mode)
     elif mode is Values.NONE:
@@ -191,7 +192,7 @@ def _header(header: Header, mode: Values) -> bytes:
 
 
 def named_field(name: bytes, data: bytes | None, mode: Values) -> bytes:
-    """Return a field and, when its text is not plain, its Encoding field."""
+    """Return a field and, if its text is not plain, its Encoding field."""
     if data is None:
         return b'"%s":null' % name
     text, encoding = bytes_json(data, mode)

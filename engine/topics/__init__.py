@@ -1,1 +1,1 @@
-"""The records of Kafka's internal topics, decoded."""
+"""Decoded records of Kafka's internal topics."""

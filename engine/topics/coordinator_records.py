@@ -1,7 +1,7 @@
 """Records of the coordinators: the key starts with the record's type, the value with its version.
 
-As Kafka's CoordinatorRecordSerde has it: both are 16-bit numbers, a null value deletes what the key names,
-and bytes behind a message are not looked at.
+As in Kafka's CoordinatorRecordSerde both are 16-bit numbers, a null value deletes its key's entry,
+and bytes after a message are ignored.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class RecordType(NamedTuple):
 
     Attributes:
         name: Kafka's name of it.
-        key, value: its messages; keys have one version.
-        finish: what is done with a value's JSON, in place.
-        wider: a message that describes versions of the value which `value` does not.
-        is_retired: Kafka 4.3.1 does not know it any more.
+        key, value: schemas of key and value; keys have one version.
+        finish: changes a value's JSON in place.
+        wider: schema of the value's versions that `value` does not have.
+        is_retired: whether Kafka 4.3.1 no longer has the type.
     """
 
     name: str
@@ -52,7 +52,7 @@ class _Key(NamedTuple):
 
 
 class CoordinatorDecoder(TopicDecoder):
-    """Decodes the records of a coordinator's topic.
+    """Decoder for the records of a coordinator's topic.
 
     Args:
         types: the record types by their number.
@@ -85,7 +85,7 @@ class CoordinatorDecoder(TopicDecoder):
     def _with_value(
         self, kind: RecordType, key: JsonObject, value: bytes, *, as_kafka: bool
     ) -> DecodedRecord:
-        """Return a record whose key is good and whose value is not null."""
+        """Return a record with a decoded key and a non-null value."""
         if (note := too_large(value)) is not None:
             return DecodedRecord(kind.name, key, None, None, note, Failure(note))
         prefix = kind.name, value[:2], as_kafka
@@ -105,7 +105,7 @@ class CoordinatorDecoder(TopicDecoder):
         return DecodedRecord(kind.name, key, {"version": version, "data": data})
 
     def _key(self, key: bytes | None) -> _Key:
-        """Return a key, from those that were seen lately when it is one of them."""
+        """Return a decoded key, cached for recent ones."""
         if key is None:
             return _Key(None, None, None, Failure("(message had a missing key)"))
         found = self._keys.get(key)
@@ -135,7 +135,7 @@ class CoordinatorDecoder(TopicDecoder):
 def _value_reader(
     kind: RecordType, version_bytes: bytes, *, as_kafka: bool
 ) -> tuple[str, Reader] | None:
-    """Return the version of a value, as text, and what reads it; None when it is not known."""
+    """Return the version of a value, as text, and its reader; None for an unknown version."""
     version = int.from_bytes(version_bytes, "big", signed=True)
     message = kind.value
     if kind.wider is not None and not as_kafka and not message.knows(version):
@@ -148,7 +148,7 @@ def _value_reader(
 def _unread(
     kind: RecordType, key: JsonObject, value: bytes, error: CorruptMessageError | None = None
 ) -> DecodedRecord:
-    """Return a record whose key is good and whose value is not."""
+    """Return a record with a decoded key and an undecoded value."""
     if len(value) < 2:
         note, says = (
             "the value is too short for a version",
@@ -165,7 +165,7 @@ def _unread(
 
 
 def _value_note(value: bytes | None, key_note: str | None) -> str | None:
-    """Why a value stays bytes whose key does."""
+    """Return why a value stays bytes because its key does."""
     if value is None:
         return None
     return "its key does not say what it is" if key_note else "it has no key that says what it is"

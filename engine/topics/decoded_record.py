@@ -1,4 +1,4 @@
-"""What a record of an internal topic says, or why that cannot be told."""
+"""A decoded record of an internal topic, or the reason why it is not decoded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 LARGEST_VALUE = 4 * 1024 * 1024
-"""Bytes of a value that is decoded. Objects take up to two hundred times the bytes of what they say, and brokers
-take no record of more than a MiB unless they are told to."""
+"""Most bytes of a value that is decoded.
+
+Its objects take up to two hundred times the bytes of the value; brokers by default accept no record
+above a MiB.
+"""
 
 
 class Failure(NamedTuple):
     """Why Kafka's own tool does not decode a record.
 
     Attributes:
-        says: the message of the exception that it prints; None: the exception has none.
-        unknown_type: the record's type, when it is that.
+        says: message of the exception that the tool prints; None without a message.
+        unknown_type: the record's type, if that is unknown.
     """
 
     says: str | None
@@ -29,10 +32,10 @@ class DecodedRecord(NamedTuple):
     """Key and value of a record, as plain JSON.
 
     Attributes:
-        kind: Kafka's name of the record's type, "OFFSET_COMMIT", "TOPIC_RECORD"; empty when it is not known.
-        key, value: JSON objects, not to be changed; None: there is none, or the note says why it stays bytes.
-        key_note, value_note: why the key or value stays bytes; None else.
-        failure: set when Kafka's tool would print an error in place of the record.
+        kind: Kafka's name of the record's type, "OFFSET_COMMIT", "TOPIC_RECORD"; empty if unknown.
+        key, value: JSON objects, not to be changed; None if null, or if the note says why it stays bytes.
+        key_note, value_note: why the key or value stays bytes, or None.
+        failure: set if Kafka's tool would print an error instead of the record.
     """
 
     kind: str
@@ -44,24 +47,23 @@ class DecodedRecord(NamedTuple):
 
 
 class TopicDecoder(ABC):
-    """Decodes the records of one internal topic."""
+    """Decoder for the records of one internal topic."""
 
     @abstractmethod
     def decode(
         self, key: bytes | None, value: bytes | None, *, as_kafka: bool = False
     ) -> DecodedRecord:
-        """What a record says; never raises for what its bytes are.
+        """Return a decoded record; never raises for bad bytes.
 
         Args:
-            key, value: the record's; None is null.
-            as_kafka: know the types and versions that Kafka 4.3.1 knows, and no others: a type that only
-                older versions wrote is unknown, and a newer version is read like the last one where Kafka
-                does not check.
+            key, value: of the record, None for null.
+            as_kafka: decode as Kafka 4.3.1 does: a type that only older versions wrote is unknown,
+                and a newer version is read like the last one where Kafka does not check.
         """
 
 
 def too_large(value: bytes) -> str | None:
-    """Why a value is not decoded although it might be; None when it is not that large."""
+    """Return why a value is too large to be decoded, or None."""
     if len(value) <= LARGEST_VALUE:
         return None
-    return f"a value of {len(value)} bytes is not decoded, the most are {LARGEST_VALUE}"
+    return f"a value of {len(value)} bytes is not decoded, the limit is {LARGEST_VALUE}"

@@ -1,6 +1,6 @@
-"""Records whose value is a message in a frame: the frame's version, the type, the message's version.
+"""Records with a framed message as value: the frame's version, the type, the message's version.
 
-As Kafka's AbstractApiMessageSerde has it: all three are unsigned varints, the frame's version is 1, and
+As in Kafka's AbstractApiMessageSerde all three are unsigned varints, the frame's version is 1, and
 nothing may follow the message. Such records have no key. The topics are __cluster_metadata, in its logs and
 snapshots, and __remote_log_metadata.
 """
@@ -21,7 +21,7 @@ _MOST = 0x7FFF
 
 
 class FramedType(NamedTuple):
-    """A type of record; `is_retired`: Kafka 4.3.1 does not know it any more."""
+    """Type of a framed record; `is_retired` if Kafka 4.3.1 no longer has it."""
 
     name: str
     message: Message
@@ -29,7 +29,7 @@ class FramedType(NamedTuple):
 
 
 class _Refused(Exception):
-    """Why a frame is not decoded: our words, and Kafka's."""
+    """Reason why a frame is not decoded, in our words and in Kafka's."""
 
     def __init__(self, note: str, says: str) -> None:
         super().__init__(note)
@@ -38,11 +38,11 @@ class _Refused(Exception):
 
 
 class FramedDecoder(TopicDecoder):
-    """Decodes the records of a topic with frames.
+    """Decoder for the records of a topic with framed messages.
 
     Args:
         types: the record types by their number.
-        null_says: what Kafka's tool says of a record without a value.
+        null_says: message of Kafka's tool for a record without a value.
     """
 
     def __init__(self, types: Mapping[int, FramedType], null_says: str) -> None:
@@ -86,7 +86,7 @@ class FramedDecoder(TopicDecoder):
 
 
 def _header(value: bytes) -> tuple[int, int, int]:
-    """Return the type and version of the message, and where it starts."""
+    """Return the type and version of the message, and its position."""
     frame, position = _number(value, 0, "frame version")
     if frame == 0:
         raise _Refused(

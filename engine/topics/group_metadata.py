@@ -1,4 +1,6 @@
-"""What the members of a classic group carry: the consumer protocol's messages inside GroupMetadataValue."""
+"""Decode the consumer protocol's messages inside GroupMetadataValue, the metadata of a classic group's
+members.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from engine.topics.message.json_form import read_json
 from engine.topics.message.schema import Message
 
 CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of groups of consumers; others put bytes of their own into their members."""
+"""Protocol type of consumer groups; groups of other types have other bytes in their members."""
 
 
 def expand_members(data: JsonObject) -> None:
-    """Replace each member's subscription and assignment by what they say, where they can be read."""
+    """Replace each member's subscription and assignment with the decoded message, where possible."""
     if data["protocolType"] != CONSUMER_PROTOCOL:
         return
     for member in data["members"]:

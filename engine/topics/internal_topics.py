@@ -1,4 +1,4 @@
-"""The internal topics by name, and which records they hold."""
+"""Internal topics by name, with their record types."""
 
 from __future__ import annotations
 
@@ -85,20 +85,20 @@ GROUP_RECORDS = {
     23: RecordType("STREAMS_GROUP_TOPOLOGY", streams.STREAMS_GROUP_TOPOLOGY_KEY,
                    streams.STREAMS_GROUP_TOPOLOGY_VALUE),
 }
-"""Records of __consumer_offsets by their type."""
+"""Record types of __consumer_offsets by number."""
 
 TRANSACTION_RECORDS = {
     0: RecordType("TRANSACTION_LOG", transactions.TRANSACTION_LOG_KEY,
                   transactions.TRANSACTION_LOG_VALUE),
 }
-"""Records of __transaction_state by their type."""
+"""Record types of __transaction_state by number."""
 
 SHARE_STATE_RECORDS = {
     0: RecordType("SHARE_SNAPSHOT", share_state.SHARE_SNAPSHOT_KEY,
                   share_state.SHARE_SNAPSHOT_VALUE),
     1: RecordType("SHARE_UPDATE", share_state.SHARE_UPDATE_KEY, share_state.SHARE_UPDATE_VALUE),
 }
-"""Records of __share_group_state by their type."""
+"""Record types of __share_group_state by number."""
 
 METADATA_RECORDS = {
     0: FramedType("REGISTER_BROKER_RECORD", cluster.REGISTER_BROKER_RECORD),
@@ -133,7 +133,7 @@ METADATA_RECORDS = {
     27: FramedType("REGISTER_CONTROLLER_RECORD", cluster.REGISTER_CONTROLLER_RECORD),
     28: FramedType("CLEAR_ELR_RECORD", cluster.CLEAR_ELR_RECORD),
 }
-"""Records of __cluster_metadata and its snapshots by their type."""
+"""Record types of __cluster_metadata and its snapshots by number."""
 
 REMOTE_RECORDS = {
     0: FramedType("REMOTE_LOG_SEGMENT_METADATA_RECORD", remote.REMOTE_LOG_SEGMENT_METADATA_RECORD),
@@ -144,7 +144,7 @@ REMOTE_RECORDS = {
     3: FramedType("REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD",
                   remote.REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD),
 }
-"""Records of __remote_log_metadata by their type."""
+"""Record types of __remote_log_metadata by number."""
 # fmt: on
 
 _DECODERS: dict[str, TopicDecoder] = {
@@ -161,5 +161,5 @@ _DECODERS: dict[str, TopicDecoder] = {
 
 
 def decoder_for(topic: str) -> TopicDecoder | None:
-    """What decodes the records of a topic; None for all but the internal topics, by their exact names."""
+    """Return the decoder for a topic; None for a topic that is not internal, by its exact name."""
     return _DECODERS.get(topic)

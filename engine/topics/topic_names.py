@@ -1,4 +1,4 @@
-"""The topics that Kafka writes itself."""
+"""Names of the topics that Kafka writes itself."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 REMOTE_LOG_METADATA: Final = "__remote_log_metadata"
 
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
-"""The topics that a client sees as internal. See Topic.INTERNAL_TOPICS in Kafka."""
+"""Topics that clients see as internal. See Topic.INTERNAL_TOPICS in Kafka."""
 KAFKA_TOPICS: Final = INTERNAL_TOPICS | {CLUSTER_METADATA, REMOTE_LOG_METADATA}
-"""All topics of which Kafka writes the records."""
+"""All topics with records that Kafka writes itself."""

@@ -1,1 +1,1 @@
-"""Kafka's messages: schemas with their versions, as data, and what reads them."""
+"""Kafka's messages: schemas with their versions, as data, and their readers."""

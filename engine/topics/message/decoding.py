@@ -1,9 +1,9 @@
-"""From bytes to the fields of a message, for every version that its schema knows.
+"""Read the fields of a message from bytes, for every version of its schema.
 
-A reader is compiled once for each message and version. It reads as Kafka's generated classes do, down to
-what they refuse: a null where none may be, a string above 32,767 bytes, a count above the bytes that are
-left, a tag that its version does not have. A known tag's stated size is not looked at, and bytes behind the
-message are the caller's.
+A reader is compiled once for each message and version. It reads as Kafka's generated classes do,
+with the same errors: a null in a field that is not nullable, a string above 32,767 bytes, a count
+above the bytes that are left, a tag that its version does not have. A known tag's stated size is
+ignored, and bytes after the message are left to the caller.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _FIXED: dict[Scalar, str] = {
 def read_message(
     message: Message, version: int, buffer: Buffer, position: int = 0, *, lenient: bool = False
 ) -> tuple[dict[str, Any], int]:
-    """Return the fields of a message that starts at a position, and the position behind it.
+    """Return the fields of the message at a position, and the position after it.
 
-    Every field of the schema is in the dict, in the schema's order: one that the version does not have, or
-    a tagged one that was not written, has its default. Numbers are int or float, BYTES are bytes, a UUID is
-    the 22 characters that Kafka shows.
+    Every field of the schema is in the dict, in the schema's order: a field that the version does
+    not have, or a tagged field that was not written, has its default. Numbers are int or float,
+    BYTES are bytes, a UUID is the 22 characters that Kafka shows.
 
     Args:
-        lenient: read a version above the last one as Kafka does where it does not check, by the last one.
+        lenient: read a version above the last one like the last one, as Kafka does where it does not check.
 
     Raises:
-        UnknownVersionError: the schema does not describe the version.
-        CorruptMessageError: the bytes are not such a message.
+        UnknownVersionError: the schema does not have the version.
+        CorruptMessageError: the bytes do not parse.
     """
     data = buffer if isinstance(buffer, bytes) else bytes(buffer)
     return message_reader(message, version, lenient=lenient)(data, position)
@@ -53,10 +53,10 @@ def read_message(
 
 @lru_cache(maxsize=1024)
 def message_reader(message: Message, version: int, *, lenient: bool = False) -> Reader:
-    """What `read_message` calls for a version, on bytes: for who reads many messages.
+    """Return the reader that `read_message` uses for a version, to read many messages from bytes.
 
     Raises:
-        UnknownVersionError: the schema does not describe the version.
+        UnknownVersionError: the schema does not have the version.
     """
     if not message.knows(version) and not lenient:
         raise UnknownVersionError(
@@ -71,7 +71,7 @@ def message_reader(message: Message, version: int, *, lenient: bool = False) -> 
 
 
 def _struct_reader(fields: tuple[Field, ...], version: int, message: Message) -> Reader:
-    """Reads fields in a row and the tagged ones behind them into one dict."""
+    """Return a reader of consecutive fields and the tagged fields after them, into one dict."""
     present = [field for field in fields if field.is_in(version)]
     flexible = message.is_flexible(version)
     steps = list(_steps([field for field in present if field.tag is None], version, message))
@@ -92,7 +92,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, message: Message) ->
 
 
 def _steps(fields: list[Field], version: int, message: Message) -> Iterator[_Step]:
-    """How to read fields in a row: neighbours of a fixed size together, others one by one."""
+    """Yield readers of consecutive fields: adjacent ones of fixed size together, others one by one."""
     for is_fixed, group in groupby(fields, lambda field: field.type in _FIXED):
         if is_fixed:
             yield _fixed_step(list(group))
@@ -150,7 +150,7 @@ def _field_step(field: Field, read: Reader) -> _Step:
 
 
 def _tags_step(fields: tuple[Field, ...], version: int, message: Message) -> _Step:
-    """Reads what follows the fields of a flexible structure; unknown tags are passed over."""
+    """Return a reader of the tagged fields at the end of a flexible structure; unknown tags are skipped."""
     known: dict[int, tuple[str, Reader] | None] = {}
     for field in fields:
         if field.tag is not None:
@@ -186,7 +186,7 @@ def _tags_step(fields: tuple[Field, ...], version: int, message: Message) -> _St
 
 
 def _field_reader(field: Field, version: int, message: Message) -> Reader:
-    """Reads the value of one field that the version has."""
+    """Return a reader of one field that the version has."""
     flexible = message.is_flexible(version)
     if isinstance(field.type, Struct):
         inner = _inner_reader(field.type, version, message)
@@ -200,11 +200,11 @@ def _field_reader(field: Field, version: int, message: Message) -> Reader:
 
 
 def _type_reader(kind: Type, name: str, version: int, message: Message) -> Reader:
-    """Reads one value of a type that is never null."""
+    """Return a reader of one non-null value of a type."""
     if isinstance(kind, Struct):
         return _inner_reader(kind, version, message)
     if isinstance(kind, Array):
-        raise TypeError(f"{name}: an array of arrays")  # no message of Kafka has one
+        raise TypeError(f"{name}: an array of arrays")  # no message of Kafka has an array of arrays
     if kind is Scalar.UUID:
         return _uuid_reader(name)
     if kind in _FIXED:
@@ -231,7 +231,10 @@ def _refusing(kind: Struct, version: int) -> Reader:
 
 
 def _nullable_struct(inner: Reader, field: Field) -> Reader:
-    """Return a structure that may be null has a mark before it: a byte in the row, a varint in a tagged field."""
+    """Return a reader of a nullable structure.
+
+    Its null mark is a byte in an ordinary field, a varint in a tagged field.
+    """
 
     def in_row(data: bytes, position: int) -> tuple[Any, int]:
         if position >= len(data):
@@ -331,7 +334,7 @@ def _text_reader(kind: Scalar, name: str, *, flexible: bool, nullable: bool) -> 
 def _length_reader(
     name: str, size: int, *, flexible: bool
 ) -> Callable[[bytes, int], tuple[int, int]]:
-    """Reads a length or count; below zero is null."""
+    """Return a reader of a length or count; a negative one is null."""
     if not flexible:
         return _number_reader(Scalar.INT16 if size == 2 else Scalar.INT32, name)
 
@@ -370,7 +373,7 @@ def _too_long_varint(data: bytes, position: int, name: str) -> CorruptMessageErr
 
 
 def _end_of(data: bytes, position: int, size: int, name: str) -> int:
-    """Return the end of some bytes that must all be there."""
+    """Return the end of `size` bytes, which must all be there."""
     left = len(data) - position
     if 0 <= size <= left:
         return position + size
@@ -397,7 +400,7 @@ def _check_null(name: str, position: int, *, nullable: bool) -> None:
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str | bytes, int]:
-    """One mark for each bad sequence; what there is of a surrogate's three bytes is one, as in Java."""
+    """Replace each bad sequence with one mark, as Java does; parts of a surrogate's three bytes count as one."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     first, second, third = (*error.object[error.start : error.start + 3], 0, 0)[:3]

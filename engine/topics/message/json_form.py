@@ -1,8 +1,8 @@
-"""The JSON that Kafka's generated converters give for a message.
+"""Convert messages to the JSON of Kafka's generated converters.
 
-Fields stand in the schema's order. Those that the version does not have are left out, and tagged ones that
-have their default. BYTES are base64, a UUID is its text, numbers are numbers, and a floating-point number
-that JSON cannot write is the string that Kafka's JSON library writes.
+Fields come in the schema's order, without those that the version does not have and tagged ones with
+their default. BYTES are base64, a UUID is its text, numbers are numbers, and a floating-point
+number without a JSON form is the string that Kafka's JSON library writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Convert: TypeAlias = Callable[[Any], Any]
 
 
 def json_form(message: Message, version: int, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON object for the fields that `read_message` gave for a version; `values` is left as it is."""
+    """Return the JSON object for fields from `read_message` of a version; `values` is not changed."""
     convert = _message_form(message, version)
     return values if convert is None else convert(values)
 
@@ -30,17 +30,19 @@ def json_form(message: Message, version: int, values: dict[str, Any]) -> dict[st
 def read_json(
     message: Message, version: int, buffer: Buffer, position: int = 0, *, lenient: bool = False
 ) -> tuple[dict[str, Any], int]:
-    """`read_message` and `json_form` in one; raises what the first raises."""
+    """Return the JSON object of the message at a position, and the position after it. Raises as
+    `read_message` does.
+    """
     data = buffer if isinstance(buffer, bytes) else bytes(buffer)
     return json_reader(message, version, lenient=lenient)(data, position)
 
 
 @lru_cache(maxsize=1024)
 def json_reader(message: Message, version: int, *, lenient: bool = False) -> Reader:
-    """What `read_json` calls for a version: for who reads many messages.
+    """Return the reader that `read_json` uses for a version, to read many messages.
 
     Raises:
-        UnknownVersionError: the schema does not describe the version.
+        UnknownVersionError: the schema does not have the version.
     """
     read, convert = (
         message_reader(message, version, lenient=lenient),
@@ -62,7 +64,7 @@ def _message_form(message: Message, version: int) -> _Convert | None:
 
 
 def _struct_form(fields: tuple[Field, ...], version: int) -> _Convert | None:
-    """How to turn a structure's dict into JSON; None when it already is."""
+    """Return a function that turns a structure's dict into JSON; None if the dict already is."""
     plan = [
         (field.name, _form(field.type, version), field.tag is not None, field.absent())
         for field in fields

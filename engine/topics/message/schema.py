@@ -1,9 +1,9 @@
 """The declarative form of Kafka's messages: each is written once, for all its versions.
 
-A message is a row of fields. A field is there from one version on, perhaps up to another, and may be
-nullable. From a message's first flexible version on, lengths are varints and every structure ends with
-tagged fields: those with a `tag` stand there, and only when they differ from their default. The facts are
-those of the JSON schemas that Kafka generates its classes from.
+A message is a row of fields. A field is there from one version on, perhaps up to another, and may
+be nullable. From a message's first flexible version on, lengths are varints and every structure
+ends with tagged fields: fields with a `tag`, written only when they differ from their default. The
+facts come from the JSON schemas that Kafka generates its classes from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 
 class Scalar(Enum):
-    """A type without parts. UINT16 and UINT32 are unsigned; UUID is 16 bytes; the numbers are big-endian."""
+    """A primitive type. UINT16 and UINT32 are unsigned; UUID is 16 bytes; numbers are big-endian."""
 
     BOOL = "bool"
     INT8 = "int8"
@@ -47,14 +47,14 @@ _NO_DEFAULT: Any = object()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Array:
-    """Many of one type; an element is never null."""
+    """Elements of one type, never null."""
 
     element: Type
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Struct:
-    """Fields in a row, of the versions of the message around them."""
+    """Consecutive fields, with the versions of the message around them."""
 
     name: str
     fields: tuple[Field, ...]
@@ -69,11 +69,11 @@ class Field:
 
     Attributes:
         name: as in Kafka's JSON.
-        type: what it holds.
-        since, until: the versions of the message that have it, both included; no `until` is: all later.
-        nullable: it may be null.
-        tag: its number among the tagged fields of its structure; None: it stands in the row.
-        default: what it is where it is absent; zero or empty when not given.
+        type: type of its values.
+        since, until: the versions of the message that have it, both included; without `until` all later ones.
+        nullable: whether it may be null.
+        tag: number among the tagged fields of its structure; None for an ordinary field.
+        default: value when absent; zero or empty if not given.
     """
 
     name: str
@@ -85,23 +85,23 @@ class Field:
     default: Any = _NO_DEFAULT
 
     def is_in(self, version: int) -> bool:
-        """Return whether messages of a version have it."""
+        """Return whether a version has the field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def absent(self) -> Any:  # noqa: ANN401
-        """Return the value that it has where it is absent, made anew: lists and dicts may be changed."""
+        """Return the value of an absent field, a new object each time, since lists and dicts may be changed."""
         return empty(self.type) if self.default is _NO_DEFAULT else self.default
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Message:
-    """A message of all its versions.
+    """Schema of a message in all its versions.
 
     Attributes:
-        name: as Kafka calls it.
+        name: Kafka's name.
         fields: in the order of the bytes.
-        last_version, first_version: the versions that are known.
-        flexible_since: the first version with varint lengths and tagged fields; None: there is none.
+        last_version, first_version: first and last known version.
+        flexible_since: the first version with varint lengths and tagged fields; None without one.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Message:
         return self.flexible_since is not None and version >= self.flexible_since
 
     def knows(self, version: int) -> bool:
-        """Return whether a version is one of those that are described here."""
+        """Return whether the schema has a version."""
         return self.first_version <= version <= self.last_version
 
 
@@ -129,7 +129,7 @@ _EMPTY: dict[Scalar, Any] = {
 
 
 def empty(kind: Type) -> Any:  # noqa: ANN401
-    """Return the value of a type that says nothing: zero, empty, or a structure whose fields have their defaults."""
+    """Return the default of a type: zero, empty, or a structure of fields with their defaults."""
     if isinstance(kind, Struct):
         return {field.name: field.absent() for field in kind.fields}
     if isinstance(kind, Array):

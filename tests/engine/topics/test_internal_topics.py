@@ -196,7 +196,7 @@ def test_a_tombstone_has_a_key_alone() -> None:
 
 def test_a_value_that_would_take_too_much_memory_stays_bytes() -> None:
     body = b"\1" * (LARGEST_VALUE + 1)
-    note = f"a value of {len(body)} bytes is not decoded, the most are {LARGEST_VALUE}"
+    note = f"a value of {len(body)} bytes is not decoded, the limit is {LARGEST_VALUE}"
     decoded = offsets(COMMIT_KEY, body)
     assert (decoded.value, decoded.value_note) == (None, note)
     assert decoded.key is not None
