@@ -16,7 +16,7 @@ from tests.conformance.raft.test_kafka_metadata_log import (
     Quorum,
     append,
     numbered,
-    snapshot,
+    written_snapshot,
 )
 
 
@@ -67,9 +67,9 @@ def test_a_snapshot_is_made_once_and_not_below_the_start(quorum):
     append(log, 10, 1)
     append(log, 10, 1)
     log.update_high_watermark(20)
-    kept = snapshot(log, 10, 1, checked=True)
+    kept = written_snapshot(log, 10, 1, checked=True)
     assert log.create_new_snapshot(kept) is None
-    newest = snapshot(log, 20, 1, checked=True)
+    newest = written_snapshot(log, 20, 1, checked=True)
     assert log.delete_before_snapshot(newest)
     assert log.create_new_snapshot(SnapshotId(10, 1)) is None
     assert log.earliest_snapshot_id == log.latest_snapshot_id == newest
@@ -84,7 +84,7 @@ def test_a_follower_learns_what_to_do_next(quorum):
     assert log.validate_offset_and_epoch(3, 5) == Validity("valid", SnapshotId(3, 5))
     assert log.validate_offset_and_epoch(6, 5) == Validity("diverging", SnapshotId(5, 5))
     assert log.validate_offset_and_epoch(10, 8) == Validity("diverging", SnapshotId(10, 7))
-    newest = snapshot(log, 5, 5)
+    newest = written_snapshot(log, 5, 5)
     assert not log.delete_before_snapshot(newest)
     assert log.start_offset == 5
     assert log.validate_offset_and_epoch(3, 5) == Validity("snapshot", newest)
@@ -97,7 +97,7 @@ def test_deleted_snapshots_are_marked_and_removed_later(quorum):
     append(log, 10, 1)
     append(log, 10, 1)
     log.update_high_watermark(20)
-    old, newest = snapshot(log, 10, 1), snapshot(log, 20, 1)
+    old, newest = written_snapshot(log, 10, 1), written_snapshot(log, 20, 1)
     assert log.read_snapshot(old) is not None
     assert not log.delete_before_snapshot(SnapshotId(15, 1))
     assert log.delete_before_snapshot(newest)
@@ -141,8 +141,8 @@ def test_a_young_snapshot_keeps_those_after_it(quorum):
 def test_a_snapshot_without_a_header_has_no_age(quorum):
     log = quorum.open(retention_size=-1)
     append(log, 10, 1)
-    snapshot(log, 5, 1)
-    snapshot(log, 10, 1)
+    written_snapshot(log, 5, 1)
+    written_snapshot(log, 10, 1)
     with pytest.raises(StateError, match="no header"):
         log.maybe_clean()
 
@@ -152,7 +152,7 @@ def test_opening_removes_what_is_not_whole_marked_or_below_the_start(quorum):
     append(log, 10, 1)
     append(log, 10, 1)
     log.update_high_watermark(20)
-    newest = snapshot(log, 10, 1)
+    newest = written_snapshot(log, 10, 1)
     assert log.delete_before_snapshot(newest) is False
     assert log.start_offset == 10
     log.log.roll()
@@ -171,7 +171,7 @@ def test_opening_removes_what_is_not_whole_marked_or_below_the_start(quorum):
 
 def test_a_log_that_starts_above_zero_needs_a_snapshot(quorum):
     log = quorum.open()
-    snapshot(log, 100, 1)
+    written_snapshot(log, 100, 1)
     assert log.truncate_to_latest_snapshot()
     log.close()
     (quorum.folder / "00000000000000000100-0000000001.checkpoint").unlink()
@@ -181,7 +181,7 @@ def test_a_log_that_starts_above_zero_needs_a_snapshot(quorum):
 
 def test_a_snapshot_that_is_gone_is_forgotten(quorum):
     log = quorum.open()
-    gone = snapshot(log, 10, 1)
+    gone = written_snapshot(log, 10, 1)
     (quorum.folder / "00000000000000000010-0000000001.checkpoint").unlink()
     assert log.read_snapshot(gone) is None
     assert log.snapshot_count == 0
