@@ -20,8 +20,6 @@ from engine.plan.loading.broker_failure import (
     stops,
     unreadable,
 )
-from engine.plan.loading.broker_loader import BrokerLoader
-from engine.plan.loading.broker_producers import BrokerProducers
 from engine.plan.loading.broker_records import batch_in, frames
 from engine.plan.loading.broker_versions import BrokerVersion
 from engine.plan.loading.java_text import offset_in_name
@@ -31,12 +29,15 @@ from engine.plan.overlay.file_changes import ChangeKind, FileChange, file_change
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.topic_ids import read_topic_id
 from engine.units import EpochEntry, Offset, TopicPartition
-from engine.writing.log.log_loader import LoadedLogOffsets
+from engine.writing.log.log_loader import LoadedLogOffsets, LogLoader
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
+from engine.writing.state.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+)
 
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 _LOG = FileKind.LOG.value
@@ -231,16 +232,16 @@ def _load(
     loaded.epochs = LeaderEpochFileCache(
         log.partition, BrokerEpochCheckpoint(log.path, disk), tasks
     )
-    producers = BrokerProducers(
+    producers = ProducerStateManager(
         log.partition,
         log.path,
         MAX_TRANSACTION_TIMEOUT_MS,
         ProducerStateManagerConfig(),
         clock,
-        disk=disk,
+        disk,
+        rules=version.rules.producers,
     )
-    loader_type: type[BrokerLoader] = version.loader
-    loader = loader_type(
+    loader = LogLoader(
         log.path,
         log.partition,
         config,
@@ -253,7 +254,8 @@ def _load(
         log.recovery_point,
         loaded.epochs,
         producers,
-        disk=disk,
+        version.rules,
+        disk,
     )
     loaded.recovered = loader.recovered
     try:
@@ -268,7 +270,9 @@ def _load(
 
 
 def _find_first_unstable(
-    segments: LogSegments[WritableSegment], loaded: LoadedLogOffsets, producers: BrokerProducers
+    segments: LogSegments[WritableSegment],
+    loaded: LoadedLogOffsets,
+    producers: ProducerStateManager,
 ) -> None:
     """Look up where the first open transaction begins, as a broker does: damage there ends it."""
     first = producers.first_unstable_offset

@@ -14,18 +14,20 @@ from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import proven_end
 from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint
 from engine.plan.loading.broker_failure import EXPECTED, failure_of
-from engine.plan.loading.broker_loader import BrokerLoader
-from engine.plan.loading.broker_producers import SNAPSHOT_LIMIT, BrokerProducers
-from engine.plan.loading.broker_segment import TRANSACTIONS_LIMIT
+from engine.plan.loading.broker_producers import SNAPSHOT_LIMIT
+from engine.plan.loading.broker_segments import TRANSACTIONS_LIMIT
+from engine.plan.loading.broker_steps import BROKER_RULES
 from engine.plan.loading.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
+from engine.writing.log.log_loader import LogLoader
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.writing.state.producer_state_manager import ProducerStateManager
 
 _MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker makes again from the records where they are missing."""
@@ -171,15 +173,16 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
     channel = LogDirFailureChannel()
     try:
         epochs = LeaderEpochFileCache(partition, BrokerEpochCheckpoint(folder, disk), later)
-        producers = BrokerProducers(
+        producers = ProducerStateManager(
             partition,
             folder,
             _TRANSACTION_TIMEOUT_MS,
             NOBODY_EXPIRES,
             SYSTEM_CLOCK,
-            disk=disk,
+            disk,
+            rules=BROKER_RULES.producers,
         )
-        offsets = BrokerLoader(
+        offsets = LogLoader(
             folder,
             partition,
             LOADED,
@@ -192,7 +195,8 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
             max(log.checkpoints.recovery_point(source) or 0, 0),
             epochs,
             producers,
-            disk=disk,
+            BROKER_RULES,
+            disk,
         ).load()
         later.run()
         segments.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.errors import KafkaStorageError
-from engine.record.log_input_stream import FileLogInputStream, ReadableFile, iterate
+from engine.record.log_input_stream import ReadableFile, Walk, walk_batches
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import (
@@ -34,13 +34,14 @@ class FileRecords:
         is_slice: take `end` as it is, without a look at the file's size.
         largest: largest allowed file, Kafka's 2^31-1 bytes; None for any.
         budgets: limits of a batch that is read whole and of its inflated size.
+        walk: function that finds the batches.
 
     Raises:
         KafkaStorageError: the file is larger than `largest`.
         ValueError: a slice without an end.
     """
 
-    __slots__ = ("_budgets", "end", "file", "is_slice", "start")
+    __slots__ = ("_budgets", "_walk", "end", "file", "is_slice", "start")
 
     def __init__(
         self,
@@ -51,11 +52,13 @@ class FileRecords:
         *,
         largest: int | None = MAX_INT32,
         budgets: Budgets = DEFAULT_BUDGETS,
+        walk: Walk = walk_batches,
     ) -> None:
         self.file = file
         self.start = start
         self.is_slice = is_slice
         self._budgets = budgets
+        self._walk = walk
         if is_slice:
             if end is None:
                 raise ValueError("a slice needs an end")
@@ -92,7 +95,7 @@ class FileRecords:
         if size < 0:
             raise ValueError(f"the size {size} is negative")
         end = min(position + size, self.end)
-        return FileRecords(self.file, position, end, True, budgets=self._budgets)
+        return FileRecords(self.file, position, end, True, budgets=self._budgets, walk=self._walk)
 
     def read_into(self, buffer: bytearray | memoryview, position: Position) -> int:
         """Fill a buffer from an absolute position on; return the number of bytes before the end."""
@@ -106,7 +109,7 @@ class FileRecords:
 
     def batches_from(self, position: Position) -> Iterator[RecordBatch]:
         """Yield the batches from an absolute position on, which must be the start of a batch."""
-        return iterate(FileLogInputStream(self.file, position, self.end, self._budgets))
+        return self._walk(self.file, position, self.end, self._budgets)
 
     def records(self) -> Iterator[Record]:
         """Yield the records of all batches."""

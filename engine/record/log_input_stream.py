@@ -6,9 +6,9 @@ that is being written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.layout import Buffer
@@ -130,6 +130,17 @@ class FileLogInputStream:
         self._position = position + size
         load = partial(read_batch, self._file, position, size, self._budgets)
         return make_batch(head, file_position=position, path=path, load=load)
+
+
+Walk: TypeAlias = Callable[[ReadableFile, int, int, Budgets], Iterator[RecordBatch]]
+"""Iterates over the batches of a file from a position up to an end, by some rules of what a batch is."""
+
+
+def walk_batches(
+    file: ReadableFile, position: int, end: int, budgets: Budgets
+) -> Iterator[RecordBatch]:
+    """Iterate over the batches of a file by our rules. See FileLogInputStream."""
+    return iterate(FileLogInputStream(file, position, end, budgets))
 
 
 class StreamLogInputStream:

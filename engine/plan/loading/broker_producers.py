@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
-from engine.clock import Clock
 from engine.coding.fixed_width import read_int16
-from engine.coding.varint import to_int64
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.files.file_names import FileKind
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
@@ -19,16 +16,10 @@ from engine.record.control_records import CONTROL_KEY, END_MARKER
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.units import MAX_INT32, LogOffsetMetadata, Offset, TopicPartition
+from engine.units import MAX_INT32
 from engine.writing.disk import Disk, StrPath
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.state.completed_txn import CompletedTxn
-from engine.writing.state.producer_append_info import ProducerAppendInfo
-from engine.writing.state.producer_state_manager import (
-    ProducerStateManager,
-    ProducerStateManagerConfig,
-)
-from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles
+from engine.writing.state.producer_rules import ProducerRules, first_record
+from engine.writing.state.snapshot_file import SnapshotFile, read_snapshot
 
 _ENDING = FileKind.PRODUCER_SNAPSHOT.value
 _LARGEST_ARRAY = MAX_INT32 - 8
@@ -36,117 +27,65 @@ SNAPSHOT_LIMIT = 64 << 20
 """What is read of a snapshot: more than a million producers."""
 
 
-class BrokerProducers(ProducerStateManager):
-    """See ProducerStateManager. Raises BrokerFailure for a snapshot without an offset in its name.
+def list_snapshots(folder: StrPath, disk: Disk) -> Iterator[SnapshotFile]:
+    """Iterate over the snapshots in a folder. Raises BrokerFailure for one without an offset in its name."""
+    for name in disk.list(folder):
+        path = Path(folder, name)
+        if not name.endswith(_ENDING) or disk.is_dir(path):
+            continue
+        offset = offset_in_name(name)
+        if offset is None:
+            raise stops("NumberFormatException", f"{path} has no offset before its first dot")
+        yield SnapshotFile(path, offset, disk)
 
-    Args:
-        snapshots: those that are there, by offset, for one that is not to look for them; taken over.
+
+def read_snapshot_within_limits(path: StrPath, disk: Disk) -> list[ProducerStateEntry]:
+    """Read a snapshot. Raises CorruptSnapshotError, and BrokerFailure for one that is too large."""
+    size = disk.size(path)
+    if size > _LARGEST_ARRAY:
+        raise stops(
+            "OutOfMemoryError",
+            f"{path} has {size} bytes, more than the {_LARGEST_ARRAY} that Java reads into an array",
+        )
+    if size > SNAPSHOT_LIMIT:
+        raise BrokerFailure(
+            Outcome.UNKNOWN,
+            "",
+            f"{path} has {size} bytes: whether a broker has the memory for them cannot be told",
+        )
+    return read_snapshot(path, disk)
+
+
+def checked_control_record(batch: RecordBatch) -> Record | None:
+    """Decode the record of a control batch, if there is one.
+
+    A broker looks at a marker first, and does not expect some of what cannot be right.
+
+    Raises:
+        InvalidRecordError: a broker expects that: the log ends behind this batch.
+        BrokerFailure: a broker does not.
     """
-
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        folder: StrPath,
-        max_transaction_timeout_ms: int,
-        config: ProducerStateManagerConfig,
-        clock: Clock,
-        disk: Disk,
-        snapshots: SnapshotFiles | None = None,
-    ) -> None:
-        self._known = snapshots
-        super().__init__(topic_partition, folder, max_transaction_timeout_ms, config, clock, disk)
-
-    @property
-    def snapshots(self) -> SnapshotFiles:
-        """The snapshots that are there, by offset."""
-        return self._snapshots
-
-    def copied(self) -> Self:
-        """The same as of now; what happens to one does not happen to the other, but for the snapshots."""
-        twin = copy(self)
-        twin._producers = self._producers.copied()
-        twin._ongoing = self._ongoing.copied()
-        twin._unreplicated = self._unreplicated.copied()
-        return twin
-
-    def update_map_end_offset(self, offset: Offset) -> None:
-        """Say that all batches below an offset are in here; behind the last of all comes the least number."""
-        super().update_map_end_offset(to_int64(offset))
-
-    def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
-        """Begin to follow a producer through an append."""
-        entry = self.last_entry(producer_id) or ProducerStateEntry(producer_id)
-        return _AppendInfo(self.topic_partition, producer_id, entry, origin)
-
-    def _read_snapshot(self, path: Path) -> list[ProducerStateEntry]:
-        size = self._disk.size(path)
-        if size > _LARGEST_ARRAY:
-            raise stops(
-                "OutOfMemoryError",
-                f"{path} has {size} bytes, more than the {_LARGEST_ARRAY} that Java reads into an array",
-            )
-        if size > SNAPSHOT_LIMIT:
-            raise BrokerFailure(
-                Outcome.UNKNOWN,
-                "",
-                f"{path} has {size} bytes: whether a broker has the memory for them cannot be told",
-            )
-        return super()._read_snapshot(path)
-
-    def _load_snapshots(self) -> SnapshotFiles:
-        known, self._known = self._known, None
-        if known is not None:
-            return known
-        found = {}
-        for name in self._disk.list(self.folder):
-            if not name.endswith(_ENDING):
-                continue
-            path = Path(self.folder, name)
-            if self._disk.is_dir(path):
-                continue
-            offset = offset_in_name(name)
-            if offset is None:
-                raise stops("NumberFormatException", f"{path} has no offset before its first dot")
-            found[offset] = SnapshotFile(path, offset, self._disk)
-        return SnapshotFiles(found.values())
-
-
-class _AppendInfo(ProducerAppendInfo):
-    """Looks at markers first: a broker does not expect some of what cannot be right."""
-
-    def append(
-        self,
-        batch: RecordBatch,
-        first_offset: LogOffsetMetadata | None = None,
-        transaction_version: int = -1,
-    ) -> CompletedTxn | None:
-        """Follow the producer through a batch. Raises BrokerFailure, and what ProducerAppendInfo does."""
-        if batch.is_control:
-            record = _first_record(batch)
-            if record is not None:
-                _check_marker(record, batch)
-        return super().append(batch, first_offset, transaction_version)
-
-
-def _first_record(batch: RecordBatch) -> Record | None:
     if batch.size < HEADER.size:
         where = f"the control batch at byte {batch.file_position} of {batch.path}"
         raise stops("IndexOutOfBoundsException", f"{where} ends before its number of records")
     check_codec(batch)
     try:
-        return next(iter(batch.records()), None)
+        record = first_record(batch)
     except DecompressionError as error:
         where = f"the control batch at byte {batch.file_position} of {batch.path}"
         raise stops("KafkaException", f"{where}: {error}") from error
+    if record is not None:
+        _check_marker(record, batch)
+    return record
+
+
+BROKER_PRODUCER_RULES = ProducerRules(
+    list_snapshots, read_snapshot_within_limits, checked_control_record
+)
 
 
 def _check_marker(record: Record, batch: RecordBatch) -> None:
-    """What Kafka's parsers of a marker's key and value ask for, in their order.
-
-    Raises:
-        InvalidRecordError: Kafka expects that: the log ends behind this batch.
-        BrokerFailure: it does not.
-    """
+    """What Kafka's parsers of a marker's key and value ask for, in their order. Raises what `checked_control_record` raises."""
     where = f"the marker at byte {batch.file_position} of {batch.path}"
     key, value = record.key, record.value
     if key is None:

@@ -30,12 +30,10 @@ from engine.record.batch_frame import (
     UP_TO_MAGIC,
 )
 from engine.record.default_records import DefaultRecordBatch
-from engine.record.file_records import FileRecords
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.log_input_stream import ReadableFile, read_batch
 from engine.record.record_batch import RecordBatch
 from engine.units import BatchPosition, Offset, Position
-from engine.writing.records.writable_file_records import WritableFileRecords
 
 _CRC = CRC_POSITION[0]
 _LARGEST_CODEC = max(CompressionType)
@@ -134,6 +132,14 @@ def _as_known(data: bytes) -> bytes:
     )
 
 
+def walk_frames(
+    file: ReadableFile, position: Position, end: Position, budgets: Budgets = DEFAULT_BUDGETS
+) -> Iterator[RecordBatch]:
+    """Iterate over the batches of a file as a broker does. Raises what `frames` and `batch_in` raise."""
+    for frame in frames(file, position, end):
+        yield batch_in(file, frame, budgets)
+
+
 def find_offset(
     file: ReadableFile, target: Offset, position: Position, end: Position
 ) -> BatchPosition | None:
@@ -193,8 +199,7 @@ def find_last_offset(
     file: ReadableFile, target: Offset, position: Position, end: Position
 ) -> BatchPosition | None:
     """The same in a broker before 4.2: the first batch that ends at the offset or above it."""
-    for frame in frames(file, position, end):
-        batch = batch_in(file, frame)
+    for batch in walk_frames(file, position, end):
         if batch.last_offset >= target:
             return _place(batch)
     return None
@@ -202,30 +207,3 @@ def find_last_offset(
 
 def _place(batch: RecordBatch) -> BatchPosition:
     return BatchPosition(batch.base_offset, batch.last_offset, batch.file_position, batch.size)
-
-
-class BrokerSlice(FileRecords):
-    """A part of a records file that is walked as a broker walks it."""
-
-    __slots__ = ()
-
-    def batches_from(self, position: Position) -> Iterator[RecordBatch]:
-        """The batches from an absolute position on. Raises what `frames` and `batch_in` raise."""
-        for frame in frames(self.file, position, self.end):
-            yield batch_in(self.file, frame, self._budgets)
-
-
-class BrokerRecords(WritableFileRecords):
-    """A records file that is walked as a broker walks it."""
-
-    __slots__ = ()
-
-    def batches_from(self, position: Position) -> Iterator[RecordBatch]:
-        """The batches from an absolute position on. Raises what `frames` and `batch_in` raise."""
-        for frame in frames(self.file, position, self.end):
-            yield batch_in(self.file, frame, self._budgets)
-
-    def slice(self, position: Position, size: int) -> FileRecords:
-        """The part from an absolute position on, as long as this one reaches. Raises ValueError."""
-        part = super().slice(position, size)
-        return BrokerSlice(part.file, part.start, part.end, True, budgets=self._budgets)

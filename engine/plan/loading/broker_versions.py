@@ -16,8 +16,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.plan.loading.broker_loader import BrokerLoader
-from engine.plan.loading.old_loader import Loader30, Loader40
+from engine.plan.loading.broker_steps import BROKER_RULES
+from engine.plan.loading.old_steps import RULES_28_TO_30, RULES_31_TO_40
+from engine.writing.log.log_loader import LoadingRules
 
 CURRENT = "4.3.1"
 OLDEST = (2, 8)
@@ -32,14 +33,14 @@ class BrokerVersion:
 
     Attributes:
         name: as it was asked for.
-        loader: what loads a log.
+        rules: how it loads a log.
         sets_aside_strays: whether logs that the cluster does not know are renamed at the start, and future logs
             that are where the cluster wants them become the logs.
         may_have_zookeeper: whether it may run without a metadata log.
     """
 
     name: str
-    loader: type[BrokerLoader]
+    rules: LoadingRules = BROKER_RULES
     sets_aside_strays: bool = True
     may_have_zookeeper: bool = False
 
@@ -55,12 +56,12 @@ def broker_version(name: str = CURRENT) -> BrokerVersion:
         raise ValueError(f"{name} is before the releases whose loading is known: {known}")
     if not _is_release(*release):
         raise ValueError(f"{name} is no release whose loading is known: {known}")
-    loader: type[BrokerLoader] = BrokerLoader
+    rules = BROKER_RULES
     if release < (4, 1):
-        loader = Loader30 if release < (3, 1) else Loader40
+        rules = RULES_28_TO_30 if release < (3, 1) else RULES_31_TO_40
     return BrokerVersion(
         name,
-        loader,
+        rules,
         sets_aside_strays=release >= (3, 7),
         may_have_zookeeper=release < (4, 0),
     )

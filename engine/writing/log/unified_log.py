@@ -24,6 +24,7 @@ from engine.writing.append.validation_result import ValidationMetrics
 from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log.append_path import append
 from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
+from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.local_log import LocalLog, parse_topic_partition_name
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log.log_upkeep import LogUpkeep
@@ -141,7 +142,8 @@ class UnifiedLog(LogUpkeep):
                 recovery_point,
                 epochs,
                 producers,
-                disk=disk,
+                OUR_LOADING_RULES,
+                disk,
             ).load()
         local_log = LocalLog(
             folder,

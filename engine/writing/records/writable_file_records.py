@@ -9,6 +9,7 @@ from typing import Self
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.errors import KafkaStorageError
 from engine.record.file_records import FileRecords
+from engine.record.log_input_stream import Walk, walk_batches
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, Position
 from engine.writing.disk import DISK, Disk, StrPath, WritableFile
@@ -25,6 +26,7 @@ class WritableFileRecords(FileRecords):
         file: which the records own from now on.
         end: where the batches end; None for the file's size now.
         disk: where renames and removals go.
+        walk: finds the batches.
 
     Raises KafkaStorageError for a file of 2^31 bytes or more.
     """
@@ -38,8 +40,9 @@ class WritableFileRecords(FileRecords):
         *,
         disk: Disk = DISK,
         budgets: Budgets = DEFAULT_BUDGETS,
+        walk: Walk = walk_batches,
     ) -> None:
-        super().__init__(file, 0, end, budgets=budgets)
+        super().__init__(file, 0, end, budgets=budgets, walk=walk)
         self._out = file
         self._disk = disk
 
@@ -54,6 +57,7 @@ class WritableFileRecords(FileRecords):
         preallocate: bool = False,
         disk: Disk = DISK,
         budgets: Budgets = DEFAULT_BUDGETS,
+        walk: Walk = walk_batches,
     ) -> Self:
         """Return the batches of a file, which is made when it is not there, unless it is only to be read.
 
@@ -65,7 +69,7 @@ class WritableFileRecords(FileRecords):
             is_new = writable and preallocate and not file_already_exists
             if is_new:
                 file.truncate(init_file_size)
-            return cls(file, 0 if is_new else None, disk=disk, budgets=budgets)
+            return cls(file, 0 if is_new else None, disk=disk, budgets=budgets, walk=walk)
         except BaseException:
             file.close()
             raise

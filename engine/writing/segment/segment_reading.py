@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import threading
 
-from engine import kernel
 from engine.index.transaction_index import AbortedTxn
 from engine.log.log_offset_metadata import is_offset_only
 from engine.log.segment.fetched_records import WHOLE
 from engine.units import (
-    MAX_INT32,
     BatchPosition,
     FoundTimestamp,
     LogOffsetMetadata,
@@ -27,8 +25,7 @@ from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.fetch_data_info import FetchDataInfo
-
-_SCRATCH = 256
+from engine.writing.segment.segment_rules import SegmentRules
 
 
 class SegmentReading:
@@ -40,6 +37,7 @@ class SegmentReading:
         txn_index: of aborted transactions.
         base_offset: no offset in it is below.
         disk: where the files lie.
+        rules: how records and indexes are read.
 
     Attributes:
         log: the records, as Kafka calls them.
@@ -53,6 +51,7 @@ class SegmentReading:
         txn_index: WritableTransactionIndex,
         base_offset: Offset,
         disk: Disk,
+        rules: SegmentRules,
     ) -> None:
         self.log = records
         self.lazy_offset_index = offset_index
@@ -60,6 +59,7 @@ class SegmentReading:
         self.txn_index = txn_index
         self.base_offset = base_offset
         self._disk = disk
+        self._rules = rules
         self._max_timestamp_and_offset: TimestampOffset | None = None
         self._max_timestamp_lock = threading.Lock()
 
@@ -140,21 +140,7 @@ class SegmentReading:
 
         `start` is where to begin when that is further on than what the index says.
         """
-        begin = max(self.offset_index.lookup(offset).position, start)
-        found = kernel.locate(
-            self.log.fileno(),
-            begin,
-            self.log.end,
-            offset,
-            bytearray(_SCRATCH),
-            largest=MAX_INT32,
-        )
-        if found is None:
-            return None
-        position, size, base_offset, last_offset, magic, _ = found
-        return BatchPosition(
-            base_offset if magic >= 2 else last_offset, last_offset, position, size
-        )
+        return self._rules.find(self.log, self.offset_index, offset, start)
 
     def read(
         self,
@@ -206,7 +192,11 @@ class SegmentReading:
         if fetched is not None:
             for batch in fetched.records.batches():
                 next_offset = batch.next_offset
-        return next_offset
+        return self._rules.wrap(next_offset)
+
+    def offset_after(self, last_offset: Offset) -> Offset:
+        """Return the offset that follows another by this segment's rules."""
+        return self._rules.wrap(last_offset + 1)
 
     def has_overflow(self) -> bool:
         """Whether its last offset is too far from its base offset."""

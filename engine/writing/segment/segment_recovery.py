@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +21,18 @@ from engine.columns.batch_table import BATCH_DTYPE, Stop
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, SMALLEST_BATCH
-from engine.record.record_batch import make_batch
+from engine.record.record_batch import RecordBatch, make_batch
 from engine.units import (
     MAX_INT32,
     NO_PRODUCER_ID,
+    Offset,
     Position,
     TimestampOffset,
 )
 from engine.writing.records.append_origin import AppendOrigin
-
-if TYPE_CHECKING:
-    from engine.writing.segment.writable_segment import WritableSegment
-    from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
-    from engine.writing.state.producer_state_manager import ProducerStateManager
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.writing.state.producer_state_manager import ProducerStateManager
 
 log = logging.getLogger(__name__)
 
@@ -53,23 +52,59 @@ class _Piece(NamedTuple):
     position: Position
 
 
-def rebuild(
+def recover(
     segment: WritableSegment,
     producer_state: ProducerStateManager,
-    leader_epochs: LeaderEpochFileCache | None,
-) -> Position:
-    """Fill a segment's emptied indexes from its batches; where the last good batch ends.
+    leader_epochs: LeaderEpochFileCache | None = None,
+    before_truncation: Callable[[], None] | None = None,
+) -> int:
+    """Make a segment's indexes anew from the batches, and cut off what follows the last good one.
+
+    Args:
+        segment: its records file is read from the start.
+        producer_state: as it is at the base offset; takes what the batches say.
+        leader_epochs: gets the epochs that begin here.
+        before_truncation: called when something has to be cut off, before it is.
+
+    Returns:
+        How many bytes were cut off.
 
     Raises:
-        OffsetOverflowError: a batch's offset is too far from the segment's base.
+        OffsetOverflowError: a batch's offset is too far from the base offset; nothing was cut off.
         OSError: the file cannot be read.
-        ProducerStateError: a batch contradicts what came before it.
+        ProducerStateError: a batch contradicts what came before it; nothing was cut off.
     """
+    segment.empty_indexes()
     builder = _Rebuilder(segment, producer_state, leader_epochs)
     for piece in _pieces(segment):
         if not builder.take(piece):
             break
-    return builder.valid_bytes
+    truncated = segment.size - builder.valid_bytes
+    if truncated:
+        log.warning("%s has %d invalid bytes at its end", segment.log.path, truncated)
+        if before_truncation is not None:
+            before_truncation()
+    segment.finish_recovery(builder.valid_bytes)
+    return truncated
+
+
+def note_epoch(leader_epochs: LeaderEpochFileCache, epoch: int, first_offset: Offset) -> None:
+    """Note the leader epoch of a batch if it is above all before."""
+    latest = leader_epochs.latest_epoch
+    if epoch >= 0 and (latest is None or epoch > latest):
+        leader_epochs.assign(epoch, first_offset)
+
+
+def follow_producer(
+    segment: WritableSegment, producer_state: ProducerStateManager, batch: RecordBatch
+) -> None:
+    """Note what a batch of a segment does to its producer. Raises what ProducerAppendInfo raises."""
+    info = producer_state.prepare_update(batch.producer_id, AppendOrigin.REPLICATION)
+    completed = info.append(batch)
+    producer_state.update(info)
+    if completed is not None:
+        segment.update_txn_index(completed, producer_state.last_stable_offset(completed))
+        producer_state.complete_txn(completed)
 
 
 def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
@@ -166,7 +201,8 @@ class _Rebuilder:
                 break
         last = np.flatnonzero(current[:seen])
         if len(last):
-            self.producer_state.update_map_end_offset(int(rows["last_offset"][last[-1]]) + 1)
+            end = self.segment.offset_after(int(rows["last_offset"][last[-1]]))
+            self.producer_state.update_map_end_offset(end)
         return taken, seen == taken
 
     def _epoch_steps(self, rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
@@ -180,11 +216,8 @@ class _Rebuilder:
         return steps
 
     def _update_with(self, piece: _Piece, row: np.void) -> None:
-        epochs, epoch = self.leader_epochs, int(row["leader_epoch"])
-        if epochs is not None and epoch >= 0:
-            latest = epochs.latest_epoch
-            if latest is None or epoch > latest:
-                epochs.assign(epoch, int(row["base_offset"]))
+        if self.leader_epochs is not None:
+            note_epoch(self.leader_epochs, int(row["leader_epoch"]), int(row["base_offset"]))
         if row["producer_id"] <= NO_PRODUCER_ID:
             return
         start = int(row["position"]) - piece.position
@@ -193,13 +226,7 @@ class _Rebuilder:
             file_position=int(row["position"]),
             path=self.segment.log.path,
         )
-        info = self.producer_state.prepare_update(batch.producer_id, AppendOrigin.REPLICATION)
-        completed = info.append(batch)
-        self.producer_state.update(info)
-        if completed is not None:
-            last_stable = self.producer_state.last_stable_offset(completed)
-            self.segment.update_txn_index(completed, last_stable)
-            self.producer_state.complete_txn(completed)
+        follow_producer(self.segment, self.producer_state, batch)
 
     # Indexes
 

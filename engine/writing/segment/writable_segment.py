@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from engine.clock import Clock
 from engine.errors import CorruptRecordError, OffsetOverflowError
@@ -44,12 +44,8 @@ from engine.writing.segment.segment_files import (
     transaction_index_path,
 )
 from engine.writing.segment.segment_reading import SegmentReading
-from engine.writing.segment.segment_recovery import rebuild
-
-if TYPE_CHECKING:
-    from engine.writing.state.completed_txn import CompletedTxn
-    from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
-    from engine.writing.state.producer_state_manager import ProducerStateManager
+from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES, SegmentRules
+from engine.writing.state.completed_txn import CompletedTxn
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +64,7 @@ class WritableSegment(SegmentReading):
         roll_jitter_ms: taken off the age at which the log rolls.
         clock: for the time of its making.
         disk: where the files lie.
+        rules: how records and indexes are read.
 
     Attributes:
         log: the records, as Kafka calls them.
@@ -89,8 +86,9 @@ class WritableSegment(SegmentReading):
         clock: Clock,
         *,
         disk: Disk = DISK,
+        rules: SegmentRules = OUR_SEGMENT_RULES,
     ) -> None:
-        super().__init__(records, offset_index, time_index, txn_index, base_offset, disk)
+        super().__init__(records, offset_index, time_index, txn_index, base_offset, disk, rules)
         self.index_interval_bytes = index_interval_bytes
         self.roll_jitter_ms = roll_jitter_ms
         self.rolling_based_timestamp: Timestamp | None = None
@@ -111,6 +109,7 @@ class WritableSegment(SegmentReading):
         preallocate: bool = False,
         suffix: str = "",
         disk: Disk = DISK,
+        rules: SegmentRules = OUR_SEGMENT_RULES,
     ) -> Self:
         """A segment in a folder; its records file is made when it is not there.
 
@@ -124,6 +123,7 @@ class WritableSegment(SegmentReading):
             preallocate: whether it does.
             suffix: of a `FileState`, for segments that are not part of the log yet.
             disk: where the files lie.
+            rules: how records and indexes are read.
         """
         max_size = config.max_index_size
         return cls(
@@ -133,6 +133,7 @@ class WritableSegment(SegmentReading):
                 init_file_size=init_file_size,
                 preallocate=preallocate,
                 disk=disk,
+                walk=rules.walk,
             ),
             LazyWritableIndex.for_offset(
                 offset_index_path(folder, base_offset, suffix), base_offset, max_size, disk=disk
@@ -148,6 +149,7 @@ class WritableSegment(SegmentReading):
             config.random_segment_jitter(),
             clock,
             disk=disk,
+            rules=rules,
         )
 
     def __repr__(self) -> str:
@@ -233,7 +235,7 @@ class WritableSegment(SegmentReading):
             raise FileNotFoundError(f"there is no offset index {path}")
         if time_index_newly_created:
             self.time_index.resize(0)
-        self.txn_index.sanity_check()
+        self._rules.check_transactions(self.txn_index, self._disk)
 
     # Appending
 
@@ -318,41 +320,19 @@ class WritableSegment(SegmentReading):
 
     # Recovering and truncating
 
-    def recover(
-        self,
-        producer_state: ProducerStateManager,
-        leader_epochs: LeaderEpochFileCache | None = None,
-        before_truncation: Callable[[], None] | None = None,
-    ) -> int:
-        """Make the indexes anew from the batches and cut off what follows the last good one.
-
-        Args:
-            producer_state: as it is at the base offset; takes what the batches say.
-            leader_epochs: gets the epochs that begin here.
-            before_truncation: called when something has to be cut off, before it is.
-
-        Returns:
-            how many bytes were cut off.
-
-        Raises:
-            OffsetOverflowError: a batch's offset is too far from the base offset; nothing was cut off.
-            ProducerStateError: a batch contradicts what came before it; nothing was cut off.
-        """
+    def empty_indexes(self) -> None:
+        """Remove all entries of the indexes, and forget the largest timestamp, before a recovery."""
         self.offset_index.reset()
         self.time_index.reset()
         self.txn_index.reset()
         self._max_timestamp_and_offset = None
-        valid_bytes = rebuild(self, producer_state, leader_epochs)
-        truncated = self.log.size - valid_bytes
-        if truncated:
-            log.warning("%s has %d invalid bytes at its end", self.log.path, truncated)
-            if before_truncation is not None:
-                before_truncation()
+
+    def finish_recovery(self, valid_bytes: int) -> None:
+        """Cut off what follows the last good batch, and complete the indexes."""
         self.log.truncate_to(valid_bytes)
         self.offset_index.trim_to_valid_size()
         self.time_index.maybe_append(*self.max_timestamp_and_offset_so_far, skip_full_check=True)
         self.time_index.trim_to_valid_size()
-        return truncated
 
     def note_max_timestamp(self, largest: TimestampOffset) -> None:
         """Remember what recovery found to be the largest timestamp."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from engine.errors import (
     InvalidProducerEpochError,
@@ -11,6 +12,7 @@ from engine.errors import (
     TransactionCoordinatorFencedError,
 )
 from engine.record.control_records import ControlRecordType, EndTransactionMarker, end_marker_of
+from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
 from engine.units import (
@@ -24,6 +26,7 @@ from engine.units import (
 )
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_rules import first_record
 from engine.writing.state.transactions_by_offset import TxnMetadata
 
 log = logging.getLogger(__name__)
@@ -51,6 +54,7 @@ class ProducerAppendInfo:
         producer_id: int,
         current_entry: ProducerStateEntry,
         origin: AppendOrigin,
+        control_record: Callable[[RecordBatch], Record | None] = first_record,
     ) -> None:
         self.producer_id = producer_id
         self.started_transactions: list[TxnMetadata] = []
@@ -59,6 +63,7 @@ class ProducerAppendInfo:
         self._known_epoch = current_entry.producer_epoch
         self._known_last_sequence = current_entry.last_sequence
         self._origin = origin
+        self._control_record = control_record
 
     def __repr__(self) -> str:
         return f"ProducerAppendInfo({self.updated_entry}, {self.started_transactions})"
@@ -86,7 +91,7 @@ class ProducerAppendInfo:
             ValueError: an end marker of an unknown transaction version, or of another type.
         """
         if batch.is_control:
-            record = next(iter(batch.records()), None)
+            record = self._control_record(batch)
             if record is None:
                 return None
             return self.append_end_marker(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from copy import copy
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import CorruptSnapshotError
 from engine.files.file_names import producer_snapshot_name
-from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import NO_PRODUCER_ID, LogOffsetMetadata, Offset, Timestamp, TopicPartition
 from engine.writing.disk import DISK, Disk
@@ -24,7 +24,8 @@ from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.producer_map import ProducerMap
-from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles, list_snapshot_files
+from engine.writing.state.producer_rules import OUR_PRODUCER_RULES, ProducerRules
+from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles, write_snapshot
 from engine.writing.state.transactions_by_offset import TransactionsByOffset, TxnMetadata
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,8 @@ class ProducerStateManager:
         config: when producers are forgotten.
         clock: tells how long snapshots take; all other times come from whoever calls.
         disk: what to read and write with.
+        rules: which snapshots count, and what a control batch must hold.
+        snapshots: the snapshots in the folder, taken over; None to list them.
     """
 
     def __init__(
@@ -63,6 +66,9 @@ class ProducerStateManager:
         config: ProducerStateManagerConfig | None = None,
         clock: Clock = SYSTEM_CLOCK,
         disk: Disk = DISK,
+        *,
+        rules: ProducerRules = OUR_PRODUCER_RULES,
+        snapshots: SnapshotFiles | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.folder = Path(folder)
@@ -70,6 +76,7 @@ class ProducerStateManager:
         self.config = config or ProducerStateManagerConfig()
         self._clock = clock
         self._disk = disk
+        self._rules = rules
         self._producers = ProducerMap()
         self._ongoing = TransactionsByOffset()
         self._unreplicated = TransactionsByOffset()
@@ -77,10 +84,40 @@ class ProducerStateManager:
         self._oldest_transaction_timestamp = -1
         self._map_end_offset = 0
         self._snapshot_offset = 0
-        self._snapshots = self._load_snapshots()
+        self._snapshots = self._load_snapshots() if snapshots is None else snapshots
 
     def __repr__(self) -> str:
         return f"ProducerStateManager({self.topic_partition}, {len(self._producers)} producers)"
+
+    def fresh(self, snapshots: SnapshotFiles | None = None) -> Self:
+        """Make a manager of the same log that knows no producer.
+
+        Args:
+            snapshots: the snapshots in the folder, taken over; None to list them.
+        """
+        return type(self)(
+            self.topic_partition,
+            self.folder,
+            self.max_transaction_timeout_ms,
+            self.config,
+            self._clock,
+            self._disk,
+            rules=self._rules,
+            snapshots=snapshots,
+        )
+
+    def copied(self) -> Self:
+        """Make a copy that changes apart from this one, but for the snapshots."""
+        twin = copy(self)
+        twin._producers = self._producers.copied()
+        twin._ongoing = self._ongoing.copied()
+        twin._unreplicated = self._unreplicated.copied()
+        return twin
+
+    @property
+    def snapshots(self) -> SnapshotFiles:
+        """Snapshots in the folder, by offset."""
+        return self._snapshots
 
     @property
     def is_empty(self) -> bool:
@@ -141,7 +178,8 @@ class ProducerStateManager:
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """Begin to follow a producer through an append; nothing here changes before `update`."""
         entry = self.last_entry(producer_id) or ProducerStateEntry(producer_id)
-        return ProducerAppendInfo(self.topic_partition, producer_id, entry, origin)
+        control_record = self._rules.control_record
+        return ProducerAppendInfo(self.topic_partition, producer_id, entry, origin, control_record)
 
     def update(self, append_info: ProducerAppendInfo) -> None:
         """Note what an append has done to a producer. Raises ValueError for the id of no producer."""
@@ -302,7 +340,7 @@ class ProducerStateManager:
         while (offset := self.latest_snapshot_offset) is not None:
             path = self._snapshots[offset].path
             try:
-                entries = self._read_snapshot(path)
+                entries = self._rules.read_snapshot(path, self._disk)
             except CorruptSnapshotError as error:
                 log.warning("%s", error)
                 self._remove_and_delete_snapshot(offset)
@@ -332,35 +370,10 @@ class ProducerStateManager:
         entry = self._producers.get(first.producer_id) if first else None
         self._oldest_transaction_timestamp = entry.last_timestamp if entry else -1
 
-    def _read_snapshot(self, path: Path) -> list[ProducerStateEntry]:
-        return read_snapshot(path, self._disk)
-
     def _load_snapshots(self) -> SnapshotFiles:
-        return SnapshotFiles(list_snapshot_files(self.folder, self._disk))
+        return SnapshotFiles(self._rules.list_snapshots(self.folder, self._disk))
 
     def _remove_and_delete_snapshot(self, offset: Offset) -> None:
         snapshot = self._snapshots.take(offset)
         if snapshot is not None:
             snapshot.delete_if_exists()
-
-
-def read_snapshot(path: str | os.PathLike[str], disk: Disk = DISK) -> list[ProducerStateEntry]:
-    """Return the producers in a snapshot. Raises CorruptSnapshotError, and OSError when there is no file."""
-    return ProducerSnapshot.parse(disk.read(path), str(path))
-
-
-def write_snapshot(
-    path: str | os.PathLike[str],
-    producers: Iterable[ProducerStateEntry],
-    *,
-    sync: bool = True,
-    disk: Disk = DISK,
-) -> None:
-    """Write a snapshot, which is corrupt until that is done; a file that is there is written over."""
-    data = ProducerSnapshot.render(producers)
-    with disk.open(path, create=True) as file:
-        file.write_at(0, data)
-        if file.size() > len(data):
-            file.truncate(len(data))
-        if sync:
-            file.sync()

@@ -1,4 +1,4 @@
-"""A producer snapshot in a log's folder, by name; what is in it is read elsewhere."""
+"""The producer snapshots in a log's folder: their files, by offset, and reading and writing one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.state.producer_snapshot import ProducerSnapshot
+from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import Offset
 from engine.writing.disk import DISK, Disk
 
@@ -103,3 +105,25 @@ def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> li
             assert parsed.base_offset is not None
             found.append(SnapshotFile(path, parsed.base_offset, disk))
     return sorted(found, key=lambda snapshot: snapshot.offset)
+
+
+def read_snapshot(path: str | os.PathLike[str], disk: Disk = DISK) -> list[ProducerStateEntry]:
+    """Return the producers in a snapshot. Raises CorruptSnapshotError, and OSError when there is no file."""
+    return ProducerSnapshot.parse(disk.read(path), str(path))
+
+
+def write_snapshot(
+    path: str | os.PathLike[str],
+    producers: Iterable[ProducerStateEntry],
+    *,
+    sync: bool = True,
+    disk: Disk = DISK,
+) -> None:
+    """Write a snapshot, which is corrupt until that is done; a file that is there is written over."""
+    data = ProducerSnapshot.render(producers)
+    with disk.open(path, create=True) as file:
+        file.write_at(0, data)
+        if file.size() > len(data):
+            file.truncate(len(data))
+        if sync:
+            file.sync()

@@ -14,6 +14,7 @@ from engine.log.log_segments import LogSegments
 from engine.units import MAX_INT32, EpochEntry, TopicPartition
 from engine.writing.disk import DISK
 from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
+from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log.unified_log import UnifiedLog
@@ -54,18 +55,13 @@ class WatchedSegments(LogSegments[WritableSegment]):
         self.recovered: set[int] = set()
 
     def add(self, segment: WritableSegment) -> WritableSegment | None:
-        read, recover = segment.read, segment.recover
+        read = segment.read
 
         def watched_read(*args: Any, **options: Any) -> Any:
             self.read.add(segment.base_offset)
             return read(*args, **options)
 
-        def watched_recover(*args: Any, **options: Any) -> Any:
-            self.recovered.add(segment.base_offset)
-            return recover(*args, **options)
-
         segment.read = watched_read  # type: ignore[method-assign]
-        segment.recover = watched_recover  # type: ignore[method-assign]
         return super().add(segment)
 
 
@@ -89,10 +85,13 @@ def load(
     if producers is None:
         producers = ProducerStateManager(PARTITION, bench.folder, 5 * MINUTE, clock=bench.clock)
     shared = (bench.scheduler, bench.clock)
-    offsets = LogLoader(
-        *(bench.folder, PARTITION, config, *shared, channel, was_clean, segments),
-        *(0, recovery_point, epochs, producers),
-    ).load()
+    loader = LogLoader(
+        *(str(bench.folder), PARTITION, config, *shared, channel, was_clean, segments),
+        *(0, recovery_point, epochs, producers, OUR_LOADING_RULES),
+    )
+    offsets = loader.load()
+    if isinstance(segments, WatchedSegments):
+        segments.recovered = loader.recovered
     local = LocalLog(
         *(bench.folder, config, segments, offsets.recovery_point, offsets.next_offset_metadata),
         *(*shared, PARTITION, channel),

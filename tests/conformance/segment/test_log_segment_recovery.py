@@ -19,6 +19,7 @@ from engine.writing.records.building import (
 )
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.roll_params import RollParams
+from engine.writing.segment.segment_recovery import recover
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.writable_segments import (
@@ -154,7 +155,7 @@ def test_recovery_fixes_corrupt_index(tmp_path: Path) -> None:
             segment.append(offset, v1_records(offset, str(offset)))
         index = Path(segment.lazy_offset_index.path)
         write_nonsense(index, 5, index.stat().st_size - 5, random.Random(1))
-        assert segment.recover(new_producer_state(tmp_path)) == 0
+        assert recover(segment, new_producer_state(tmp_path)) == 0
         for offset in range(100):
             fetched = segment.read(offset, 1, segment.size, True)
             assert fetched is not None
@@ -192,7 +193,7 @@ def test_recover_transaction_index(tmp_path: Path) -> None:
             segment.append(offset, marker)
 
         producers = new_producer_state(tmp_path)
-        segment.recover(producers)
+        recover(segment, producers)
         assert producers.map_end_offset == 108
         assert [tuple(txn)[1:] for txn in segment.txn_index.all_aborted_txns()] == [
             (second_producer, 102, 106, 100)
@@ -209,7 +210,7 @@ def test_recover_transaction_index(tmp_path: Path) -> None:
                 [BatchMetadata(10, 10, 5, NO_TIMESTAMP)],
             )
         )
-        segment.recover(producers)
+        recover(segment, producers)
         assert producers.map_end_offset == 108
         assert [tuple(txn)[1:] for txn in segment.txn_index.all_aborted_txns()] == [
             (second_producer, 75, 106, 100)
@@ -225,7 +226,7 @@ def test_recovery_rebuilds_epoch_cache(tmp_path: Path) -> None:
             records = [SimpleRecord(value=b"a"), SimpleRecord(value=b"b")]
             batch = records_of(*records, base_offset=offset, partition_leader_epoch=epoch)
             segment.append(offset + 1, batch)
-        segment.recover(new_producer_state(tmp_path), cache)
+        recover(segment, new_producer_state(tmp_path), cache)
         assert cache.epoch_entries == [EpochEntry(0, 104), EpochEntry(1, 106), EpochEntry(2, 110)]
 
 
@@ -236,7 +237,7 @@ def test_recovery_fixes_corrupt_time_index(tmp_path: Path) -> None:
             segment.append(offset, v1_records(offset, str(offset)))
         index = Path(segment.lazy_time_index.path)
         write_nonsense(index, 5, index.stat().st_size - 5, random.Random(2))
-        segment.recover(new_producer_state(tmp_path))
+        recover(segment, new_producer_state(tmp_path))
         for offset in range(100):
             found = segment.find_offset_by_timestamp(offset * 10, 0)
             assert found is not None
@@ -261,7 +262,7 @@ def test_recovery_with_corrupt_message(tmp_path: Path, seed: int) -> None:
         position = found.position + rng.randrange(15)
         size = path.stat().st_size
         write_nonsense(path, position, size - position, rng)
-        assert segment.recover(new_producer_state(tmp_path)) == size - found.position
+        assert recover(segment, new_producer_state(tmp_path)) == size - found.position
         assert [batch.last_offset for batch in segment.log.batches()] == list(range(damaged))
         segment.delete_if_exists()
         assert segment.is_deleted

@@ -9,8 +9,7 @@ import pytest
 
 from engine.files.file_names import producer_snapshot_name
 from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
-from engine.writing.state.producer_state_manager import read_snapshot, write_snapshot
-from engine.writing.state.snapshot_file import list_snapshot_files
+from engine.writing.state.snapshot_file import list_snapshot_files, read_snapshot, write_snapshot
 from tests.conformance.producer_states import ABORT, PRODUCER, States
 
 

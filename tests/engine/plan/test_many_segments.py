@@ -10,7 +10,7 @@ import pytest
 
 from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
-from engine.plan.loading import broker_segment
+from engine.plan.loading import broker_segments
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
@@ -129,7 +129,7 @@ def test_a_snapshot_that_java_cannot_hold_stops_the_broker(tmp_path: Path) -> No
 def test_of_a_transaction_index_of_any_size_so_much_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_segment, "TRANSACTIONS_LIMIT", 1 << 20)
+    monkeypatch.setattr(broker_segments, "TRANSACTIONS_LIMIT", 1 << 20)
     folder = made(tmp_path / "t-0", 1)
     (folder / f"{0:020}.txnindex").touch()
     os.truncate(folder / f"{0:020}.txnindex", 100 << 30)

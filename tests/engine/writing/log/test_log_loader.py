@@ -14,6 +14,7 @@ from engine.log.log_segments import LogSegments
 from engine.units import TopicPartition
 from engine.writing.disk import DISK, Disk, WritableFile
 from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
+from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
@@ -205,15 +206,15 @@ def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
     log.close()
 
 
-def load(bench: LogBench, folder: Path, remaining: dict[str, int], **options: object) -> LogLoader:
+def load(bench: LogBench, folder: Path, *, with_producers: bool = False) -> LogLoader:
     folder.mkdir(exist_ok=True)
     producers = ProducerStateManager(PARTITION, folder, 1000, clock=bench.clock)
-    if options.pop("with_producers", False):
+    if with_producers:
         info = producers.prepare_update(1, AppendOrigin.REPLICATION)
         info.append(next(of_producer(1, 0, rec("a")).batches()), None)
         producers.update(info)
     return LogLoader(
-        folder,
+        str(folder),
         PARTITION,
         CONFIG,
         bench.scheduler,
@@ -227,22 +228,13 @@ def load(bench: LogBench, folder: Path, remaining: dict[str, int], **options: ob
             PARTITION, EpochCheckpointInLogDir(folder, LogDirFailureChannel(), DISK)
         ),
         producers,
-        remaining,
-        **options,  # type: ignore[arg-type]
+        OUR_LOADING_RULES,
     )
-
-
-def test_what_is_left_to_recover_is_told(tmp_path: Path) -> None:
-    bench = LogBench(tmp_path)
-    written(bench)
-    remaining: dict[str, int] = {}
-    load(bench, bench.folder, remaining).load()
-    assert remaining == {"MainThread": 0}
 
 
 def test_an_empty_folder_becomes_a_log_at_its_start(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
-    loaded = load(bench, bench.folder, {}).load()
+    loaded = load(bench, bench.folder).load()
     assert loaded == (7, 0, (7, 7, 0))
     assert (bench.folder / log_file_name(7)).exists()
 
@@ -250,20 +242,19 @@ def test_an_empty_folder_becomes_a_log_at_its_start(tmp_path: Path) -> None:
 def test_a_log_that_is_deleted_is_loaded_without_recovery(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     folder = tmp_path / "topic-0.0123456789abcdef0123456789abcdef-delete"
-    loaded = load(bench, folder, {}).load()
+    loaded = load(bench, folder).load()
     assert loaded.next_offset_metadata.offset == 0
     assert loaded.recovery_point == 0
 
 
-def test_with_a_remote_log_the_start_may_lie_below_the_first_segment(tmp_path: Path) -> None:
+def test_a_log_starts_at_its_first_segment_at_the_earliest(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     bench.folder.mkdir()
     (bench.folder / log_file_name(9)).touch()
-    assert load(bench, bench.folder, {}).load().log_start_offset == 9
-    assert load(bench, bench.folder, {}, is_remote_log_enabled=True).load().log_start_offset == 7
+    assert load(bench, bench.folder).load().log_start_offset == 9
 
 
 def test_producers_that_are_known_before_are_refused(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     with pytest.raises(StateError, match="before it is loaded"):
-        load(bench, bench.folder, {}, with_producers=True).load()
+        load(bench, bench.folder, with_producers=True).load()

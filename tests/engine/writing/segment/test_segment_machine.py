@@ -19,6 +19,7 @@ from engine.writing.log_config import LogConfig
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.roll_params import RollParams
+from engine.writing.segment.segment_recovery import recover
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock
 from tests.conformance.writable_segments import new_producer_state
@@ -142,7 +143,7 @@ class SegmentMachine(RuleBasedStateMachine):
             kept += 1
         self.model = self.model[:kept]
         producers = new_producer_state(self.folder)
-        assert self.segment.recover(producers) == len(data) - position
+        assert recover(self.segment, producers) == len(data) - position
         self.segment.resize_indexes(CONFIG.max_index_size)
         self.next_offset = self.model[-1].last + 1 if self.model else BASE
 

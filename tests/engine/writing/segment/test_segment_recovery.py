@@ -23,6 +23,7 @@ from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import end_transaction_marker, records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment import segment_recovery
+from engine.writing.segment.segment_recovery import recover
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
@@ -183,10 +184,6 @@ def outcome(folder: Path, recover: Any) -> dict[str, Any]:
     return facts
 
 
-def recover(segment: WritableSegment, producers: Any, epochs: Any) -> int:
-    return segment.recover(producers, epochs)
-
-
 def damage(path: Path, kind: str, seed: int) -> None:
     data = bytearray(path.read_bytes())
     rng = random.Random(seed)
@@ -248,7 +245,7 @@ def test_a_producer_with_many_batches_keeps_the_last_five(tmp_path: Path) -> Non
             )
             segment.append(offset, records)
         producers = new_producer_state(tmp_path)
-        segment.recover(producers)
+        recover(segment, producers)
         entry = producers.last_entry(7)
         assert entry is not None
         assert [batch.last_sequence for batch in entry.batches] == [15, 16, 17, 18, 19]
@@ -262,7 +259,7 @@ def test_recovery_of_an_overflow_changes_no_batch(tmp_path: Path) -> None:
         segment.log.append(far)
         size = segment.size
         with pytest.raises(OffsetOverflowError, match=str(MAX_INT32 + 1)):
-            segment.recover(new_producer_state(tmp_path))
+            recover(segment, new_producer_state(tmp_path))
         assert segment.size == size
         assert Path(segment.log.path).stat().st_size == size
 
@@ -275,10 +272,10 @@ def test_whoever_asks_is_told_before_bytes_are_cut_off(tmp_path: Path) -> None:
         def note() -> None:
             sizes.append(segment.size)
 
-        assert segment.recover(new_producer_state(tmp_path), None, note) == 0
+        assert recover(segment, new_producer_state(tmp_path), None, note) == 0
         assert sizes == []
         segment.log.append(MemoryRecords(b"not a batch"))
-        assert segment.recover(new_producer_state(tmp_path), None, note) == 11
+        assert recover(segment, new_producer_state(tmp_path), None, note) == 11
         assert sizes == [segment.size + 11]
 
 
@@ -291,7 +288,7 @@ def test_a_batch_larger_than_a_chunk_is_recovered(
         for offset in range(3):
             record = SimpleRecord(value=bytes(5000))
             segment.append(offset, records_of(record, base_offset=offset))
-        assert segment.recover(new_producer_state(tmp_path)) == 0
+        assert recover(segment, new_producer_state(tmp_path)) == 0
         assert segment.read_next_offset() == 3
 
 
@@ -315,7 +312,7 @@ def test_a_marker_does_not_take_the_place_of_a_batch_that_is_kept(tmp_path: Path
             ),
         )
         producers = new_producer_state(tmp_path)
-        segment.recover(producers)
+        recover(segment, producers)
         entry = producers.last_entry(7)
         assert entry is not None
         assert [batch.last_sequence for batch in entry.batches] == [3, 4, 5, 6, 7]
@@ -336,6 +333,6 @@ def test_a_control_record_that_makes_no_sense_ends_the_log_behind_its_batch(tmp_
             )
             segment.append(offset, MemoryRecords(data))
         producers = new_producer_state(tmp_path)
-        assert segment.recover(producers) == len(data)
+        assert recover(segment, producers) == len(data)
         assert segment.read_next_offset() == 2
         assert producers.map_end_offset == 1

@@ -1,0 +1,108 @@
+"""The rules by which a broker reads the files of a segment, version by version."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.coding.varint import to_int64
+from engine.errors import CorruptIndexError
+from engine.index.transaction_index import ENTRY
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
+from engine.plan.loading.broker_records import find_last_offset, find_offset, walk_frames
+from engine.units import BatchPosition, Offset, Position
+from engine.writing.disk import Disk
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
+from engine.writing.index.writable_transaction_index import WritableTransactionIndex
+from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.segment_rules import SegmentRules
+
+TRANSACTIONS_LIMIT = 1 << 30
+"""Bytes that are read of a transaction index: the markers of more aborted transactions do not fit into a segment."""
+_CURRENT_TXN_VERSION = 0
+_TRANSACTIONS_AT_ONCE = ENTRY.size << 15
+_WARM_ENTRIES = 8192 // 8
+
+
+def check_transactions(index: WritableTransactionIndex, disk: Disk) -> None:
+    """Check a transaction index as a broker does, if there is one.
+
+    Raises:
+        CorruptIndexError: a transaction ends below the segment.
+        BrokerFailure: a transaction is of a version to come, or the index is too large to tell.
+    """
+    path = index.path
+    if not disk.exists(path):
+        return
+    with disk.open(path, writable=False) as file:
+        for position in range(0, file.size() // ENTRY.size * ENTRY.size, _TRANSACTIONS_AT_ONCE):
+            data = file.read_at(position, _TRANSACTIONS_AT_ONCE)
+            if position >= TRANSACTIONS_LIMIT:
+                raise BrokerFailure(
+                    Outcome.UNKNOWN,
+                    "",
+                    f"{path} has {file.size()} bytes, more than any segment needs: whether a broker that"
+                    " reads all of them finds a damaged one cannot be told",
+                )
+            _check_entries(data[: len(data) // ENTRY.size * ENTRY.size], path, index.base_offset)
+
+
+def _check_entries(data: bytes, path: str, base_offset: Offset) -> None:
+    entries = np.frombuffer(data, ENTRY.dtype)
+    # Kafka looks at the first byte of the version only.
+    is_unknown = entries["version"] >> 8 > _CURRENT_TXN_VERSION
+    odd = np.flatnonzero(is_unknown | (entries["last_offset"] < base_offset))
+    if not len(odd):
+        return
+    entry = entries[odd[0]]
+    if is_unknown[odd[0]]:
+        raise stops(
+            "KafkaException", f"{path}: a transaction of the unknown version {entry['version']}"
+        )
+    raise CorruptIndexError(
+        "an aborted transaction ends below the segment's base offset",
+        path=path,
+        expected=f"at least {base_offset}",
+        found=int(entry["last_offset"]),
+    )
+
+
+def _find_by_base_offset(
+    records: WritableFileRecords, index: WritableOffsetIndex, offset: Offset, start: Position
+) -> BatchPosition | None:
+    return find_offset(records.file, offset, max(_looked_up(index, offset), start), records.end)
+
+
+def _find_by_last_offset(
+    records: WritableFileRecords, index: WritableOffsetIndex, offset: Offset, start: Position
+) -> BatchPosition | None:
+    begin = max(_looked_up(index, offset), start)
+    return find_last_offset(records.file, offset, begin, records.end)
+
+
+BROKER_SEGMENT_RULES = SegmentRules(walk_frames, _find_by_base_offset, check_transactions, to_int64)
+RULES_BEFORE_41 = BROKER_SEGMENT_RULES._replace(find=_find_by_last_offset)
+
+
+def _looked_up(index: WritableOffsetIndex, target: Offset) -> Position:
+    """Where an index tells a broker to begin: its very search, since an index may hold anything.
+
+    The last entries are searched first, and the others only when the target is not among them.
+    """
+    count = index.entries
+    if count == 0:
+        return 0
+    low, high = max(0, count - 1 - _WARM_ENTRIES), count - 1
+    if index.entry_at(low).offset >= target:
+        if index.entry_at(0).offset > target:
+            return 0
+        low, high = 0, low
+    while low < high:
+        middle = (low + high + 1) // 2
+        entry = index.entry_at(middle)
+        if entry.offset == target:
+            return entry.position
+        if entry.offset > target:
+            high = middle - 1
+        else:
+            low = middle
+    return index.entry_at(low).position
