@@ -21,6 +21,7 @@ from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCh
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.scheduler import ThreadScheduler
+from engine.writing.segment import segment_recovery
 from engine.writing.segment.batch_heads import batch_heads
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -104,7 +105,7 @@ def recover(folder: Path) -> Sample:
     epochs = LeaderEpochFileCache(PARTITION, checkpoint)
 
     def run() -> None:
-        truncated = segment.recover(producers, epochs)
+        truncated = segment_recovery.recover(segment, producers, epochs)
         assert truncated == 0, truncated
 
     sample = timed(run)

@@ -5,7 +5,7 @@ like the older one. What differs in what comes of a log:
 
 - before 4.1 an offset is looked up by the last offsets of batches, not by their base offsets, which matters
   where offsets are not in order;
-- before 3.1 an interrupted replacement of segments is finished otherwise, see `old_loader`;
+- before 3.1 an interrupted replacement of segments is finished otherwise, see `old_steps`;
 - logs that the cluster does not know are set aside as stray from 3.7 on, when the cluster has no ZooKeeper,
   and a future log that is where the cluster wants its partition becomes the log;
 - before 4.0 a broker may run with ZooKeeper, and then needs no meta.properties.
