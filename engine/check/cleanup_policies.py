@@ -1,4 +1,4 @@
-"""Which topics are compacted, where the source has the cluster's metadata log."""
+"""The topics' cleanup.policy, from the cluster's metadata log."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.replay.topic_replay import InternalLogs
 
 PolicyOf: TypeAlias = Callable[[str], frozenset[str] | None]
-"""The cleanup.policy of a topic; None where it is not known."""
+"""Returns the cleanup.policy of a topic; None if unknown."""
 
 _NAME = "cleanup.policy"
 _DEFAULT = frozenset({"delete"})
 
 
 def cleanup_policies(source: LogSource) -> PolicyOf:
-    """What the source's own metadata says about its topics; the log is read when somebody asks.
+    """Return a function for the policies in the source's own metadata; the log is read at its first call.
 
-    A topic without the setting is taken to have Kafka's default: what a broker's own file of properties says
-    is not in the metadata.
+    A topic without the setting gets Kafka's default: a broker's own properties are not in the metadata.
     """
 
     @cache

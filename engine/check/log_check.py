@@ -1,4 +1,4 @@
-"""The check of one partition: every byte of its segments, then what stands beside them."""
+"""The check of one partition: every byte of its segments, then the files beside them."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ _OF_THE_END = frozenset(
         "snapshot-stray",
     }
 )
-"""What only repeats that bytes at the log's end cannot be read: where it ends is not known then."""
+"""Rules that only repeat that bytes at the log's end are unreadable: then the log end is unknown."""
 
 
 @dataclass(slots=True)
 class PartitionSummary:
-    """What was checked of a partition.
+    """Result of a partition's check.
 
     Attributes:
         partition: its name.
-        segments, size, batches, records: how many; size in bytes.
-        log_start_offset, log_end_offset: of the log.
-        is_live: whether a broker had it open.
-        holes: the map of holes, the first MOST_HOLES.
-        found: findings by severity.
+        segments, size, batches, records: numbers; size in bytes.
+        log_start_offset, log_end_offset: bounds of the log.
+        is_live: whether a broker has it open.
+        holes: the first MOST_HOLES holes.
+        found: number of findings by severity.
     """
 
     partition: str
@@ -83,18 +83,18 @@ class PartitionSummary:
 
 
 class LogCheck:
-    """Checks one partition; `summary` is filled as it goes along.
+    """Checks one partition, and fills `summary` on the way.
 
     Args:
         under: the partition.
-        workers: who decodes.
-        policy: the topic's cleanup.policy where it is known.
-        cleaned_to: its entry in cleaner-offset-checkpoint.
-        now_ms: the time.
-        segment_checks: what looks at each segment's indexes.
-        partition_checks: what looks at the side files.
-        items_of: where a segment's batches come from; it is scanned by default.
-        row_file_bytes: how much of the batches' headers may go to a temporary file where memory keeps no more.
+        workers: threads for decoding.
+        policy: the topic's cleanup.policy, if known.
+        cleaned_to: the partition's offset in cleaner-offset-checkpoint.
+        now_ms: current time, in milliseconds since 1970.
+        segment_checks: checks of each segment's indexes.
+        partition_checks: checks of the side files.
+        items_of: source of a segment's batches; a scan by default.
+        row_file_bytes: bytes of batch headers that may go to a temporary file if they do not fit in memory.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class LogCheck:
         self._next_offset: Offset = 0
 
     def findings(self) -> Iterator[Finding | int | str]:
-        """What is found; between findings the bytes read since, and what is looked at beside the records."""
+        """Yield the findings, between them the number of bytes read since, and the files that are being checked."""
         try:
             yield from self._all_findings()
         finally:
@@ -209,7 +209,7 @@ class LogCheck:
         self.summary.size += run.end_position - run.position
 
     def _note_compaction(self, table: Table) -> None:
-        """Batches that hold fewer records than offsets were compacted: no producer's is written so."""
+        """Note signs of compaction: batches with fewer records than offsets. Producers do not write these."""
         last = table["last_offset"]
         span = last - table["base_offset"] + 1
         attributes = table["attributes"]
@@ -229,20 +229,20 @@ class LogCheck:
             yield breach_finding(self._segment_of(segment, breach), breach)
 
     def _segment_of(self, segment: SegmentUnderCheck, breach: Breach) -> SegmentUnderCheck:
-        """Whose breach it is: what is out of place can be the last batch of the segment before."""
+        """Return the segment of a breach: a batch out of place can be the last one of the segment before."""
         place = breach.facts.get("segmentPlace")
         return self.under.segments[place] if isinstance(place, int) else segment
 
     # The whole
 
     def _concluded(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding]:
-        """What only the whole log tells: gaps, sequences."""
+        """Yield the findings that need the whole log: gaps and sequences."""
         evidence = self.evidence
         lost = [
             (hole.first_offset, hole.next_offset or self.order.next_offset)
             for hole in self.summary.holes
         ]
-        # A broker forgets producers whose last batch is below the log start: they may begin anew.
+        # A broker forgets producers with a last batch below the log start, so their sequences may restart.
         start = self.under.log_start_offset
         self.producers.breaks = [each for each in self.producers.breaks if each.after >= start]
         evidence.breaks = self.producers.breaks
@@ -265,7 +265,7 @@ class LogCheck:
             )
 
     def _beside(self, segments: Sequence[SegmentUnderCheck]) -> Iterator[Finding | str]:
-        """Indexes and side files, each by a thread of its own; the findings in a fixed order."""
+        """Check indexes and side files in threads, and yield the findings in a fixed order."""
         work: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
             (segment.name, partial(check, segment))
             for segment in segments
@@ -294,7 +294,7 @@ def _beside_text(done: int, count: int) -> str:
 
 
 class _Damaged:
-    """Adjacent damage of a segment: what has no frame of its own is part of what is before it."""
+    """Joins adjacent damage of a segment: damage without a frame of its own belongs to the damage before."""
 
     def __init__(self, segment: SegmentUnderCheck) -> None:
         self._segment = segment
@@ -327,7 +327,7 @@ class _Damaged:
 
 
 def _joined(one: Damage, other: Damage) -> Damage:
-    """Two unreadable places side by side as one."""
+    """Join two adjacent unreadable places."""
     stretches = tuple(sorted({*one.stretches, *other.stretches}))
     reason = stretches[0].reason if stretches else one.reason
     if len(stretches) > 1:
@@ -342,7 +342,7 @@ def _joined(one: Damage, other: Damage) -> Damage:
 
 
 class _Future:
-    """Batches of a segment whose timestamps are in the future."""
+    """Batches of a segment with timestamps in the future."""
 
     def __init__(self, limit: Timestamp) -> None:
         self._limit = limit
@@ -376,7 +376,7 @@ class _Future:
 
 
 def breach_finding(segment: SegmentUnderCheck, breach: Breach) -> Finding:
-    """A breach as a finding about a segment."""
+    """Return the finding for a breach in a segment."""
     facts = {name: fact for name, fact in breach.facts.items() if name != "segmentPlace"}
     return segment.partition.found(
         breach.rule,

@@ -1,7 +1,6 @@
-"""The check of a whole source: each partition in turn, and what lies beside them.
+"""The check of a whole source: each partition in turn, and the files beside them.
 
-A live directory changes while it is read, so what is found in one is looked for a second time, and reported
-only if it is still there.
+A live log dir changes while it is read. So findings in one are reported only if a second look finds them again.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _SECOND_LOOK_AFTER = 0.5
 
 
 class CheckProgress(NamedTuple):
-    """How far the check is.
+    """Progress of a check.
 
     Attributes:
-        partition: which one is looked at.
-        size: bytes of records that were looked at since the last one.
-        file: which files are looked at now beside the records; "" while it is the records.
+        partition: the partition being checked.
+        size: bytes of records checked since the last event.
+        file: files being checked beside the records; "" during the records.
     """
 
     partition: str
@@ -54,16 +53,16 @@ Event: TypeAlias = Finding | PartitionSummary | CheckProgress
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """How to check.
+    """Options of a check.
 
     Attributes:
-        jobs: threads that decode.
-        takes: which partitions to check, by what is known of them.
-        clock: what time it is.
+        jobs: number of decoding threads.
+        takes: returns whether to check a partition.
+        clock: source of the current time.
         second_look_after: seconds between the two looks at a live partition.
-        policy_of: the topics' cleanup.policy; by default what the source's own metadata says.
-        row_file_bytes: how large a temporary file with the headers of a partition of very many batches may become;
-            without one these are read again for each check that needs them.
+        policy_of: the topics' cleanup.policy; by default from the source's own metadata.
+        row_file_bytes: maximum size of a temporary file for the batch headers of a very large partition; without one
+            the headers are read again for each check.
     """
 
     jobs: int = 1
@@ -75,11 +74,11 @@ class CheckOptions:
 
 
 class SourceCheck:
-    """Checks all of a source.
+    """Checks a source.
 
     Args:
-        source: what to check.
-        options: how.
+        source: the logs to check.
+        options: see CheckOptions.
     """
 
     def __init__(self, source: LogSource, options: CheckOptions | None = None) -> None:
@@ -89,13 +88,13 @@ class SourceCheck:
         self._log_dirs = dict(zip(source.roots, source.log_dirs, strict=True))
 
     def size(self) -> int:
-        """Bytes of records to look at, as far as they can be told without reading."""
+        """Return the bytes of records to check, as far as known without reading."""
         return sum(_size_of(log) for log in self._chosen())
 
     def run(self) -> Iterator[Event]:
-        """Findings as they come; after each partition its summary; between them how far it is.
+        """Yield findings as they are made; after each partition its summary, and progress in between.
 
-        What cannot be read is a finding, and the rest is checked.
+        Files that cannot be read are findings, and the check goes on.
         """
         yield from self.beside()
         with Workers(self.options.jobs) as workers:
@@ -108,7 +107,7 @@ class SourceCheck:
     # Beside the partitions
 
     def beside(self) -> Iterator[Finding]:
-        """What is found in log dirs beside the partitions, and in the partitions' names."""
+        """Yield findings about log dirs and about the partitions' names."""
         for entry in self.source.others:
             yield from _other(entry)
         for log in self._chosen():
@@ -138,12 +137,12 @@ class SourceCheck:
         workers: Workers,
         looks: Iterator[tuple[Offset, Look]] | None = None,
     ) -> Iterator[Event]:
-        """The check of one partition.
+        """Check one partition.
 
         Args:
-            log: which one.
-            workers: who decodes.
-            looks: what `look_at_segment` saw of its segments before, see `EarlierLooks`.
+            log: the partition.
+            workers: threads for decoding.
+            looks: earlier results of `look_at_segment` for its segments, see `EarlierLooks`.
         """
         earlier = None if looks is None else EarlierLooks(looks, workers, SEGMENT_CHECKS)
         try:
@@ -162,14 +161,14 @@ class SourceCheck:
             yield summary
         except FileNotFoundError:
             if not log.is_live():
-                yield _unreadable(log, {"sentence": "its folder is not there any more"})
+                yield _unreadable(log, {"sentence": "its folder no longer exists"})
         except (OSError, KafkaStorageError) as error:
             yield _unreadable(log, failed_read(error))
 
     def _collected(
         self, log: PartitionLog, workers: Workers, earlier: EarlierLooks | None = None
     ) -> Generator[Event, None, tuple[list[Finding], PartitionSummary]]:
-        """All findings of one look and its summary, as the generator's value; progress meanwhile."""
+        """Yield the progress of a look; return its findings and its summary as the generator's value."""
         findings: list[Finding] = []
         for event in self._look(log, workers, earlier, is_live=True):
             if isinstance(event, Finding):
@@ -207,7 +206,7 @@ class SourceCheck:
         earlier: EarlierLooks | None,
         is_live: bool,
     ) -> LogCheck:
-        # What stands beside a log is about all of it: nothing to hold one segment to.
+        # Files beside the log concern all of it; a single segment cannot be compared with them.
         beside = PARTITION_CHECKS if log.only is None else ()
         under = self._under(log, view, is_live)
         return LogCheck(
@@ -230,16 +229,16 @@ class SourceCheck:
 
     @cached_property
     def _has_tiered_storage(self) -> bool:
-        """Whether a log dir has the folder that a broker with tiered storage makes in its first one."""
+        """Whether a log dir has the folder that a broker with tiered storage creates in its first one."""
         roots = [root for root in self.source.log_dirs if root is not None]
         return any(
             entry.name == REMOTE_INDEX_CACHE_FOLDER for root in roots for entry in root.list()
         )
 
     def segment(self, log: PartitionLog, base_offset: Offset) -> Iterator[Look]:
-        """What is seen in one segment on its own, for a check of its partition later.
+        """Check one segment on its own, for a later check of its partition.
 
-        Nothing where it is not there any more. Raises OSError, SourceRefusedError when it cannot be read.
+        Yields nothing if the segment no longer exists. Raises OSError, SourceRefusedError if it cannot be read.
         """
         view = log.view()
         if base_offset in view.segments:
@@ -249,7 +248,7 @@ class SourceCheck:
 
 
 def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
-    """What the second look found too; notes as it has them."""
+    """Return the second look's findings that the first look had too, and all its notes."""
     known = {finding.identity for finding in first}
     return [
         finding
@@ -271,27 +270,25 @@ def _unreadable(log: PartitionLog, facts: dict[str, Any]) -> Finding:
 
 
 def _other(entry: OtherEntry) -> Iterator[Finding]:
-    """An entry of a log dir that is no partition."""
+    """Yield a finding about an entry of a log dir that is not a partition."""
     path = entry.root.display(entry.name)
     if entry.kind is EntryKind.SYMLINK:
-        yield found("file-link", path, "a symbolic link; nothing behind it was looked at")
+        yield found("file-link", path, "a symbolic link; its target was not checked")
     elif entry.kind is EntryKind.OTHER:
         yield found("file-kind", path, "a device, FIFO or socket; it was not opened")
     elif entry.kind is EntryKind.FILE:
-        yield found("file-other", path, "no file of a log dir has such a name")
+        yield found("file-other", path, "not a name of a log dir's file")
     elif entry.name != REMOTE_INDEX_CACHE_FOLDER:
-        sentence = "a folder that is not named like a partition's: a broker does not start with it"
+        sentence = "a folder without a partition's name: a broker does not start with it"
         yield found("file-name", path, sentence)
 
 
 def _folder(log: PartitionLog) -> Iterator[Finding]:
-    """What a partition's folder's name says."""
+    """Yield findings about the name of a partition's folder."""
     path = log.root.display(log.folder)
     if "@" in log.name and not log.folder.endswith(log.name):
         first = log.name.rpartition("@")[0]
-        yield found(
-            "folder-twice", path, f"{first} lies in another log dir too", partition=log.name
-        )
+        yield found("folder-twice", path, f"{first} is in another log dir too", partition=log.name)
     try:
         state = parse_folder_name(log.folder).state
     except InvalidNameError:
@@ -299,7 +296,7 @@ def _folder(log: PartitionLog) -> Iterator[Finding]:
     words = {
         FolderState.DELETE: "it is being deleted",
         FolderState.FUTURE: "it is being moved here from another log dir",
-        FolderState.STRAY: "the broker found that it does not belong here",
+        FolderState.STRAY: "the broker marked it as stray",
     }
     if state in words:
         yield found("folder-apart", path, words[state], partition=log.name)

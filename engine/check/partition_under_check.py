@@ -1,7 +1,7 @@
-"""A partition while it is checked: its view, its files, and the headers of all its batches.
+"""A partition under check: its view, its files, and the headers of all its batches.
 
-A partition can hold more batches than memory holds rows, so the headers come in chunks: kept where there are
-few, else walked over anew (without checksums, which were checked the first time).
+A partition can have more batches than memory can hold rows, so the headers come in chunks: kept if they are few, else
+walked again (without checksums, which were checked the first time).
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
 
 
 class SegmentUnderCheck:
-    """One segment, after its records file was read from end to end.
+    """One segment after its records file was read from start to end.
 
     Attributes:
-        partition: what it is a part of.
-        segment: how to look things up in it.
-        base_offset: in its name.
-        next_base: the next segment's base offset, None for the last (the active) one.
+        partition: its partition.
+        segment: the segment, for look-ups.
+        base_offset: base offset in its name.
+        next_base: the next segment's base offset; None for the active one.
         name, path: of the records file; the path is relative to `partition.root`.
-        end: bytes of it that were looked at: where its batches end. Index entries may name positions below.
-        damages: what is not as it should be in it, in file order.
-        extents: (start, end) of each stretch of good batches, in file order.
-        row_count: how many good batches it holds.
-        next_offset: one past the largest offset of its good batches; its base offset when it has none.
-        max_timestamp: the largest of its batches, -1 when there is none.
+        end: position where its batches end, up to which it was checked. Index entries may name positions below.
+        damages: its damage, in file order.
+        extents: (start, end) of each range of adjacent good batches, in file order.
+        row_count: number of good batches.
+        next_offset: one past the largest offset of its good batches; its base offset without any.
+        max_timestamp: largest timestamp of its batches, -1 without any.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SegmentUnderCheck:
         return f"SegmentUnderCheck({self.path!r})"
 
     def take(self, run: BatchRun) -> None:
-        """Count in the next good batches."""
+        """Count the next good batches."""
         if self.extents and self.extents[-1][1] == run.position:
             self.extents[-1] = self.extents[-1][0], run.end_position
         else:
@@ -85,13 +85,13 @@ class SegmentUnderCheck:
 
     @property
     def is_active(self) -> bool:
-        """Whether it is the last one, which a broker appends to."""
+        """Whether it is the last segment, which a broker appends to."""
         return self.next_base is None
 
     def chunks(self) -> Iterator[Table]:
-        """The headers of its good batches in file order: BATCH_DTYPE, at most ROWS_PER_CHUNK rows each.
+        """Yield the headers of its good batches in file order: BATCH_DTYPE, at most ROWS_PER_CHUNK rows each.
 
-        Raises OSError when the file cannot be read any more.
+        Raises OSError if the file can no longer be read.
         """
         if self._kept is not None:
             yield from self._kept
@@ -108,7 +108,7 @@ class SegmentUnderCheck:
             rows, consumed, _ = kernel.walk(buffer, scratch, 0, position, False, largest=largest)
             if not rows:
                 if len(buffer) >= min(largest, end - position):
-                    return  # the file is another one by now
+                    return  # the file was replaced
                 size *= 4
                 continue
             size = _READ
@@ -118,18 +118,18 @@ class SegmentUnderCheck:
             position += consumed
 
     def keep(self, tables: Iterable[Table]) -> None:
-        """Hold on to the headers, which can be iterated again and again."""
+        """Keep the headers, which can be iterated repeatedly."""
         self._kept = tables
 
 
 class PartitionUnderCheck:
-    """A partition, after all its records files were read.
+    """A partition after all its records files were read.
 
     Attributes:
-        view: the state of the log that is checked.
+        view: the state of the log under check.
         root, folder: the source, and the partition's folder in it ("" for the source itself).
-        log_dir: the log dir around it, None when it is a folder on its own.
-        name, partition: what it is called, and whose log it is.
+        log_dir: the log dir around it, None for a folder on its own.
+        name, partition: its name in the source, and its topic and number.
         is_live: whether a broker has it open: then findings are confirmed by a second look.
         may_be_tiered: whether the broker has tiered storage, which can hold a part of the log.
         segments: in log order.
@@ -158,17 +158,17 @@ class PartitionUnderCheck:
 
     @property
     def log_start_offset(self) -> Offset:
-        """The first offset that is served."""
+        """First offset that is served."""
         return self.view.log_start_offset
 
     @property
     def log_end_offset(self) -> Offset:
-        """One past the last record."""
+        """One past the last record's offset."""
         return self.view.log_end_offset
 
     @property
     def has_unreadable_end(self) -> bool:
-        """Whether bytes that the device cannot read may hold the log's last batches: its end is not known then."""
+        """Whether unreadable bytes may hold the log's last batches, so that its end is unknown."""
         if not self.segments:
             return False
         last = self.segments[-1]
@@ -178,15 +178,15 @@ class PartitionUnderCheck:
         )
 
     def relative(self, name: str) -> str:
-        """The path of one of the partition's files below `root`."""
+        """Return the path of one of the partition's files below `root`."""
         return f"{self.folder}/{name}" if self.folder else name
 
     def display(self, name: str = "") -> str:
-        """The path of one of the partition's files as shown to people; of its folder without a name."""
+        """Return the path of one of the partition's files as shown to people; without a name, that of the folder."""
         return self.root.display(self.relative(name) if name else self.folder)
 
     def read(self, name: str) -> bytes | None:
-        """A side file whole, None when it is not there.
+        """Return a whole side file, None if it is missing.
 
         Raises LimitExceededError, OSError, SourceRefusedError.
         """
@@ -210,7 +210,7 @@ class PartitionUnderCheck:
         facts: Mapping[str, object] | None = None,
         **more: object,
     ) -> Finding:
-        """A finding about one of the partition's files, "" for its folder; see `engine.check.rules.finding.found`."""
+        """Make a finding about one of the partition's files ("": its folder); see `rules.finding.found`."""
         if rule.endswith("-missing") and (remark := self.root.remark(self.relative(name))):
             severity, sentence = Severity.NOTE, remark
         return found(
@@ -230,6 +230,6 @@ class PartitionUnderCheck:
 
 
 SegmentCheck: TypeAlias = Callable[[SegmentUnderCheck], Iterator[Finding]]
-"""What looks at one segment's index; several run at once, in threads."""
+"""Check of one segment's index; several run in threads at once."""
 PartitionCheck: TypeAlias = Callable[[PartitionUnderCheck], Iterator[Finding]]
-"""What looks at a partition's side files, after all its segments were read."""
+"""Check of a partition's side files, after all its segments were read."""

@@ -1,8 +1,7 @@
-"""What is looked at in one segment on its own: all its batches and records, then its indexes.
+"""The check of one segment on its own: all its batches and records, then its indexes.
 
-It needs nothing of the other segments, so those of a partition can be looked at in any order, in other processes
-or on other machines, and what was seen is put together afterwards (`EarlierLooks`). A log that has changed
-meanwhile is looked at again where it did.
+It needs nothing from other segments. So those of a partition can be checked in any order, in other processes or on
+other machines, and `EarlierLooks` joins the results. Segments that have changed in the meantime are checked again.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 
 CHUNK = 4 * MiB
-"""Bytes looked at together: much is done once for all of them, and threads wait for each other less often."""
+"""Bytes per run: large, because some work is done once per run, and threads wait for each other less often."""
 
 
 class Checked(NamedTuple):
-    """What a scan came to next, and what the records say if they are batches."""
+    """The next item of a scan, and the facts of its records if it is a run of batches."""
 
     item: BatchRun | Damage
     facts: RecordFacts | None
 
 
 class SegmentStart(NamedTuple):
-    """A segment as it was when it was looked at: where its batches and its file ended."""
+    """A segment's size when it was checked: the end of its batches and of its file."""
 
     end: Position
     tail_end: Position
 
 
 class SegmentEnd(NamedTuple):
-    """What the checks of its indexes found."""
+    """Findings of the checks of its indexes."""
 
     findings: list[Finding]
 
@@ -62,9 +61,9 @@ def items_of(
     start: Position = 0,
     next_offset: Offset | None = None,
 ) -> Iterator[tuple[BatchRun | Damage, RecordFacts | None]]:
-    """A scan of a segment from a batch on, with the records checked.
+    """Scan a segment from a batch on, and check the records.
 
-    Raises OSError, SourceRefusedError when it cannot be read.
+    Raises OSError, SourceRefusedError if it cannot be read.
     """
     items = segment.scan(
         start,
@@ -86,9 +85,9 @@ def items_of(
 
 
 def _large_checked(items: Iterable[BatchRun | Damage], budgets: Budgets) -> Iterator[Checked]:
-    """What a scan yields, large runs checked and without their bytes.
+    """Yield the items of a scan; large runs are checked here, and yielded without their bytes.
 
-    The scan reads on only when nothing holds the bytes of a large run any more, so that no two are in memory.
+    The scan continues only when the bytes of a large run are freed, so that no two of them are in memory.
     """
     for item in items:
         if isinstance(item, BatchRun) and len(item.buffer) > LARGE:
@@ -103,14 +102,14 @@ def _large_checked(items: Iterable[BatchRun | Damage], budgets: Budgets) -> Iter
 def look_at_segment(
     partition: PartitionUnderCheck, place: int, checks: Sequence[SegmentCheck]
 ) -> Iterator[Look]:
-    """All that is seen in a segment on its own, without the bytes.
+    """Yield the results of checking a segment on its own, without the bytes.
 
     Args:
-        partition: whose it is.
-        place: of the segment in the log.
-        checks: what looks at its indexes.
+        partition: the partition.
+        place: index of the segment in the log.
+        checks: checks of its indexes.
 
-    Raises OSError, SourceRefusedError when the records file cannot be read.
+    Raises OSError, SourceRefusedError if the records file cannot be read.
     """
     view = partition.view
     bases = view.base_offsets
@@ -143,17 +142,17 @@ def _findings(check: SegmentCheck, segment: SegmentUnderCheck) -> list[Finding]:
 
 
 def unreadable(under: PartitionUnderCheck, name: str, error: Exception) -> Finding:
-    """A file that the system, or what it is, keeps us from reading."""
+    """Return a finding about a file that cannot be read."""
     return under.found("file-unreadable", name, **failed_read(error))
 
 
 class EarlierLooks:
-    """What `look_at_segment` saw of a partition's segments, for the check of the whole.
+    """Earlier results of `look_at_segment` for a partition's segments.
 
     Args:
-        looks: by base offset of the segments, ascending; those of a segment in their order.
-        workers: who looks at what has changed since.
-        checks: what looks at indexes there.
+        looks: results with the segments' base offsets, ascending.
+        workers: threads for segments that have changed since.
+        checks: checks of their indexes.
     """
 
     def __init__(
@@ -169,9 +168,9 @@ class EarlierLooks:
         self._findings: dict[Offset, list[Finding]] = {}
 
     def items(self, segment: LogSegment) -> Iterator[tuple[BatchRun | Damage, RecordFacts | None]]:
-        """What was seen in a segment, as far as it is still so, and what came behind that.
+        """Yield the earlier results of a segment as far as it is unchanged, then those of new batches.
 
-        Raises OSError, SourceRefusedError when the records file cannot be read.
+        Raises OSError, SourceRefusedError if the records file cannot be read.
         """
         base = segment.base_offset
         seen = self._of(base)
@@ -193,7 +192,7 @@ class EarlierLooks:
             yield from items_of(segment, self._workers, start=position, next_offset=next_offset)
 
     def check_segment(self, segment: SegmentUnderCheck) -> Iterator[Finding]:
-        """What its indexes' checks found, or find where it has changed."""
+        """Yield the findings of its index checks; run them again if the segment has changed."""
         known = self._findings.get(segment.base_offset)
         if known is not None:
             yield from known
@@ -202,7 +201,7 @@ class EarlierLooks:
             yield from check(segment)
 
     def _of(self, base: Offset) -> Iterator[Look]:
-        """The looks at a segment; those at segments below it, which are gone, are passed."""
+        """Yield the results of a segment; skip those of lower segments, which no longer exist."""
         while True:
             found = self._next or next(self._looks, None)
             self._next = None
@@ -216,7 +215,7 @@ class EarlierLooks:
 
 
 def _goes_on(state: SegmentStart, segment: LogSegment) -> bool:
-    """Whether a segment still is what it was, or more was appended behind its last good batch."""
+    """Return whether a segment is unchanged, or only has new batches after its last good one."""
     if state == (segment.end, segment.tail_end):
         return True
     return state.end == state.tail_end and segment.end >= state.end

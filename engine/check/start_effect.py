@@ -1,8 +1,8 @@
-"""What the start of a broker would make of damage in a records file: `kafkafs plan` finds the same by trying it.
+"""Effect of a broker's start on damage in a records file; `kafkafs plan` finds the same by trying.
 
-After a stop that was not clean a broker recovers the segments from the recovery point on, and the first thing in them
-that is no good batch ends the log: the rest of its segment is cut off, and later segments are deleted. After a clean
-stop it looks for the log end only, in the last segment.
+After an unclean shutdown a broker recovers the segments from the recovery point. The first bytes in them that are not a
+good batch end the log: the rest of their segment is truncated, and later segments are deleted. After a clean shutdown
+it only looks for the log end, in the last segment.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ _ENDS_RECOVERY = frozenset(
     }
 )
 _LEAST_HEADER = 18
-"""Bytes behind the last batch from which on a broker takes them for a batch."""
-_SAVE = "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches behind the damage."
+"""Minimum number of bytes after the last batch that a broker reads as a batch."""
+_SAVE = (
+    "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches after the damage."
+)
 _UNMARK = (
-    f"Remove {CLEAN_SHUTDOWN} before a broker starts: it recovers the log then, and cuts the zeros off."
+    f"Delete {CLEAN_SHUTDOWN} before a broker starts: then the broker recovers the log and truncates the zeros."
     " `kafkafs rebuild` writes a log without them."
 )
-_MIDDLE = "`kafkafs rebuild` writes a log without it; or let the broker take the partition from another replica."
+_MIDDLE = "`kafkafs rebuild` writes a log without the damage; or let the broker copy the partition from another replica."
 
 
 def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Breach:
-    """The breach for damage, with what a start of a broker would do to the records, and advice."""
+    """Add the effect of a broker's start to a breach for damage, and advice."""
     if damage.kind not in _ENDS_RECOVERY:
         return breach
     partition = segment.partition
@@ -56,12 +58,12 @@ def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Br
             and segment.next_base is None
             and not partition.is_live
         ):
-            what = f"{CLEAN_SHUTDOWN} is there, and a broker does not start on such a log"
+            what = f"{CLEAN_SHUTDOWN} exists, and a broker does not start on such a log"
             if damage.length < _LEAST_HEADER:
-                what = f"{CLEAN_SHUTDOWN} is there, so a broker appends behind them, and nobody reads that"
+                what = f"{CLEAN_SHUTDOWN} exists, so a broker appends after them, where no consumer reads"
             return _graver(breach, what, _UNMARK)
     if is_at_end and segment.next_base is not None:
-        what = "a broker that recovers the segment, which is not the last one, drops all behind it"
+        what = "a broker that recovers this segment, which is not the last one, drops everything after it"
         return _graver(breach, what, _MIDDLE)
     return breach
 
@@ -78,7 +80,7 @@ def _is_marked(segment: SegmentUnderCheck) -> bool:
 
 
 def _is_recovered(segment: SegmentUnderCheck) -> bool:
-    """Whether a broker that was killed now would look at the segment's batches when it starts."""
+    """Return whether a broker that is killed now would recover the segment at its next start."""
     partition = segment.partition
     if partition.partition.topic == CLUSTER_METADATA:
         return True
@@ -89,7 +91,7 @@ def _is_recovered(segment: SegmentUnderCheck) -> bool:
 
 
 def _something_follows(damage: Damage, segment: SegmentUnderCheck) -> bool:
-    """Whether good batches stand behind damage; what is behind it in its own segment was not read yet."""
+    """Return whether good batches follow the damage; in its own segment they were not read yet."""
     if segment.next_base is not None:
         return segment.next_base < segment.partition.log_end_offset
     return not damage.kind.is_tail and (segment.segment.end > damage.position + damage.length)

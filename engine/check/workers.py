@@ -1,6 +1,6 @@
-"""Work spread over threads and taken back in order, with a bound on what is under way.
+"""Parallel work in threads, with results in order and a bound on the work under way.
 
-The kernel does not hold the interpreter's lock while it decodes, so threads use all cores.
+The kernel releases the GIL while it decodes, so threads use all cores.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _AHEAD = 2
-"""Pieces of work that are ready beside one for each thread."""
+"""Number of finished results that may wait, besides one per thread."""
 _MOST_AHEAD = 16
 
 
 class Workers:
-    """Threads that check runs of batches; with one job everything is done by who asks.
+    """Threads that check runs of batches; with one job the calling thread does all work.
 
     Args:
-        jobs: how many threads.
+        jobs: number of threads.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -46,7 +46,7 @@ class Workers:
     def map(
         self, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
-        """Each item with what `work` makes of it, in the items' order; items are taken as they are needed."""
+        """Yield each item with its result, in the items' order; items are taken on demand."""
         pool = self._pool
         if pool is None:
             for item in items:
@@ -59,7 +59,7 @@ class Workers:
 def _pipelined(
     items: Iterable[Item], submit: Callable[[Item], Future[Result]], ahead: int
 ) -> Iterator[tuple[Item, Result]]:
-    """Items with their results, the items taken in a thread of its own, so far ahead of who asks for the results."""
+    """Yield items with their results. Another thread takes the items, up to `ahead` results before the caller."""
     room = Semaphore(ahead)
     under_way: SimpleQueue[tuple[Item, Future[Result]] | None] = SimpleQueue()
     is_closed = False

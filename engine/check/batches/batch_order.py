@@ -1,8 +1,8 @@
-"""Whether offsets and leader epochs ascend from batch to batch, and which offsets are missing.
+"""Check of offsets and leader epochs from batch to batch; finds missing offsets.
 
-Batches come in runs that ascend in themselves (`engine.log.segment.scan` cuts them so), so only where a run begins
-can offsets go back. Then it is told which batch is out of place: base offset and epoch are not covered by
-the checksum, so one flipped bit puts a single batch far off, and its neighbours say where it belongs.
+Batches come in runs with ascending offsets (`engine.log.segment.scan` splits them so), so offsets can go back only at
+the start of a run. Then the check decides which batch is out of place: base offset and epoch are not covered by the
+checksum, so one flipped bit moves a single batch, and its neighbours show where it belongs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from engine.units import Offset, Position
 Table: TypeAlias = npt.NDArray[Any]
 
 GAPS_KEPT = 1000
-"""Gaps of one segment that are kept one by one."""
+"""Gaps of one segment that are kept individually."""
 
 
 class OffsetGap(NamedTuple):
-    """Offsets [first_offset, next_offset) that no batch has; `position` is that of the batch behind them."""
+    """Missing offsets [first_offset, next_offset). `position` is that of the next batch."""
 
     first_offset: Offset
     next_offset: Offset
@@ -33,12 +33,12 @@ class OffsetGap(NamedTuple):
 
 @dataclass(slots=True)
 class Gaps:
-    """The gaps of a segment, before its first batch included.
+    """Gaps of a segment, including the one before its first batch.
 
     Attributes:
-        kept: the first ones, by offset.
-        count, offsets: of all: how many, and how many offsets they make.
-        next_offset: where the last one ends.
+        kept: the first gaps, by offset.
+        count, offsets: number of all gaps, and of all missing offsets.
+        next_offset: end of the last gap.
     """
 
     kept: list[OffsetGap]
@@ -48,7 +48,7 @@ class Gaps:
 
 
 class _Row(NamedTuple):
-    """What is remembered of a batch; `gap` is the offsets missing before it."""
+    """A batch; `gap` is the gap before it."""
 
     place: int
     position: Position
@@ -60,24 +60,24 @@ class _Row(NamedTuple):
 
     @property
     def span(self) -> int:
-        """How many offsets it takes."""
+        """Number of its offsets."""
         return self.last - self.base + 1
 
 
 FindCopy: TypeAlias = Callable[[Offset, int, int], str | None]
-"""Where else a batch of a base offset, size and checksum stands, in words; None if nowhere."""
+"""Returns the place of another batch with a base offset, size and checksum, in words; None without one."""
 
 
 class BatchOrder:
-    """Goes along the batches of a partition.
+    """Follows the batches of a partition.
 
     Args:
-        first_offset: which offset the first batch should have: the first segment's base.
+        first_offset: expected offset of the first batch: the first segment's base offset.
 
     Attributes:
-        next_offset: one past the last batch that is in its place.
-        gaps: of each segment, by its place in the log.
-        late: offsets (first, next) of batches that stand behind their place.
+        next_offset: one past the last batch in its place.
+        gaps: by the segment's index in the log.
+        late: offsets (first, next) of batches with offsets below those before them.
     """
 
     def __init__(self, first_offset: Offset) -> None:
@@ -89,16 +89,16 @@ class BatchOrder:
         self._epochs: list[int] = []
 
     def pass_damage(self) -> None:
-        """Bytes were skipped: what is missing there is the damage's."""
+        """Note that bytes were skipped: offsets missing there are no gap."""
         self._is_after_damage = True
 
     def end(self, place: int, next_base: Offset) -> None:
-        """The log ends in an empty segment: what is missing before its base offset is a gap too."""
+        """Note that the log ends in an empty segment: offsets missing before its base offset are a gap too."""
         if next_base > self.next_offset and not self._is_after_damage:
             self._add_gap(place, OffsetGap(self.next_offset, next_base, 0))
 
     def feed(self, place: int, table: Table, find_copy: FindCopy) -> tuple[list[Breach], int]:
-        """Take in a run of the segment at `place`; what is wrong, and how many of its first batches are late."""
+        """Add a run of the segment at `place`. Return the breaches, and how many of its first batches are late."""
         base = np.ascontiguousarray(table["base_offset"])
         last = np.ascontiguousarray(table["last_offset"])
         breaches: list[Breach] = []
@@ -145,7 +145,7 @@ class BatchOrder:
         self._add_gaps(place, *(np.array([field]) for field in gap))
 
     def _take_back(self, row: _Row) -> None:
-        """The gap before a batch that is out of place is none."""
+        """Remove the gap before a batch that is out of place."""
         found = self.gaps.get(row.place)
         if row.gap is None or found is None:
             return
@@ -162,7 +162,7 @@ class BatchOrder:
         breaches: list[Breach],
         find_copy: FindCopy,
     ) -> int:
-        """A run begins below the last batch's end: say who is out of place; how many of the run are."""
+        """Find the batch out of place where a run begins below the last batch's end. Return how many are late."""
         first = _row_of(place, table[0])
         before = self._last[-1] if self._last else None
         if before is not None and not _is_copy(before, first):
@@ -187,7 +187,7 @@ class BatchOrder:
     def _is_too_high(
         self, before: _Row, first: _Row, start: Offset | None, follows: Offset | None
     ) -> bool:
-        """Whether the batch before is the one out of place, not the one that begins below its end."""
+        """Return whether the batch before is out of place, not the one that begins below its end."""
         if start is None:
             return before.base > first.last and (follows is None or follows <= before.last)
         if start + before.span == first.base:
@@ -197,7 +197,7 @@ class BatchOrder:
         return start <= first.base and follows is not None and follows <= before.last
 
     def _late(self, table: Table, find_copy: FindCopy) -> Breach:
-        """Batches of offsets that were there before."""
+        """Return the breach for batches with offsets of earlier batches."""
         first, last = table[0], table[-1]
         start, end = int(first["base_offset"]), int(last["last_offset"]) + 1
         position = int(first["position"])
@@ -208,13 +208,13 @@ class BatchOrder:
         if copy is not None:
             sentence = (
                 f"{what} of offsets {start} to {end - 1} at byte {position}"
-                f" stand{'s' * (len(table) == 1)} in the log twice, first at {copy}"
+                f" {'is' if len(table) == 1 else 'are'} in the log twice, first at {copy}"
             )
             facts = {"copyOf": copy, "batches": len(table)}
             return Breach("offset-duplicate", sentence, position, length, start, end, None, facts)
         sentence = (
             f"{what} of offsets {start} to {end - 1} at byte {position}"
-            f" come{'s' * (len(table) == 1)} behind offset {self.next_offset - 1}"
+            f" come{'s' * (len(table) == 1)} after offset {self.next_offset - 1}"
         )
         facts = {"expected": self.next_offset, "found": start, "batches": len(table)}
         return Breach("offset-order", sentence, position, length, start, end, None, facts)
@@ -244,7 +244,7 @@ class BatchOrder:
                 "epoch-order",
                 batch,
                 f"the batch at byte {batch['position']} has leader epoch {batch['leader_epoch']},"
-                f" its neighbour {near}",
+                f" its neighbour has {near}",
                 expected=near,
                 found=int(batch["leader_epoch"]),
             )
@@ -264,7 +264,7 @@ def _is_copy(one: _Row, other: _Row) -> bool:
 def _misplaced(row: _Row, expected: Offset | None) -> Breach:
     sentence = f"the batch at byte {row.position} has offsets {row.base} to {row.last}"
     if expected is not None:
-        sentence += f"; those around it leave {expected} for its first"
+        sentence += f"; by its neighbours, its first should be {expected}"
     facts = {"expected": expected, "found": row.base, "segmentPlace": row.place}
     return Breach(
         "offset-order", sentence, row.position, row.size, row.base, row.last + 1, None, facts

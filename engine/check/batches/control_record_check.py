@@ -1,4 +1,4 @@
-"""Control records: their keys, their values, and the batches they stand in."""
+"""Check of control records: their keys, their values, and their batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAST_KNOWN = 6
 
 
 def control_breaches(table: Table, columns: Columns) -> Iterator[Breach]:
-    """What is wrong with control records.
+    """Yield the breaches of control records.
 
     Args:
         table: control batches, rows of BATCH_DTYPE.
@@ -30,20 +30,20 @@ def control_breaches(table: Table, columns: Columns) -> Iterator[Breach]:
     places = np.arange(len(columns))
     key_size = columns.key_size[places]
     for place in places[key_size < KEY_SIZE]:
-        yield _breach(table, columns, int(place), "a control record whose key is too short")
+        yield _breach(table, columns, int(place), "a control record with too short a key")
     places = places[key_size >= KEY_SIZE]
     version, kind = _key_fields(columns, places)
     for place in places[version < 0]:
-        yield _breach(table, columns, int(place), "a control record of a version below 0")
+        yield _breach(table, columns, int(place), "a control record with a negative version")
     unknown = (kind < 0) | (kind > _LAST_KNOWN)
     for place, number in zip(places[unknown], kind[unknown], strict=True):
-        sentence = f"a control record of type {number}, which is not known"
+        sentence = f"a control record of unknown type {number}"
         yield _breach(table, columns, int(place), sentence, rule="control-type")
     yield from _marker_breaches(table, columns, places[(kind >= 0) & (kind <= _LAST_END_MARKER)])
 
 
 def _key_fields(columns: Columns, places: Table) -> tuple[Table, Table]:
-    """Version and type of control records, int16 each."""
+    """Return version and type of control records, int16 each."""
     arena = np.frombuffer(columns.arena, np.uint8)
     starts = columns.key_start[places]
     fields = [arena[starts + at].astype(np.uint16) for at in range(KEY_SIZE)]
@@ -52,19 +52,19 @@ def _key_fields(columns: Columns, places: Table) -> tuple[Table, Table]:
 
 
 def _marker_breaches(table: Table, columns: Columns, places: Table) -> Iterator[Breach]:
-    """End-transaction markers: value, and that they stand alone in a transactional batch of a producer."""
+    """Check end-transaction markers: the value, and that each is alone in a transactional batch."""
     if not len(places):
         return
     rows = columns.row[places]
     for place in places[columns.value_size[places] < END_MARKER_SIZE]:
-        sentence = "an end marker of a transaction whose value is missing or too short"
+        sentence = "an end marker with a missing or too short value"
         yield _breach(table, columns, int(place), sentence)
     for place in places[table["attributes"][rows] & TRANSACTIONAL_MASK == 0]:
-        sentence = "an end marker of a transaction in a batch that is not transactional"
+        sentence = "an end marker in a batch that is not transactional"
         yield _breach(table, columns, int(place), sentence)
     several = np.flatnonzero(np.diff(rows) == 0)
     for place in places[several]:
-        sentence = "several end markers of transactions in one batch"
+        sentence = "several end markers in one batch"
         yield _breach(table, columns, int(place), sentence)
 
 

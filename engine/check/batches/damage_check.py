@@ -1,4 +1,4 @@
-"""What a scan found damaged, as breaches of rules; and what single field explains it."""
+"""Turns the damage of a scan into breaches, and finds a single wrong field that explains it."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _LARGEST_PROOF = 64 << 20
 def damage_breach(
     damage: Damage, file: SourceFile, following: Position, next_base: Offset | None
 ) -> Breach | None:
-    """The breach that skipped bytes are; None for what is not skipped.
+    """Return the breach for skipped bytes; None if nothing was skipped.
 
     Args:
-        damage: what the scan says.
-        file: the segment.
-        following: where the next good batch starts, or the file ends.
+        damage: an item of the scan.
+        file: the segment's file.
+        following: position of the next good batch, or the end of the file.
         next_base: the next segment's base offset, None for the log's last segment.
     """
     if damage.kind is DamageKind.UNREADABLE:
         return _unreadable(damage, next_base)
     if not damage.skipped:
         return None
-    sentence = f"{damage.reason}: {damage.length} bytes from byte {damage.position} on"
+    sentence = f"{damage.reason}: {damage.length} bytes from byte {damage.position}"
     if damage.kind == DamageKind.CRC_MISMATCH and damage.expected is not None:
         sentence = (
             f"the batch at byte {damage.position} has the checksum {damage.expected:#010x},"
-            f" its {damage.length} bytes make {damage.found or 0:#010x}"
+            f" but its {damage.length} bytes have {damage.found or 0:#010x}"
         )
     facts: dict[str, object] = {"expected": damage.expected, "found": damage.found}
     only = _only_field(damage, file, following)
     if only:
         facts["onlyField"] = only
-        sentence += f"; but for its {only} it is a whole batch"
+        sentence += f"; only its {only} is wrong, the rest is a valid batch"
     severity = None
     if damage.kind == DamageKind.TORN_TAIL and next_base is not None:
         severity = Severity.ERROR
@@ -66,7 +66,7 @@ def damage_breach(
 
 
 def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
-    """The breach that bytes are which the device cannot read."""
+    """Return the breach for bytes that the device cannot read."""
     facts: dict[str, object] = {
         "unreadable": [
             {"position": each.position, "length": each.length} for each in damage.stretches
@@ -80,7 +80,7 @@ def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
     hint = way_out(name)
     end = next_base if damage.last_offset is None else damage.last_offset + 1
     sentence = (
-        f"{damage.reason}: the batches there, {damage.length} bytes from byte {damage.position} on,"
+        f"{damage.reason}: the batches there, {damage.length} bytes from byte {damage.position},"
         " are missing"
     )
     return Breach(
@@ -97,7 +97,7 @@ def _unreadable(damage: Damage, next_base: Offset | None) -> Breach:
 
 
 def _only_field(damage: Damage, file: SourceFile, following: Position) -> str | None:
-    """Which one field outside of the checksum is wrong, where the rest proves itself as a batch of magic 2."""
+    """Return the only wrong field outside the checksum, if the rest is a valid batch of magic 2."""
     size = following - damage.position
     if not _NOT_BY_CHECKSUM < size <= _LARGEST_PROOF or damage.kind.is_zeros:
         return None

@@ -1,4 +1,4 @@
-"""Findings about missing offsets: what was lost one by one, what is normal in one note a segment."""
+"""Findings about missing offsets: losses one by one, normal gaps in one note per segment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.units import Offset
 _NORMAL = ("gap-compaction", "gap-retention")
 _ASKED = ("gap-compaction", "gap-unexplained")
 _MANY = 10
-"""Gaps that look like compaction rather than loss, if the keys agree."""
+"""Number of gaps above which unique keys are a sign of compaction."""
 
 
 def gap_findings(
@@ -25,7 +25,7 @@ def gap_findings(
     late: list[tuple[Offset, Offset]],
     evidence: Evidence,
 ) -> Iterator[Finding]:
-    """What the gaps of each segment are; `gaps` by the segment's place in the log."""
+    """Yield findings for the gaps of each segment; `gaps` by the segment's index in the log."""
     _look_at_keys(under, gaps, evidence)
     for place, found in gaps.items():
         segment = under.segments[place]
@@ -46,7 +46,7 @@ def gap_findings(
 
 
 def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence: Evidence) -> None:
-    """Where nothing certain tells why offsets are missing, ask the keys."""
+    """Search for repeated keys if the cause of some gaps is uncertain."""
     unsure: list[OffsetGap] = []
     for found in gaps.values():
         verdicts = ((gap, classify(gap, evidence)) for gap in found.kept)
@@ -67,7 +67,7 @@ def _lost(segment: SegmentUnderCheck, gap: OffsetGap, verdict: Verdict) -> Findi
         sentence = f"offsets {gap.first_offset} to {gap.next_offset - 1} ({number}) are missing before byte {gap.position}"
     where = segment.base_offset
     if gap.position == 0 and gap.first_offset < where:
-        sentence += ", where the segment begins: a segment, or the end of one, is gone"
+        sentence += ", at the start of the segment: a segment, or the end of one, is missing"
     sure = "" if verdict.is_certain else "probably lost: "
     if verdict.rule == "gap-unexplained":
         sure = ""
@@ -85,7 +85,7 @@ def _lost(segment: SegmentUnderCheck, gap: OffsetGap, verdict: Verdict) -> Findi
 def _summed(
     segment: SegmentUnderCheck, verdict: Verdict, gaps: list[OffsetGap], found: Gaps, more: int
 ) -> Finding:
-    """Many gaps of one kind; those that were not kept are taken to be of the first kind."""
+    """Return one finding for many gaps of one cause; gaps that were not kept are assumed to have the first cause."""
     number = len(gaps) + more
     offsets = sum(gap.next_offset - gap.first_offset for gap in gaps)
     last = gaps[-1].next_offset
@@ -111,7 +111,7 @@ def _summed(
 
 
 def _more(segment: SegmentUnderCheck, found: Gaps, more: int) -> Finding:
-    sentence = f"{more} more gaps follow those that are listed one by one"
+    sentence = f"{more} more gaps, not listed one by one"
     return segment.partition.found(
         "gap-unexplained",
         segment.name,

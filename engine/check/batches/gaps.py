@@ -1,7 +1,7 @@
-"""Why offsets are missing between good batches: compaction, retention, or loss; and how sure that is.
+"""Classifies missing offsets between good batches as compaction, retention or loss, with a certainty.
 
-Control records and records of aborted transactions have offsets like all others and are on disk, so they
-leave no gap; where compaction removed them, that is what left it.
+Control records and records of aborted transactions have offsets like all others and are on disk, so they leave no
+gap; if they are missing, compaction removed them.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from engine.units import Offset
 
 COMPACTED_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "_schemas"})
-"""Topics that are compacted wherever they exist."""
+"""Topics that are always compacted."""
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What is known of a partition that can explain gaps.
+    """Facts about a partition that can explain gaps.
 
     Attributes:
-        topic: its topic's name.
+        topic: the topic's name.
         log_start_offset: the first offset that is served.
-        policy: the topic's cleanup.policy, None when it is not known.
-        cleaned_to: up to where the log dir's cleaner-offset-checkpoint says it was compacted.
-        marked_to: one past the last batch that shows that compaction went over it: emptied, with fewer
-            records than offsets, or with a delete horizon; -1 for none.
-        keyless: offset of the first data record without a key, which compaction removes.
-        breaks: where producers' sequences do not follow.
-        orphans: base offsets of indexes whose records file is not there.
-        repeated: the first key that stands twice, which compaction would not have left below a gap.
-        has_unique_keys: whether there are many gaps, and no key stands twice below the last of them.
+        policy: the topic's cleanup.policy, None if unknown.
+        cleaned_to: end of the compacted part in the log dir's cleaner-offset-checkpoint.
+        marked_to: one past the last batch with signs of compaction: emptied, with fewer records than offsets, or with
+            a delete horizon; -1 without one.
+        keyless: offset of the first data record without a key, which compaction would have removed.
+        breaks: places where producers' sequences are interrupted.
+        orphans: base offsets of indexes without a records file.
+        repeated: the first repeated key, which compaction would not have left below a gap.
+        has_unique_keys: whether there are many gaps, and no key is repeated below the last of them.
     """
 
     topic: str
@@ -51,7 +51,7 @@ class Evidence:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether anything says that the log is, or was, compacted."""
+        """Whether there is any sign that the log is, or was, compacted."""
         if self.marked_to >= 0 or self.cleaned_to is not None:
             return True
         if self.policy is not None:
@@ -60,12 +60,12 @@ class Evidence:
 
 
 class Verdict(NamedTuple):
-    """Why offsets are missing.
+    """Cause of missing offsets.
 
     Attributes:
         rule: gap-compaction, gap-retention, gap-loss or gap-unexplained.
-        is_certain: whether nothing else can explain it.
-        why: what tells, to stand behind a comma.
+        is_certain: whether no other cause is possible.
+        why: the reason, to follow a semicolon.
     """
 
     rule: str
@@ -74,12 +74,12 @@ class Verdict(NamedTuple):
 
 
 def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
-    """Why the offsets of a gap are missing."""
+    """Return the cause of a gap."""
     if gap.next_offset <= evidence.log_start_offset:
         return Verdict("gap-retention", True, "below the log start")
     for orphan in evidence.orphans:
         if gap.first_offset <= orphan < gap.next_offset:
-            return Verdict("gap-loss", True, f"there is an index of a segment {orphan}, and no log")
+            return Verdict("gap-loss", True, f"segment {orphan} has an index but no records file")
     keyless = evidence.keyless
     if evidence.is_compacted:
         if keyless is None or keyless >= gap.first_offset:
@@ -96,10 +96,10 @@ def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
     if evidence.policy is not None:
         return Verdict("gap-loss", False, "the topic is not compacted")
     if keyless is not None:
-        why = f"a topic with records without keys, as at offset {keyless}, is not compacted"
+        why = f"the record at offset {keyless} has no key, so the topic is not compacted"
         return Verdict("gap-loss", False, why)
     if evidence.has_unique_keys:
-        return Verdict("gap-compaction", False, "no key stands twice, as in a compacted log")
+        return Verdict("gap-compaction", False, "no key is repeated, as in a compacted log")
     return Verdict("gap-unexplained", False, "nothing shows that the log was compacted")
 
 
@@ -108,12 +108,12 @@ def _compaction(gap: OffsetGap, evidence: Evidence) -> Verdict:
         why = f"the log was compacted up to offset {evidence.cleaned_to}"
         return Verdict("gap-compaction", True, why)
     if evidence.marked_to > gap.first_offset:
-        return Verdict("gap-compaction", True, "batches behind it were compacted too")
+        return Verdict("gap-compaction", True, "later batches were compacted too")
     repeated = evidence.repeated
     if repeated is not None and repeated.again < gap.first_offset:
         why = (
-            f"the key at offset {repeated.first} comes again at offset {repeated.again},"
-            " so compaction did not come this far"
+            f"the key at offset {repeated.first} is repeated at offset {repeated.again},"
+            " so compaction did not reach this offset"
         )
         return Verdict("gap-unexplained", False, why)
     return Verdict("gap-compaction", False, "the topic is compacted")
@@ -127,7 +127,7 @@ def _spanning(gap: OffsetGap, breaks: Sequence[SequenceBreak]) -> SequenceBreak 
 
 
 def without(gaps: Sequence[OffsetGap], late: Sequence[tuple[Offset, Offset]]) -> list[OffsetGap]:
-    """The gaps that are left where the offsets of batches out of their place are not missing."""
+    """Return the gaps without the offsets of batches that are out of place."""
     left = list(gaps)
     for first, following in late:
         left = [part for gap in left for part in _cut(gap, first, following)]

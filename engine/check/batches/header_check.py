@@ -1,6 +1,6 @@
-"""Batch headers on their own: attributes, offsets within their segment, producer fields, timestamps.
+"""Check of batch headers on their own: attributes, offsets within the segment, producer fields, timestamps.
 
-A run's headers at once, in numpy columns; nothing of it needs the batches before.
+Checks a run's headers at once in numpy columns, without the batches before.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _UNUSED_BITS_LEGACY = 0xF0
 def header_breaches(
     table: Table, base_offset: Offset, next_base: Offset | None
 ) -> Iterator[Breach]:
-    """What is wrong with headers, row by row of BATCH_DTYPE.
+    """Yield the breaches of headers.
 
     Args:
-        table: the batches.
-        base_offset: of their segment.
-        next_base: of the segment behind it, None for the last one.
+        table: the batches, rows of BATCH_DTYPE.
+        base_offset: base offset of their segment.
+        next_base: base offset of the next segment, None for the last one.
     """
     yield from _outside(table, base_offset, next_base)
     yield from _attributes(table)
@@ -38,22 +38,20 @@ def header_breaches(
     low = table["max_timestamp"] < NO_TIMESTAMP
     if low.any():
         for batch in table[low]:
-            sentence = f"the batch at byte {batch['position']} states {batch['max_timestamp']} as its largest timestamp"
+            sentence = f"the batch at byte {batch['position']} states max timestamp {batch['max_timestamp']}"
             yield Breach.of("timestamp-negative", batch, sentence)
     by_broker = (table["attributes"] & TIMESTAMP_TYPE_MASK != 0) & (table["magic"] > 0)
     unstamped = by_broker & (table["max_timestamp"] == NO_TIMESTAMP)
     if unstamped.any():
         for batch in table[unstamped & (table["record_count"] != 0)]:
-            sentence = (
-                f"the batch at byte {batch['position']} has the time of its append, and states none"
-            )
+            sentence = f"the batch at byte {batch['position']} has LogAppendTime but no timestamp"
             yield Breach.of("records-timestamps", batch, sentence)
     empty = (table["record_count"] == 0) & (table["size"] > HEADER.size) & (table["magic"] == 2)
     if empty.any():
         for batch in table[empty]:
             sentence = (
                 f"the batch at byte {batch['position']} states no records and has"
-                f" {batch['size'] - HEADER.size} bytes behind its header"
+                f" {batch['size'] - HEADER.size} bytes after its header"
             )
             yield Breach.of("batch-without-records", batch, sentence)
 
@@ -62,7 +60,7 @@ def _outside(table: Table, base_offset: Offset, next_base: Offset | None) -> Ite
     base, last = table["base_offset"], table["last_offset"]
     limit = base_offset + MAX_INT32
     end = MAX_INT64 if next_base is None else next_base
-    # In a sound log the bounds of all say it for each.
+    # In a sound log the bounds of all batches are enough.
     if base.min() >= base_offset and last.max() < min(end, limit + 1):
         return
     for batch in table[(base < base_offset) | (last >= end)]:
@@ -95,7 +93,7 @@ def _attributes(table: Table) -> Iterator[Breach]:
         batch = table[row]
         sentence = (
             f"the batch at byte {batch['position']} has attributes {int(batch['attributes']) & 0xFFFF:#06x},"
-            " of which some bits have no meaning"
+            " with bits that have no meaning"
         )
         yield Breach.of("batch-attributes", batch, sentence, found=int(batch["attributes"]))
 
@@ -106,7 +104,9 @@ def _producers(table: Table) -> Iterator[Breach]:
     orphan = (producer < 0) & (attributes & TRANSACTIONAL_MASK != 0) & is_v2
     if orphan.any():
         for batch in table[orphan]:
-            sentence = f"the batch at byte {batch['position']} is transactional, and of no producer"
+            sentence = (
+                f"the batch at byte {batch['position']} is transactional but has no producer id"
+            )
             yield Breach.of("transaction-without-producer", batch, sentence)
     known = producer >= 0
     if not known.any():
@@ -118,6 +118,6 @@ def _producers(table: Table) -> Iterator[Breach]:
         yield Breach.of(
             "batch-producer",
             batch,
-            f"the batch at byte {batch['position']} is of producer {batch['producer_id']} with epoch"
+            f"the batch at byte {batch['position']} has producer id {batch['producer_id']}, epoch"
             f" {batch['producer_epoch']} and sequence {batch['base_sequence']}",
         )

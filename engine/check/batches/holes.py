@@ -1,8 +1,8 @@
-"""The map of holes: which bytes of a partition's segments are no good batches, and which offsets they held.
+"""The map of holes: bytes of a partition's segments that are not good batches, and the offsets they may have held.
 
-Exact in bytes: a hole reaches from the end of one good batch to the start of the next, or to the file's
-end. In offsets it is what the batches around it leave: all of these may have been there, and in a log that
-was not compacted all of them were. Zeros that a preallocated file ends in are no hole.
+Exact in bytes: a hole reaches from the end of one good batch to the start of the next, or to the file's end. In offsets
+it is the range between the batches around it: all of these offsets may have been in the hole, and in a log that was not
+compacted all of them were. Zeros at the end of a preallocated file are no hole.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from engine.units import Offset, Position
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Bytes [position, position + length) of a segment that are no good batches.
+    """Bytes [position, position + length) of a segment that are not good batches.
 
     Attributes:
-        partition: its name in the source.
+        partition: name of the partition in the source.
         file: path relative to the source.
-        base_offset: the segment's.
-        position, length: where.
+        base_offset: base offset of the segment.
+        position, length: the bytes.
         first_offset: one past the last offset of the good batch before.
-        next_offset: the base offset of the good batch behind, or of the next segment; None at the log's
-            end, where nothing tells. Not above `first_offset`: nothing can have been lost but copies.
-        kinds: of the damage in it, in file order without repetitions; see `engine.log.segment.scan.Damage`.
-        stated: what the headers in it state, (first, next): unproven.
+        next_offset: base offset of the next good batch or segment; None at the log's end, where it is unknown. If not
+            above `first_offset`, only copies can have been lost.
+        kinds: kinds of its damage, in file order without repetitions; see `engine.log.segment.damage.DamageKind`.
+        stated: unproven offsets (first, next) in its batch headers.
     """
 
     partition: str
@@ -48,13 +48,13 @@ class Hole:
 
     @property
     def offsets(self) -> int | None:
-        """How many offsets it can have cost; None where nothing tells."""
+        """Maximum number of lost offsets; None if unknown."""
         if self.next_offset is None:
             return None
         return max(self.next_offset - self.first_offset, 0)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as a JSON object."""
+        """Return a JSON object."""
         return {
             "partition": self.partition,
             "file": self.file,
@@ -68,13 +68,13 @@ class Hole:
 
 
 class HoleMap:
-    """Collects the holes of one segment from what a scan of it yields.
+    """Collects the holes of one segment from the items of its scan.
 
     Args:
         partition: the partition's name.
-        segment: which segment.
-        next_base: the base offset of the segment behind it, None for the last one.
-        next_offset: one past the last offset of the segments before it, at least its own base offset.
+        segment: the segment.
+        next_base: base offset of the next segment, None for the last one.
+        next_offset: one past the last offset of the segments before, or its own base offset if that is higher.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class HoleMap:
         self._open: list[Damage] = []
 
     def add(self, item: BatchRun | Damage, first_offset: Offset | None = None) -> Iterator[Hole]:
-        """Take in what comes next; a hole when it is over.
+        """Add the next item; yield a hole that ends before it.
 
         Args:
             item: batches or damage.
-            first_offset: that of the first record of the batches, where the records were looked at.
+            first_offset: offset of the first record of the batches, if the records were checked.
         """
         if isinstance(item, Damage):
             if item.skipped:
@@ -102,8 +102,8 @@ class HoleMap:
         self.next_offset = max(self.next_offset, item.next_offset)
 
     def end(self) -> Iterator[Hole]:
-        """The segment is over."""
-        # What only was never written took nothing, unless the next segment says otherwise.
+        """End the segment; yield a hole at its end."""
+        # Zeros that were never written cost no offsets, unless the next segment begins higher.
         if all(damage.kind == DamageKind.ZERO_TAIL for damage in self._open) and (
             self._next_base is None or self._next_base <= self.next_offset
         ):
@@ -135,7 +135,7 @@ class HoleMap:
 
 
 def _first_offset(run: BatchRun) -> Offset:
-    """The offset of a run's first record; the header of a compressed batch of magic 0 or 1 states the last one's."""
+    """Return the offset of a run's first record; a compressed batch of magic 0 or 1 states that of its last record."""
     first = run.table[:1]
     if int(first["magic"][0]) < 2 and int(first["attributes"][0]) & COMPRESSION_MASK:
         summaries, _ = kernel.summarize(run.buffer, first, start_position=run.start_position)
@@ -145,11 +145,11 @@ def _first_offset(run: BatchRun) -> Offset:
 
 
 def holes_of(view: LogView) -> Iterator[Hole]:
-    """The map of holes of a whole log, in log order. Reads all of it.
+    """Yield the holes of a whole log, in log order. Reads all of it.
 
-    What follows the last good batch of a log that is written to is not there yet, and no hole.
+    Bytes after the last good batch of a live log are not written completely yet, and no hole.
 
-    Raises OSError when a segment cannot be read.
+    Raises OSError if a segment cannot be read.
     """
     next_offset: Offset = 0
     bases: Sequence[Offset] = view.base_offsets

@@ -1,7 +1,7 @@
-"""The headers of a partition's batches, kept for the checks that come after its records were read.
+"""Batch headers of a partition, kept for the checks that run after its records were read.
 
-In memory while they are few; behind that, where it is allowed, in an anonymous temporary file, which is gone with
-the process. What is kept nowhere is walked over again.
+They are kept in memory while they are few, then, if allowed, in an anonymous temporary file, which disappears with the
+process. Headers that are not kept are walked again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _ROW = BATCH_DTYPE.itemsize
 
 
 class KeptRows:
-    """The rows of one partition.
+    """Rows of one partition.
 
     Args:
-        file_bytes: how large a temporary file may become.
-        most: how many rows stay in memory.
+        file_bytes: maximum size of the temporary file.
+        most: maximum number of rows in memory.
     """
 
     def __init__(self, file_bytes: int = 0, most: int = ROWS_KEPT) -> None:
@@ -34,27 +34,27 @@ class KeptRows:
         self._file: IO[bytes] | None = None
 
     def segment(self) -> SegmentRows:
-        """The rows of one segment, none yet."""
+        """Return an empty collection for the rows of one segment."""
         return SegmentRows(self)
 
     def close(self) -> None:
-        """Drop the file; what is in it cannot be iterated any more."""
+        """Drop the file; its rows can no longer be iterated."""
         if self._file is not None:
             self._file.close()
 
     def take(self, rows: int) -> bool:
-        """Whether memory has room for so many more, which it then has not."""
+        """Reserve memory for some rows. Return False if there is not enough."""
         if rows > self._left:
             return False
         self._left -= rows
         return True
 
     def give_back(self, rows: int) -> None:
-        """So many are not held any more."""
+        """Release memory of some rows."""
         self._left += rows
 
     def write(self, table: Table) -> int | None:
-        """Put rows behind those in the file; where they begin, or None where there is no room."""
+        """Append rows to the file. Return the position of the first one, or None without room."""
         if table.nbytes > self._room:
             return None
         try:
@@ -73,18 +73,18 @@ class KeptRows:
         return start
 
     def read(self, start: int, end: int) -> Iterator[Table]:
-        """Rows of the file between two places, at most ROWS_PER_CHUNK at a time. Raises OSError."""
+        """Yield the rows between two positions of the file, at most ROWS_PER_CHUNK at a time. Raises OSError."""
         assert self._file is not None
         for at in range(start, end, ROWS_PER_CHUNK * _ROW):
             size = min(ROWS_PER_CHUNK * _ROW, end - at)
             data = os.pread(self._file.fileno(), size, at)
             if len(data) < size:
-                raise OSError("a temporary file is shorter than what was written")
+                raise OSError("a temporary file is shorter than the data written to it")
             yield np.frombuffer(data, BATCH_DTYPE)
 
 
 class SegmentRows:
-    """The rows of one segment in file order; iterated as tables, as often as wanted."""
+    """Rows of one segment in file order; can be iterated as tables repeatedly."""
 
     def __init__(self, kept: KeptRows) -> None:
         self._kept = kept
@@ -92,10 +92,10 @@ class SegmentRows:
         self._file_start: int | None = None
         self._file_end = 0
         self.is_whole = True
-        """Whether all that was added is kept."""
+        """Whether all added rows are kept."""
 
     def add(self, table: Table) -> None:
-        """The next rows."""
+        """Add the next rows."""
         if not self.is_whole:
             return
         if self._file_start is None and self._kept.take(len(table)):

@@ -1,7 +1,7 @@
-"""Whether keys come again below an offset, which compaction would not have left.
+"""Search for repeated keys below an offset, which compaction would have removed.
 
-Compaction goes over a log from its start and keeps the last record of each key. So where it took records,
-no key stands twice below them.
+Compaction works from the start of a log and keeps the last record of each key. So below an offset that it has removed
+no key is repeated.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ MOST_KEYS = 200_000
 
 
 class Repeated(NamedTuple):
-    """The first key that comes again: where it stands first, and where again."""
+    """The first repeated key: offsets of its first and second record."""
 
     first: Offset
     again: Offset
 
 
 def first_repeated_key(view: LogView, until: Offset) -> Repeated | None:
-    """The first repetition below an offset, among the first MOST_KEYS keys; None when there is none.
+    """Return the first repetition below an offset, among the first MOST_KEYS keys; None without one.
 
-    Keys of transactions do not count: an aborted one's are taken, whatever comes later.
+    Keys in transactions do not count: records of aborted ones are removed, even without a later record of the key.
     """
     known: dict[int, Offset] = {}
     if not view.base_offsets:

@@ -1,4 +1,4 @@
-"""Whether a batch that stands behind its place is a copy of one that stands in its place."""
+"""Finds the original of a batch that is in the log twice."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _MOST_LOOK_UPS = 100
 
 
 class CopyFinder:
-    """Looks batches up in a log, a bounded number of times."""
+    """Looks up batches in a log, a limited number of times."""
 
     def __init__(self, view: LogView) -> None:
         self._view = view
         self._left = _MOST_LOOK_UPS
 
     def find(self, base_offset: Offset, size: int, crc: int) -> str | None:
-        """Where a batch of a base offset, size and checksum stands first, in words; None if nowhere."""
+        """Return the place of the first batch with a base offset, size and checksum, in words; None without one."""
         self._left -= 1
         if self._left < 0:
             return None

@@ -1,4 +1,4 @@
-"""The end markers of transactions, read where batch headers say that they lie."""
+"""Reads the end markers of transactions at the positions of control batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDS = {0: ControlRecordType.ABORT, 1: ControlRecordType.COMMIT}
 
 
 class Marker(NamedTuple):
-    """How a transaction ended, and what the coordinator wrote of itself."""
+    """Type of a transaction's end, and the coordinator's epoch."""
 
     type: ControlRecordType
     coordinator_epoch: int
@@ -30,7 +30,7 @@ class Marker(NamedTuple):
 
 
 class MarkerReader:
-    """Reads markers of one segment in file order, some thousand bytes at a time."""
+    """Reads the markers of one segment in file order, with a read buffer."""
 
     def __init__(self, segment: SegmentUnderCheck) -> None:
         self._file = segment.segment.file
@@ -39,13 +39,13 @@ class MarkerReader:
         self._buffer = b""
 
     def read(self, row: np.void) -> Marker | None:
-        """The marker in a control batch, None when it is another control record or none that can be read."""
+        """Return the marker in a control batch; None for another control record or an invalid one."""
         position, size = int(row["position"]), int(row["size"])
         at = position - self._start
         if at < 0 or at + size > len(self._buffer):
             try:
                 self._buffer = self._file.read_at(position, max(size, _READ))
-            except UnreadableError:  # behind the batch, which is good
+            except UnreadableError:  # after the batch, which is good
                 self._buffer = self._file.read_at(position, size)
             self._start, at = position, 0
         batch = self._buffer[at : at + size]
@@ -73,7 +73,7 @@ class MarkerReader:
 
 
 def is_marker(rows: Table) -> npt.NDArray[np.bool_]:
-    """Which batches can end a transaction; those that compaction emptied do not."""
+    """Return which batches can end a transaction; not those emptied by compaction."""
     marked = (rows["attributes"] & CONTROL_MASK) != 0
     marked &= (rows["magic"] == 2) & (rows["producer_id"] >= 0) & (rows["record_count"] > 0)
     found: npt.NDArray[np.bool_] = marked
@@ -81,14 +81,14 @@ def is_marker(rows: Table) -> npt.NDArray[np.bool_]:
 
 
 def steps(rows: Table, *, transactional: bool) -> list[int]:
-    """The batches of producers that change what is known of them, in file order.
+    """Return the rows of batches that change the known state of a producer, in file order.
 
-    These are all markers; of a producer's data batches in a row of one epoch, transactional or not, the first
-    and the last.
+    These are all markers, and the first and last of a producer's data batches in a row with the same epoch and the same
+    transactional bit.
 
     Args:
         rows: batch headers.
-        transactional: only data batches of transactions, and of these only the first, which hold records.
+        transactional: only data batches of transactions with records, and of these only the first in a row.
     """
     chosen = (rows["magic"] == 2) & (rows["producer_id"] >= 0)
     in_transaction = (rows["attributes"] & TRANSACTIONAL_MASK) != 0

@@ -1,7 +1,7 @@
-"""Batches without records, producer and timestamp: they hold offsets that no record has.
+"""Batches without records, producer and timestamp, which fill offsets without records.
 
-`kafkafs rebuild` writes them where records were lost, and Spark's writer where the offsets that it keeps leave gaps.
-They have no timestamp, while what compaction leaves of a batch keeps its own: so they tell nothing of compaction.
+`kafkafs rebuild` writes them for lost records, and Spark's writer for gaps in the offsets that it keeps. They have no
+timestamp, while a batch emptied by compaction keeps its own, so they are no sign of compaction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.record.attributes import CONTROL_MASK
 
 
 def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:
-    """Which batches only hold offsets."""
+    """Return which batches are placeholders."""
     found: npt.NDArray[np.bool_] = (
         (table["record_count"] == 0)
         & (table["producer_id"] < 0)
@@ -29,7 +29,7 @@ def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:
 
 
 class Placeholders:
-    """Count the placeholders of a segment."""
+    """Counts the placeholders of a segment."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -37,7 +37,7 @@ class Placeholders:
         self._first: np.void | None = None
 
     def add(self, table: Table) -> None:
-        """Count in the next batches."""
+        """Count the next batches."""
         rows = np.flatnonzero(is_placeholder(table))
         if not len(rows):
             return
@@ -48,12 +48,12 @@ class Placeholders:
             self._first = held[0].copy()
 
     def breaches(self) -> Iterator[Breach]:
-        """One note for all of them."""
+        """Yield one note for all of them."""
         if self._first is None:
             return
         batches = "a batch" if self._count == 1 else f"{self._count} batches"
         offsets = "1 offset is" if self._offsets == 1 else f"{self._offsets} offsets are"
-        sentence = f"{offsets} held by {batches} without records: no record has them here"
+        sentence = f"{offsets} held by {batches} without records"
         yield Breach.of(
             "gap-held", self._first, sentence, batches=self._count, offsets=self._offsets
         )

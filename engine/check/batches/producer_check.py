@@ -1,7 +1,7 @@
-"""Producers' epochs and sequence numbers, and transactions' ends, over all batches of a partition.
+"""Check of producers' epochs and sequence numbers, and of transactions' end markers, over a partition's batches.
 
-A broker lets a producer's batches in only if their sequence numbers follow one another. So where they do not,
-something is missing or stands twice, unless compaction or retention took it.
+A broker accepts a producer's batches only with consecutive sequence numbers. So if they are not consecutive, batches are
+missing or repeated, unless compaction or retention removed them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from engine.units import MAX_INT32, Offset, Position, Timestamp
 Table: TypeAlias = npt.NDArray[Any]
 
 MOST_PRODUCERS = 200_000
-"""Producers that are followed at once; beyond that all are forgotten and learned anew."""
+"""Producers that are tracked at once; above this number all are forgotten, and tracking restarts."""
 MOST_BREAKS = 10_000
 EXPIRATION_MS = 86_400_000
-"""producer.id.expiration.ms: a producer that was silent for so long may go on with any number."""
+"""producer.id.expiration.ms: after this time without a batch, a producer may continue with any sequence number."""
 
 
 class _Last(NamedTuple):
-    """The last data batch of a producer; `is_open` tells whether a transaction of it began."""
+    """Last data batch of a producer; `is_open` is whether its transaction is open."""
 
     epoch: int
     sequence: int
@@ -35,16 +35,16 @@ class _Last(NamedTuple):
 
 
 class SequenceBreak(NamedTuple):
-    """A producer's batch whose number does not follow the one before.
+    """A producer's batch with a sequence number or epoch that does not follow the batch before.
 
     Attributes:
-        place: of the segment in the log.
+        place: index of the segment in the log.
         position, size: of the batch.
-        producer_id, epoch: whose it is.
-        after: the last offset of the producer's batch before.
-        first_offset, next_offset: the batch's own.
-        expected, found: sequence numbers, or epochs where `is_epoch`.
-        is_epoch: whether the epoch went back.
+        producer_id, epoch: of the batch.
+        after: last offset of the producer's batch before.
+        first_offset, next_offset: the batch's offsets.
+        expected, found: sequence numbers, or epochs if `is_epoch`.
+        is_epoch: whether the epoch decreased.
     """
 
     place: int
@@ -61,12 +61,12 @@ class SequenceBreak(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """How many numbers are left out; 0 where the sequence goes back or begins anew."""
+        """Number of missing sequence numbers; 0 if the sequence goes back or restarts."""
         return max(self.found - self.expected, 0)
 
 
 class LoneMarkers(NamedTuple):
-    """End markers of a segment that no transactional batch of the producer stands before."""
+    """End markers of a segment without a transactional batch of their producer before."""
 
     number: int
     position: Position
@@ -74,11 +74,11 @@ class LoneMarkers(NamedTuple):
 
 
 class Producers:
-    """Goes along the batches of a partition, those behind their place left out.
+    """Follows the batches of a partition, without those out of place.
 
     Attributes:
-        breaks: where sequences or epochs do not follow, the first MOST_BREAKS.
-        lone_markers: by the segment's place.
+        breaks: the first MOST_BREAKS breaks.
+        lone_markers: by the segment's index in the log.
     """
 
     def __init__(self) -> None:
@@ -87,11 +87,11 @@ class Producers:
         self._known: dict[int, _Last] = {}
 
     def forget(self) -> None:
-        """Forget all producers, to free memory when the log was read to its end."""
+        """Forget all producers, to free memory after the end of the log."""
         self._known.clear()
 
     def feed(self, place: int, table: Table) -> None:
-        """Take in a run of batches of the segment at `place`."""
+        """Add a run of batches of the segment at `place`."""
         producers = np.ascontiguousarray(table["producer_id"])
         rows = np.flatnonzero(producers >= 0)
         if not len(rows):
@@ -185,7 +185,7 @@ class Producers:
         if len(self._known) + len(starts) > MOST_PRODUCERS:
             self._known.clear()
         ends = np.append(starts[1:], len(batches.ids)) - 1
-        # The last data batch at or before each place: -1 where a producer has only markers here.
+        # The last data batch at or before each place: -1 if a producer has only markers here.
         newest = np.maximum.accumulate(np.where(batches.is_data, np.arange(len(batches.ids)), -1))
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             producer, at = int(batches.ids[end]), int(newest[end])
@@ -203,7 +203,7 @@ class Producers:
 
 
 class _Columns:
-    """The batches of producers, by producer and in log order, as contiguous columns."""
+    """Batches of producers, by producer and in log order, as contiguous columns."""
 
     def __init__(self, table: Table, rows: Table, ids: Table) -> None:
         self.table = table
@@ -223,12 +223,12 @@ class _Columns:
         self.timestamp = table["max_timestamp"][rows]
 
     def last_offset(self, at: int) -> Offset:
-        """The last offset of one of them."""
+        """Return the last offset of a batch."""
         return int(self._last[at])
 
 
 def _after(sequence: Table) -> Table:
-    """The numbers that follow some; they begin anew behind 2^31 - 1."""
+    """Return the next sequence numbers; 2^31 - 1 is followed by 0."""
     following: Table = (sequence + 1) & MAX_INT32
     return following
 
@@ -236,7 +236,7 @@ def _after(sequence: Table) -> Table:
 def breaks_without(
     breaks: list[SequenceBreak], left_out: list[tuple[Offset, Offset]]
 ) -> Iterator[SequenceBreak]:
-    """Those between whose two batches none of the offsets (first, next) lie that are left out."""
+    """Yield the breaks without any of the `left_out` offsets (first, next) between their two batches."""
     for each in breaks:
         if not any(
             first < each.next_offset and following > each.after for first, following in left_out

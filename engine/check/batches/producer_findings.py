@@ -1,4 +1,4 @@
-"""Findings about producers: what their sequence numbers say that the offsets do not."""
+"""Findings about producers' sequence numbers and end markers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def producer_findings(
     accounted: list[tuple[Offset, Offset]],
     gaps: Mapping[int, Gaps],
 ) -> Iterator[Finding]:
-    """Breaks that nothing else explains, and markers that end nothing.
+    """Yield findings for breaks without another explanation, and for markers without a transaction.
 
     Args:
         under: the partition.
-        producers: what their batches told.
-        evidence: whether the log was compacted, which takes batches away.
-        accounted: offsets (first, next) whose loss or wrong place is a finding already.
-        gaps: of each segment.
+        producers: result of the check of its batches.
+        evidence: signs of compaction, which removes batches.
+        accounted: offsets (first, next) that are findings already, as lost or out of place.
+        gaps: gaps of each segment.
     """
     missing = [(gap[0], gap[1]) for found in gaps.values() for gap in found.kept]
     for each in breaks_without(producers.breaks, [*accounted, *missing]):
@@ -37,7 +37,7 @@ def producer_findings(
         return
     for place, markers in producers.lone_markers.items():
         if any(first < markers.first_offset for first, _ in accounted):
-            continue  # the transactions may have begun in what is lost
+            continue  # the transactions may have begun in the lost batches
         number = markers.number
         what = (
             "1 marker ends a transaction" if number == 1 else f"{number} markers end transactions"
@@ -55,8 +55,8 @@ def producer_findings(
 def _broken(under: PartitionUnderCheck, each: SequenceBreak) -> Finding:
     kind = "epoch" if each.is_epoch else "sequence"
     sentence = (
-        f"producer {each.producer_id} goes on at offset {each.first_offset} with {kind} {each.found},"
-        f" after offset {each.after} {each.expected} or more was due"
+        f"producer {each.producer_id} continues at offset {each.first_offset} with {kind} {each.found},"
+        f" but after offset {each.after} it should be {'at least ' * each.is_epoch}{each.expected}"
     )
     return under.found(
         "producer-epoch" if each.is_epoch else "producer-sequence",

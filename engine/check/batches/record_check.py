@@ -1,4 +1,4 @@
-"""The records inside good batches: decoded, counted, and held against their batches' headers.
+"""Check of the records in good batches: decodes, counts, and compares them with the batch headers.
 
 A pure function of a run of batches, so runs are checked in several threads at once.
 """
@@ -37,14 +37,14 @@ _RULES = {
 
 @dataclass(slots=True)
 class RecordFacts:
-    """What the records of a run tell.
+    """Facts about the records of a run.
 
     Attributes:
-        breaches: what is wrong, in file order.
-        count: records decoded.
-        keyless: offset of the first data record without a key, None when all have one.
-        starts: rows and first offsets of batches of which only the records tell it: legacy wrappers.
-        thinned_to: one past the last of these that compaction took records from; -1 for none.
+        breaches: in file order.
+        count: number of decoded records.
+        keyless: offset of the first data record without a key, None if all have one.
+        starts: rows and first offsets of legacy wrappers, which do not state their first offset.
+        thinned_to: one past the last legacy wrapper that compaction removed records from; -1 without one.
     """
 
     breaches: list[Breach] = field(default_factory=list)
@@ -54,18 +54,18 @@ class RecordFacts:
     thinned_to: Offset = -1
 
     def note_thinned(self, summaries: Table) -> None:
-        """Legacy wrappers that hold fewer records than offsets: their headers do not tell."""
+        """Note legacy wrappers with fewer records than offsets; their headers do not show it."""
         last = summaries["last_offset"]
         thinned = last[last - summaries["first_offset"] != summaries["count"] - 1]
         if len(thinned):
             self.thinned_to = max(self.thinned_to, int(thinned[-1]) + 1)
 
     def first_offset(self, table: Table) -> Offset:
-        """The offset of the run's first record."""
+        """Return the offset of the run's first record."""
         return int(self.with_starts(table[:1] if self.starts is None else table)["base_offset"][0])
 
     def with_starts(self, table: Table) -> Table:
-        """The run's table with each batch's first offset as its base offset."""
+        """Return the run's table, with each batch's first offset as its base offset."""
         if self.starts is None:
             return table
         known = table.copy()
@@ -75,7 +75,7 @@ class RecordFacts:
 
 
 def check_records(run: BatchRun, budgets: Budgets) -> RecordFacts:
-    """Decode all of a run and tell what is wrong with its records."""
+    """Decode all records of a run and check them."""
     table = run.table
     summaries, problems = kernel.summarize(
         run.buffer, table, start_position=run.start_position, budgets=budgets
@@ -96,7 +96,7 @@ def check_records(run: BatchRun, budgets: Budgets) -> RecordFacts:
     facts.breaches += batches.timestamp_breaches()
     is_control = attributes & CONTROL_MASK != 0
     if is_control.any():
-        # They are read once more: of these the bytes count.
+        # Control records are decoded again, because their bytes are checked.
         controls = table[is_control]
         for columns in run.columns(controls, budgets):
             facts.breaches += control_breaches(controls, columns)
@@ -110,18 +110,18 @@ def _of_problem(run: BatchRun, problem: BatchProblem) -> Breach:
     batch = run.table[problem.row]
     sentence = f"{problem.detail}, in the batch at byte {batch['position']}"
     if problem.record_index > 0:
-        sentence += f" behind {problem.record_index} records that are sound"
+        sentence += f" after {problem.record_index} good records"
     return Breach.of(_RULES[problem.code], batch, sentence, recordsBefore=problem.record_index)
 
 
 class _Batches:
-    """Those batches of a run that have records, beside what their records say.
+    """Batches of a run with records, with the summaries of their records.
 
     Args:
-        table: all of the run's.
-        summaries: of each.
-        rows: the numbers of those that have records.
-        broken: the numbers of those that did not decode whole.
+        table: all batches of the run.
+        summaries: of each batch.
+        rows: rows of the batches with records.
+        broken: rows of the batches that cannot be decoded completely.
     """
 
     def __init__(self, table: Table, summaries: Table, rows: Table, broken: set[int]) -> None:
@@ -131,7 +131,7 @@ class _Batches:
         self._broken = broken
 
     def offset_breaches(self) -> Iterator[Breach]:
-        """Offsets that do not ascend in their batch, or lie outside of it; a legacy batch states its last one."""
+        """Find offsets that do not ascend, or are outside their batch. A legacy wrapper states its last offset."""
         table, found = self._table, self._summaries
         first, last = found["first_offset"], found["last_offset"]
         is_legacy = table["magic"] < 2  # its base offset is its last record's
@@ -154,7 +154,7 @@ class _Batches:
             )
 
     def timestamp_breaches(self) -> Iterator[Breach]:
-        """Batches whose largest timestamp is not that of their records, and timestamps below -1."""
+        """Find batches with a max timestamp other than their records', and timestamps below -1."""
         table, found = self._table, self._summaries
         largest, stated = found["largest_timestamp"], table["max_timestamp"]
         by_producer = table["attributes"] & TIMESTAMP_TYPE_MASK == 0
@@ -166,8 +166,8 @@ class _Batches:
             yield Breach.of(
                 "records-timestamps",
                 batch,
-                f"the batch at byte {batch['position']} states {stated[row]} as its largest timestamp,"
-                f" its records' is {largest[row]}",
+                f"the batch at byte {batch['position']} states max timestamp {stated[row]},"
+                f" but its records' largest is {largest[row]}",
                 expected=int(largest[row]),
                 found=int(stated[row]),
             )
@@ -177,5 +177,5 @@ class _Batches:
             yield Breach.of(
                 "timestamp-negative",
                 batch,
-                f"the batch at byte {batch['position']} holds a timestamp below -1",
+                f"the batch at byte {batch['position']} has a timestamp below -1",
             )

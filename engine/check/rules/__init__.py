@@ -1,1 +1,1 @@
-"""The rules of a check, their findings and their page."""
+"""Rules, findings and the generated page of rules."""

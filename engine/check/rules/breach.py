@@ -1,4 +1,4 @@
-"""A rule broken by one batch of a file: a finding before it is known which partition the file is of."""
+"""A breach: a finding about one batch of a file, before its partition is known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.units import Offset, Position
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """What is wrong, and where in the file; see `engine.check.rules.finding.Finding`."""
+    """A breach of a rule: description and place in the file; see `engine.check.rules.finding.Finding`."""
 
     rule: str
     sentence: str
@@ -37,7 +37,7 @@ class Breach:
         severity: Severity | None = None,
         **facts: object,
     ) -> Self:
-        """A breach by a batch; `batch` is a row of BATCH_DTYPE."""
+        """Make a breach by a batch; `batch` is a row of BATCH_DTYPE."""
         is_wrapper = batch["magic"] < 2 and batch["attributes"] & COMPRESSION_MASK
         first = None if is_wrapper else int(batch["base_offset"])
         return cls(

@@ -1,4 +1,4 @@
-"""What a check found: one thing that is not as it should be, or that is worth knowing."""
+"""Finding: one result of a check, a problem or a noteworthy fact."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from engine.units import Offset, Position
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing found; made by `found`.
+    """One result of a check; made by `found`.
 
     Attributes:
-        rule: the id of a rule in RULES; stable, for machines.
-        severity: how bad it is here; the rule's own unless there was a reason.
-        partition: the name of the partition in its source; "" for a log dir's own files.
-        file: the path as shown to people.
-        position, length: which bytes of the file, where that can be said.
-        first_offset, next_offset: which offsets it concerns, the second excluded, where that can be said.
-        sentence: what is wrong, with the facts.
+        rule: id of a rule in RULES; stable, for machines.
+        severity: severity here; usually the rule's own.
+        partition: name of the partition in its source; "" for a log dir's own files.
+        file: path as shown to people.
+        position, length: bytes of the file, if known.
+        first_offset, next_offset: the offsets concerned, `next_offset` excluded, if known.
+        sentence: the problem, with its facts.
         advice: what to do about it.
-        facts: the same facts for machines, JSON values: expected, found, and others by name.
+        facts: facts for machines, as JSON values: expected, found, and others by name.
     """
 
     rule: str
@@ -42,16 +42,16 @@ class Finding:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What stays the same when the same thing is found by a second look."""
+        """Key that is equal if two looks find the same problem."""
         return self.rule, self.partition, self.file, self.position, self.first_offset
 
     @property
     def is_of_device(self) -> bool:
-        """Whether it says that a device cannot read some of its bytes."""
+        """Whether it reports bytes that a device cannot read."""
         return is_of_device(str(self.facts.get("errno", "")))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as a JSON object; what is not known is left out."""
+        """Return a JSON object, without unknown fields."""
         known: dict[str, Any] = {
             "rule": self.rule,
             "severity": self.severity.value,
@@ -69,9 +69,9 @@ class Finding:
 
 
 def failed_read(error: Exception) -> dict[str, Any]:
-    """The sentence and the facts of a finding about a file that the system does not let us read."""
+    """Return the sentence and the facts of a finding about a file that cannot be read."""
     facts: dict[str, Any] = {
-        "sentence": f"it cannot be read: {reason_of(error)}",
+        "sentence": f"the file cannot be read: {reason_of(error)}",
         "errno": error_name(error) or None,
     }
     if isinstance(error, UnreadableError):
@@ -94,9 +94,9 @@ def found(
     facts: Mapping[str, object] | None = None,
     **more: object,
 ) -> Finding:
-    """A finding of a rule, whose severity and advice hold unless others are given.
+    """Make a finding of a rule, with the rule's severity and advice unless others are given.
 
-    Facts come as a mapping, by keyword, or both; those that are None are left out.
+    Facts are given as a mapping, as keywords, or both; None values are left out.
 
     Raises KeyError for a rule that is not registered.
     """

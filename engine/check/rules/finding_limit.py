@@ -1,4 +1,4 @@
-"""A bound on findings of the same rule about the same file, for files that are all damage."""
+"""Bound on the findings of one rule about one file, for files with very many errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from engine.check.rules.finding import Finding
 MOST = 1000
 Make: TypeAlias = Callable[[], Finding]
 _MORE = "more"
-"""The fact of a finding that stands for others: how many."""
+"""Fact of a finding that represents others: their number."""
 
 
 class FindingLimit:
-    """Lets so many of each rule and file through, and counts the others.
+    """Admits up to `most` findings of each rule and file, and counts the others.
 
     Args:
-        most: how many.
+        most: the bound.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -31,7 +31,7 @@ class FindingLimit:
         self._last: dict[tuple[str, str], Finding] = {}
 
     def takes(self, finding: Finding) -> bool:
-        """Whether this one is still within the bound; one that stands for many is only counted, as many."""
+        """Return whether a finding is within the bound. A finding that represents others is only counted."""
         kind = finding.rule, finding.file
         more = finding.facts.get(_MORE, 0)
         assert isinstance(more, int)
@@ -42,13 +42,13 @@ class FindingLimit:
         return False
 
     def rest(self) -> Iterator[Finding]:
-        """One finding for all that were over the bound, of each rule and file."""
+        """Yield a finding per rule and file for all those above the bound."""
         for kind, last in self._last.items():
             yield _with_others(last, self._counts[kind] - self._most)
 
 
 def bounded(findings: Iterable[Finding], most: int = MOST) -> list[Finding]:
-    """Findings as they come, of each rule and file no more than the bound, and one for all others."""
+    """Return the findings within the bound of each rule and file, and one for all others of the same kind."""
     limit = FindingLimit(most)
     return [*filter(limit.takes, findings), *limit.rest()]
 
@@ -56,7 +56,7 @@ def bounded(findings: Iterable[Finding], most: int = MOST) -> list[Finding]:
 def at_slots(
     slots: npt.NDArray[np.int64], make: Callable[[int], Finding], most: int = MOST
 ) -> Iterator[Finding]:
-    """A finding of one rule for each slot; of those over the bound only the last is made, for all of them."""
+    """Yield a finding for each slot; above the bound, make only the last one and let it represent the rest."""
     for slot in slots[:most].tolist():
         yield make(slot)
     if len(slots) > most:
@@ -64,7 +64,7 @@ def at_slots(
 
 
 def made_when_told(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterator[Finding]:
-    """Make findings of one file up to the bound of each rule, and of the others only the last one of a rule."""
+    """Make findings of one file up to the bound of each rule, and of the others only the last one of each rule."""
     counts: Counter[str] = Counter()
     last: dict[str, Make] = {}
     for rule, make in made:
@@ -78,15 +78,15 @@ def made_when_told(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterat
 
 
 def _with_others(last: Finding, more: int) -> Finding:
-    """The last of some findings, as one for all of them."""
+    """Return the last of some findings with the number of those before it."""
     return replace(last, sentence=_lead(more) + last.sentence, facts={**last.facts, _MORE: more})
 
 
 def _alone(finding: Finding, more: int) -> Finding:
-    """The finding that another one was made of, which stands for some."""
+    """Return a finding that represents others as a single one."""
     facts = {name: fact for name, fact in finding.facts.items() if name != _MORE}
     return replace(finding, sentence=finding.sentence.removeprefix(_lead(more)), facts=facts)
 
 
 def _lead(more: int) -> str:
-    return f"{more} more like these, the last: "
+    return f"{more} more like these, last: "

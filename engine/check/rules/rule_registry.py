@@ -1,4 +1,4 @@
-"""What a rule is, and where all rules are registered."""
+"""Rules and their registry."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad a finding is; notes do not make a log unsound."""
+    """Severity of a finding; notes do not make a log unsound."""
 
     ERROR = "error"
-    """Records are lost or unreadable, or a broker would lose or misread something."""
+    """Records are lost or unreadable, or a broker would lose or misread records."""
     WARNING = "warning"
-    """Something contradicts the log; a broker heals it, or it changes no record."""
+    """Something contradicts the log; a broker repairs it, or no record changes."""
     NOTE = "note"
-    """Worth knowing; normal in some logs."""
+    """Noteworthy, but normal in some logs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
+    """A rule.
 
     Attributes:
         id: stable, lower case with dashes.
-        group: what it is about; rules of a group stand together.
-        severity: of its findings, unless one says otherwise.
-        title: what is wrong when it is broken, without a full stop.
+        group: subject; the rules of a group are listed together.
+        severity: severity of its findings by default.
+        title: what is wrong if the rule is broken, without a full stop.
         advice: what to do about it, one or two sentences.
     """
 
@@ -37,13 +37,13 @@ class Rule:
 
 
 RULES: dict[str, Rule] = {}
-"""All rules by id, in the order they are documented."""
+"""All rules by id, in the order of documentation."""
 
 
 def declare(group: str, severity: Severity, rules: dict[str, tuple[str, str]]) -> None:
-    """Register rules of one group and severity: by id, title and advice.
+    """Register rules of one group and severity: title and advice by id.
 
-    Raises ValueError for an id that is taken.
+    Raises ValueError for an id that is already registered.
     """
     for rule, (title, advice) in rules.items():
         if rule in RULES:

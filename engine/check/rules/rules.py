@@ -1,6 +1,6 @@
-"""The rules that `check` holds a log to: stable ids, how bad a breach is, and what to do about it.
+"""The rules of `check`: stable ids, severities, and what to do about a breach.
 
-RULES.md is made from this table: `python -m engine.check.rules.rules_page` prints it.
+RULES.md is generated from this table: `python -m engine.check.rules.rules_page` prints it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__ = ["RULES", "Rule", "Severity", "declare"]
 _SALVAGE = (
     "Rebuild the partition with `kafkafs rebuild`, or let the broker take it from another replica."
 )
-_REBUILD = "A broker would serve it as it is; `kafkafs rebuild` writes a log without it."
-_LOOK = "Look at it with `kafkafs dump`; what it holds was written that way or was changed since."
-_MERGE = "They are gone here. Take them from another copy: `kafkafs rebuild --merge`."
-_BEFORE_START = "Look at `kafkafs plan` before a broker starts on this directory."
+_REBUILD = "A broker would serve it unchanged; `kafkafs rebuild` writes a log without it."
+_LOOK = "Inspect it with `kafkafs dump`; it was written this way, or changed later."
+_MERGE = "Take them from another copy: `kafkafs rebuild --merge`."
+_BEFORE_START = "Run `kafkafs plan` before a broker starts on this directory."
 
 declare(
     "batches",
@@ -24,18 +24,21 @@ declare(
     {
         "unreadable": (
             "the device cannot read bytes of a records file",
-            "Image the disk first. `kafkafs rebuild` keeps all other batches; --merge has these from a replica.",
+            "Image the disk first. `kafkafs rebuild` keeps all other batches; --merge adds these from a replica.",
         ),
-        "batch-checksum": ("a batch's bytes do not have its checksum", _SALVAGE),
-        "batch-length": ("a batch's length leads to no other batch", _SALVAGE),
-        "batch-magic": ("a batch of a format that does not exist", _SALVAGE),
+        "batch-checksum": ("a batch's checksum is wrong", _SALVAGE),
+        "batch-length": ("a batch's length is wrong", _SALVAGE),
+        "batch-magic": ("a batch has an unknown magic", _SALVAGE),
         "batch-too-large": (
             "a batch states more bytes than the budget allows",
             "Raise the budget for batches if such batches were written; else treat it as damaged.",
         ),
-        "batch-offsets": ("a batch's header states offsets that cannot be", _SALVAGE),
-        "batch-zeros": ("zeros stand where batches were, and batches follow", _SALVAGE),
-        "batch-producer": ("a batch's producer id, epoch and sequence do not fit together", _LOOK),
+        "batch-offsets": ("a batch's header states impossible offsets", _SALVAGE),
+        "batch-zeros": ("zeros between batches", _SALVAGE),
+        "batch-producer": (
+            "a batch's producer id, epoch and sequence contradict each other",
+            _LOOK,
+        ),
     },
 )
 declare(
@@ -44,9 +47,9 @@ declare(
     {
         "torn-tail": (
             "the last segment ends inside a batch",
-            "A stopped write leaves this, and the broker cuts it off when it starts.",
+            "An interrupted write leaves this; a broker truncates it when it starts.",
         ),
-        "batch-attributes": ("a batch has attribute bits that no Kafka sets", _LOOK),
+        "batch-attributes": ("a batch has attribute bits without a meaning", _LOOK),
     },
 )
 declare(
@@ -55,9 +58,9 @@ declare(
     {
         "zero-tail": (
             "the segment ends in zeros",
-            "A preallocated segment does; the broker trims it when it stops or recovers.",
+            "Normal for a preallocated segment; the broker trims it when it stops or recovers.",
         ),
-        "batch-without-records": ("a batch states no records and has bytes", _LOOK),
+        "batch-without-records": ("a batch has bytes but states no records", _LOOK),
     },
 )
 declare(
@@ -65,12 +68,12 @@ declare(
     Severity.ERROR,
     {
         "records-invalid": ("a record contradicts the format", _SALVAGE),
-        "records-count": ("a batch holds another number of records than it states", _SALVAGE),
+        "records-count": ("a batch does not have as many records as it states", _SALVAGE),
         "records-leftover": ("bytes follow the last record of a batch", _SALVAGE),
-        "records-compression": ("a batch's records do not inflate", _SALVAGE),
-        "records-codec": ("a batch is compressed with a codec that does not exist", _SALVAGE),
+        "records-compression": ("a batch's records cannot be decompressed", _SALVAGE),
+        "records-codec": ("a batch states an unknown compression codec", _SALVAGE),
         "records-offsets": ("records' offsets are not ascending, or outside their batch", _LOOK),
-        "control-record": ("a control record is not well formed", _BEFORE_START),
+        "control-record": ("a control record is malformed", _BEFORE_START),
     },
 )
 declare(
@@ -78,15 +81,15 @@ declare(
     Severity.WARNING,
     {
         "records-not-checked": (
-            "a batch's records were not looked at",
-            "Install the codec that is named, or raise the budget, and check again.",
+            "a batch's records were not checked",
+            "Install the named codec, or raise the budget, and check again.",
         ),
         "records-timestamps": (
-            "a batch's largest timestamp is not its records'",
-            "Look-ups by time can miss records of it. " + _REBUILD,
+            "a batch's max timestamp is not the largest of its records",
+            "Look-ups by time can miss its records. " + _REBUILD,
         ),
         "timestamp-negative": ("a record has a timestamp below -1", _LOOK),
-        "control-type": ("a control record of a type that is not known", _BEFORE_START),
+        "control-type": ("a control record has an unknown type", _BEFORE_START),
     },
 )
 declare(
@@ -104,22 +107,22 @@ declare(
     Severity.ERROR,
     {
         "offset-order": ("a batch's offsets are not above those before it", _BEFORE_START),
-        "offset-duplicate": ("a batch stands in the log twice", _BEFORE_START),
-        "offset-segment": ("a batch's offsets do not belong into its segment", _BEFORE_START),
+        "offset-duplicate": ("a batch is in the log twice", _BEFORE_START),
+        "offset-segment": ("a batch's offsets are outside its segment", _BEFORE_START),
         "offset-overflow": (
             "offsets too far from the segment's base offset",
             "A broker splits the segment when it loads it, or does not load it. " + _BEFORE_START,
         ),
         "log-start-short": (
-            "offsets at the start of the log are gone that nothing deleted",
+            "offsets at the start of the log are missing, but were not deleted",
             _MERGE,
         ),
         "log-end-short": (
-            "offsets at the end of the log are gone that were given once",
-            _MERGE + " A broker that starts here as it is gives their offsets to other records.",
+            "offsets at the end of the log are missing, but existed once",
+            _MERGE + " Otherwise a broker that starts here gives their offsets to other records.",
         ),
         "gap-loss": (
-            "offsets are missing that were lost",
+            "offsets are missing because records were lost",
             _MERGE,
         ),
     },
@@ -129,7 +132,7 @@ declare(
     Severity.WARNING,
     {
         "gap-unexplained": (
-            "offsets are missing, and nothing tells why",
+            "offsets are missing for an unknown reason",
             "Compare with another replica: `kafkafs check --replica`.",
         ),
     },
@@ -138,10 +141,10 @@ declare(
     "offsets",
     Severity.NOTE,
     {
-        "gap-compaction": ("offsets are missing that compaction took", "Nothing to do."),
+        "gap-compaction": ("offsets are missing because of compaction", "Nothing to do."),
         "gap-held": (
             "batches without records hold offsets",
-            "`kafkafs rebuild` and Spark's writer leave these where offsets have no record; nothing to do.",
+            "`kafkafs rebuild` and Spark's writer use these for offsets without records; nothing to do.",
         ),
         "gap-retention": ("offsets below the log start are missing", "Nothing to do."),
         "below-log-start": (
@@ -155,7 +158,7 @@ declare(
     Severity.ERROR,
     {
         "epoch-order": (
-            "a batch's leader epoch does not fit between its neighbours'",
+            "a batch's leader epoch is out of order",
             "The epoch is not covered by the checksum. A broker would rewrite its epochs with it.",
         ),
         "transaction-without-producer": ("a transactional batch has no producer id", _LOOK),
@@ -165,8 +168,8 @@ declare(
     "epochs and producers",
     Severity.WARNING,
     {
-        "producer-epoch": ("a producer's epoch goes back", _LOOK),
-        "producer-sequence": ("a producer's sequence numbers are not in order", _LOOK),
+        "producer-epoch": ("a producer's epoch decreases", _LOOK),
+        "producer-sequence": ("a producer's sequence numbers are out of order", _LOOK),
     },
 )
 declare(
@@ -174,8 +177,8 @@ declare(
     Severity.NOTE,
     {
         "marker-without-transaction": (
-            "transactions end that did not begin in this partition",
-            "Normal where a transaction wrote nothing here, and after compaction or retention.",
+            "end markers without a transaction in this partition",
+            "Normal if a transaction wrote nothing here, and after compaction or retention.",
         ),
     },
 )
@@ -185,20 +188,20 @@ declare(
     {
         "file-unreadable": (
             "a file or folder cannot be read",
-            "Run as the owner of the files if the permission is missing; image the disk first if it fails.",
+            "Run as the owner of the files if permission is missing; image the disk first if it fails.",
         ),
         "file-link": (
-            "a symbolic link, which is not followed",
-            "A broker follows it and changes what it leads to. Name the real path as a source.",
+            "a symbolic link, which the check does not follow",
+            "A broker follows it and changes its target. Name the real path as a source.",
         ),
-        "file-kind": ("a device, FIFO, socket or folder where a file belongs", _BEFORE_START),
+        "file-kind": ("a device, FIFO, socket or folder instead of a file", _BEFORE_START),
         "file-name": (
             "a name that keeps a broker from loading the log",
             "Move it out of the folder before a broker starts.",
         ),
         "file-too-large": (
             "a segment larger than Kafka can open",
-            "A broker refuses it; `kafkafs rebuild` cuts it into smaller ones.",
+            "A broker refuses it; `kafkafs rebuild` splits it.",
         ),
     },
 )
@@ -207,18 +210,18 @@ declare(
     Severity.WARNING,
     {
         "file-half-compacted": (
-            "files that a compaction or split did not finish with",
-            "A broker finishes or undoes it when it loads the log: see `kafkafs plan`.",
+            "files of an unfinished compaction or split",
+            "A broker finishes or reverts it when it loads the log: see `kafkafs plan`.",
         ),
         "file-without-log": (
-            "an index without its segment",
-            "A broker deletes it; where the segment was lost, so were its records.",
+            "an index without its records file",
+            "A broker deletes it. If the records file was lost, so were its records.",
         ),
         "folder-twice": (
-            "a partition lies in two log dirs",
-            "A broker does not start on both; keep the one that is whole.",
+            "a partition is in two log dirs",
+            "A broker does not start on both; keep the complete one.",
         ),
-        "topic-name": ("a topic of a name that nobody may create", "Rename it before restoring."),
+        "topic-name": ("an invalid topic name", "Rename it before restoring."),
     },
 )
 declare(
@@ -226,21 +229,21 @@ declare(
     Severity.NOTE,
     {
         "file-deleted": (
-            "files that are about to be deleted",
-            "A broker removes them a minute after it renamed them; `kafkafs rebuild` can bring them back.",
+            "files renamed for deletion",
+            "A broker deletes them a minute after renaming them; `kafkafs rebuild` can bring them back.",
         ),
-        "file-other": ("a file that is nothing of Kafka's", "Kafka leaves it alone."),
+        "file-other": ("a file that is not Kafka's", "Kafka ignores it."),
         "file-hard-link": (
-            "a file that has several names",
-            "A backup made of links looks like this; what changes the file changes both.",
+            "a file with several hard links",
+            "Normal in a backup made of hard links; a change of the file shows in all of them.",
         ),
         "tiered-copy": (
-            "a copy of a segment in tiered storage that is not needed",
-            "Another copy holds its offsets, or its leader epochs are not those of the log.",
+            "a superfluous copy of a segment in tiered storage",
+            "Another copy has its offsets, or its leader epochs are not those of the log.",
         ),
         "folder-apart": (
             "a folder that is not the log of its partition",
-            "It is on its way in or out, or was found stray; its records are not served.",
+            "It is being moved or deleted, or is stray; its records are not served.",
         ),
     },
 )

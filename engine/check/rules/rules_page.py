@@ -1,4 +1,4 @@
-"""RULES.md: the table of all rules, made from where they are declared."""
+"""Generates RULES.md, the page of all rules."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ _HEAD = """\
 # The rules of `kafkafs check`
 
 Ids are stable. An *error* means that records are lost or unreadable, or that a broker would lose or misread
-some; a *warning* that something contradicts the log, which a broker heals or which changes no record; a *note*
-is worth knowing and normal in some logs, and does not count for the exit status. A finding can be milder or
-graver than its rule where the rest of the log says so.
+records; a *warning* that something contradicts the log, but a broker repairs it or no record changes. A *note* is
+normal in some logs and does not affect the exit status. A finding can be more or less severe than its rule,
+depending on the rest of the log.
 
 This page is made by `python -m engine.check.rules.rules_page`.
 """
 
 _UNPROVABLE = """
-## What nothing on disk can prove
+## Changes that cannot be found
 
-These changes leave a log dir as a broker could have left it. No rule finds them; a replica, or the cluster, can
-tell (`kafkafs check --replica`).
+After these changes a log dir looks as a broker could have left it. No rule finds them; a comparison with a replica
+(`kafkafs check --replica`) or with the cluster can.
 
-- Another `cluster.id` in a `meta.properties` where no other log dir of the broker is named; without
-  `__cluster_metadata-0` in the source, another `node.id` or `directory.id`, or none, too.
-- Another topic id in the only `partition.metadata` of a topic, without `__cluster_metadata-0`.
-- Whole batches gone from a compacted log, or a batch moved into a gap that compaction left.
-- The last batches of a log that a broker had open, where no checkpoint and no snapshot names an offset behind them.
-- A line gone from an offset checkpoint, or another offset there that the log has.
-- Leader epochs that begin later, in a log that a broker had open: DeleteRecords leaves the same.
-- Another number in `.kafka_cleanshutdown` or `quorum-state`, or the file gone.
+- A wrong `cluster.id` in `meta.properties`, if no other log dir of the broker is checked with it; without
+  `__cluster_metadata-0` in the source, also a wrong or missing `node.id` or `directory.id`.
+- A wrong topic id in the only `partition.metadata` of a topic, without `__cluster_metadata-0`.
+- Whole batches missing from a compacted log, or a batch moved into a gap left by compaction.
+- Missing last batches of a log that a broker had open, if no checkpoint or snapshot has a higher offset.
+- A line missing from an offset checkpoint, or a wrong offset there that is in the log.
+- Leader epochs that begin too late, in a log that a broker had open: DeleteRecords has the same effect.
+- A wrong number in `.kafka_cleanshutdown` or `quorum-state`, or a missing file.
 """
 
 
 def rules_page() -> str:
-    """The page's text."""
+    """Return the page's text."""
     parts = [_HEAD]
     for group in dict.fromkeys(rule.group for rule in RULES.values()):
         parts.append(

@@ -1,34 +1,36 @@
-"""The rules for what lies beside the batches, and for copies of a partition; `engine.check.rules.rules` registers them."""
+"""The rules for the files beside the batches, and for copies of a partition; `rules.py` registers them."""
 
 from __future__ import annotations
 
 from engine.check.rules.rule_registry import Severity
 
-_INDEX = "Remove the index while no broker runs: it makes it again. `kafkafs rebuild` makes it too."
-_STATE = "A broker rebuilds it from the batches where it does not trust it; see `kafkafs plan`."
-_CHECKPOINT = "See `kafkafs plan` for what a broker would make of it, and `kafkafs rebuild`."
+_INDEX = (
+    "Delete the index while no broker runs: the broker rebuilds it. `kafkafs rebuild` does too."
+)
+_STATE = "A broker rebuilds it from the batches if it finds it invalid; see `kafkafs plan`."
+_CHECKPOINT = "`kafkafs plan` shows the effect on a broker; `kafkafs rebuild` repairs it."
 
 SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = (
     (
         "indexes",
         Severity.ERROR,
         {
-            "index-misses-records": ("look-ups by offset would begin behind their records", _INDEX),
-            "index-position": ("an offset index points where no batch begins", _INDEX),
+            "index-misses-records": ("look-ups by offset would begin after their records", _INDEX),
+            "index-position": ("an offset index points inside a batch", _INDEX),
             "log-moved": (
-                "bytes came into the log or went since its index was made",
+                "bytes were added to or removed from the log after its index was made",
                 "Records may be missing there. Compare with another replica: `kafkafs check --replica`.",
             ),
             "index-order": ("the entries of an offset index are not ascending", _INDEX),
             "time-index-misses-records": ("look-ups by time would miss records", _INDEX),
             "time-index-order": ("the entries of a time index are not ascending", _INDEX),
             "txn-index-missing": (
-                "aborted transactions that the transaction index does not know",
-                "Consumers that read committed records would get aborted ones. " + _INDEX,
+                "aborted transactions missing from the transaction index",
+                "read_committed consumers would get aborted records. " + _INDEX,
             ),
             "txn-index-extra": (
-                "the transaction index knows aborted transactions that the log does not",
-                "Consumers that read committed records would miss some. " + _INDEX,
+                "the transaction index has aborted transactions that are not in the log",
+                "read_committed consumers would miss records. " + _INDEX,
             ),
             "txn-index-entry": ("an entry of a transaction index contradicts the log", _INDEX),
         },
@@ -37,17 +39,17 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         "indexes",
         Severity.WARNING,
         {
-            "index-entry": ("an offset index names an offset that no batch there has", _INDEX),
-            "index-past-end": ("an index knows records behind the end of its segment", _INDEX),
-            "index-length": ("an index does not hold whole entries", _INDEX),
+            "index-entry": ("an offset index names an offset that is not in the batch", _INDEX),
+            "index-past-end": ("an index has entries beyond the end of its segment", _INDEX),
+            "index-length": ("an index's size is not a multiple of its entries' size", _INDEX),
             "index-missing": (
                 "a segment without its offset index",
-                "A broker reads the whole segment when it starts, to make it again.",
+                "A broker rebuilds it when it starts, from the whole segment.",
             ),
             "time-index-entry": ("an entry of a time index contradicts the log", _INDEX),
             "time-index-missing": (
                 "a segment without its time index",
-                "Look-ups by time can end there. A broker makes it again when the .index is gone too.",
+                "Look-ups by time can end there. A broker rebuilds it if the .index is missing too.",
             ),
         },
     ),
@@ -56,8 +58,8 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.NOTE,
         {
             "index-empty": (
-                "an offset index without entries for a segment that is not small",
-                "Look-ups read the segment from its start; a large index.interval.bytes does this too.",
+                "an offset index without entries for a large segment",
+                "Look-ups read the segment from its start. Normal with a large index.interval.bytes.",
             ),
         },
     ),
@@ -66,9 +68,8 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.ERROR,
         {
             "snapshot-transactions": (
-                "a producer snapshot and the log differ on which transactions are open",
-                "Consumers that read committed records would wait for ever, or not at all. "
-                + _STATE,
+                "a producer snapshot and the log have different open transactions",
+                "read_committed consumers would wait for ever, or not at all. " + _STATE,
             ),
         },
     ),
@@ -77,16 +78,16 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.WARNING,
         {
             "snapshot-unreadable": (
-                "a producer snapshot that is not whole",
+                "a producer snapshot cannot be parsed",
                 "A broker deletes it and uses an older one, or the batches.",
             ),
             "snapshot-producer": (
-                "a producer snapshot and the log differ on what a producer wrote last",
+                "a producer snapshot and the log differ on a producer's last batch",
                 "A broker would refuse or repeat that producer's next batch. " + _STATE,
             ),
             "snapshot-missing": (
-                "no producer snapshot, and a clean stop that says that none is needed",
-                "A broker would forget its producers. Remove .kafka_cleanshutdown before it starts.",
+                "no producer snapshot in spite of a clean shutdown",
+                "A broker would forget its producers. Delete .kafka_cleanshutdown before it starts.",
             ),
         },
     ),
@@ -95,12 +96,12 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.NOTE,
         {
             "snapshot-stray": (
-                "a producer snapshot that belongs to no segment",
+                "a producer snapshot without a segment",
                 "A broker deletes it when it loads the log.",
             ),
             "snapshot-not-compared": (
                 "a producer snapshot was not compared with the log",
-                "There are more producers than the check keeps track of.",
+                "There are more producers than the check can track.",
             ),
         },
     ),
@@ -110,14 +111,14 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         {
             "epochs-unreadable": (
                 "the leader epochs of a partition cannot be read",
-                "A broker does not load the log. Remove the file while no broker runs, or rebuild.",
+                "A broker does not load the log. Delete the file while no broker runs, or rebuild.",
             ),
             "epochs-contradict": (
-                "the leader epochs' file contradicts the batches",
-                "Replicas would cut their logs in the wrong place. `kafkafs rebuild` makes it again.",
+                "leader-epoch-checkpoint contradicts the batches",
+                "Replicas would truncate at the wrong offset. `kafkafs rebuild` writes it again.",
             ),
             "epoch-batch": (
-                "a batch's leader epoch is not that of the leader epochs' file",
+                "a batch's leader epoch is not the one in leader-epoch-checkpoint",
                 "The epoch is not covered by the checksum. A broker would rewrite its epochs with it.",
             ),
         },
@@ -126,12 +127,12 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         "leader epochs",
         Severity.WARNING,
         {
-            "epochs-order": ("the leader epochs' file is not in order", _CHECKPOINT),
-            "epochs-past-end": ("a leader epoch begins behind the log end", _CHECKPOINT),
+            "epochs-order": ("leader-epoch-checkpoint is out of order", _CHECKPOINT),
+            "epochs-past-end": ("a leader epoch begins beyond the log end", _CHECKPOINT),
             "epochs-start": ("the first leader epochs of the log are missing", _CHECKPOINT),
             "epochs-missing": (
-                "the batches have leader epochs, and there is no file of them",
-                "A broker makes it again only when it recovers the log.",
+                "the batches have leader epochs, but leader-epoch-checkpoint is missing or empty",
+                "A broker rebuilds it only when it recovers the log.",
             ),
         },
     ),
@@ -141,11 +142,11 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         {
             "topic-id-unreadable": (
                 "the topic id of a partition cannot be read",
-                "A broker does not load the log. Write the id of the topic's other partitions there.",
+                "A broker does not load the log. Write the topic id of the topic's other partitions to the file.",
             ),
             "topic-id-differs": (
-                "a partition's topic id is not its topic's",
-                "A broker takes it for another topic's: it moves it away as stray, or stops.",
+                "a partition has another topic's id",
+                "A broker moves it away as stray, or stops.",
             ),
             "topic-id-shared": ("two topics have the same id", "One of them was copied by hand."),
         },
@@ -155,8 +156,8 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.WARNING,
         {
             "topic-id-missing": (
-                "a partition without a topic id, where others have one",
-                "A broker of KRaft takes it for stray or gives it the id of the topic of that name.",
+                "a partition without a topic id, although others have one",
+                "A KRaft broker treats it as stray, or gives it the id of the topic of that name.",
             ),
         },
     ),
@@ -165,7 +166,7 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.NOTE,
         {
             "topic-unknown": (
-                "the cluster metadata does not know the partition's topic",
+                "the partition's topic is not in the cluster metadata",
                 "A broker moves it away as stray when it starts.",
             ),
         },
@@ -175,8 +176,8 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.ERROR,
         {
             "unfinished-damaged": (
-                "a damaged segment is about to take the place of others",
-                "Remove the .swap files before a broker starts: then the old segments stay.",
+                "a damaged segment is about to replace others",
+                "Delete the .swap files before a broker starts: then the old segments stay.",
             ),
         },
     ),
@@ -185,12 +186,12 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.NOTE,
         {
             "unfinished-replaces": (
-                "new segments that a broker puts in the place of old ones",
-                "A compaction or split was interrupted at its end; nothing to do.",
+                "a broker replaces old segments with new ones",
+                "A compaction or split was interrupted near its end; nothing to do.",
             ),
             "unfinished-undone": (
-                "new segments that a broker removes",
-                "A compaction or split was interrupted; the old segments are all there.",
+                "a broker deletes new segments",
+                "A compaction or split was interrupted; all old segments are still there.",
             ),
         },
     ),
@@ -199,24 +200,24 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.ERROR,
         {
             "checkpoint-unreadable": (
-                "a checkpoint file that cannot be read",
-                "A broker does without it, as if nothing were known, or does not start on it.",
+                "a checkpoint file cannot be parsed",
+                "A broker ignores it, or does not start.",
             ),
             "log-start-past-end": (
-                "the log start lies behind the log end",
+                "the log start is beyond the log end",
                 "A broker deletes the whole log when it loads it. Correct log-start-offset-checkpoint.",
             ),
             "clean-shutdown-damage": (
-                "a clean stop is marked, and the log is damaged",
-                "A broker would not look and serve it as it is. Remove .kafka_cleanshutdown, or rebuild.",
+                "a damaged log in spite of a clean shutdown",
+                "A broker would serve it without recovery. Delete .kafka_cleanshutdown, or rebuild.",
             ),
             "meta-properties": (
-                "the log dir does not say properly whose it is",
-                "Correct it while no broker runs, from the broker's other log dirs. `kafkafs plan` tells whether it starts.",
+                "meta.properties is missing or wrong",
+                "Correct it while no broker runs, from the broker's other log dirs. `kafkafs plan` shows whether the broker starts.",
             ),
             "kraft-snapshot": (
-                "a snapshot of the cluster metadata is damaged or not complete",
-                "A controller does not start with it. Take it from another controller, or an older one.",
+                "a snapshot of the cluster metadata is damaged or incomplete",
+                "A controller does not start with it. Copy it from another controller, or use an older one.",
             ),
             "quorum-state": ("the election state of the metadata log is wrong", _CHECKPOINT),
         },
@@ -226,46 +227,46 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         Severity.WARNING,
         {
             "recovery-point-past-end": (
-                "the recovery point lies behind the log end",
-                "Records that were flushed are gone: compare with another replica.",
+                "the recovery point is beyond the log end",
+                "Flushed records are missing: compare with another replica.",
             ),
             "high-watermark-past-end": (
-                "the high watermark lies behind the log end",
-                "Records that were replicated are gone here: compare with another replica.",
+                "the high watermark is beyond the log end",
+                "Replicated records are missing here: compare with another replica.",
             ),
             "high-watermark-before-start": (
-                "the high watermark lies before the log start",
+                "the high watermark is below the log start",
                 _CHECKPOINT,
             ),
             "log-start-epochs": (
-                "log start and the first leader epoch differ",
+                "the log start and the start of the first leader epoch differ",
                 "Records were deleted up to one of the two: see log-start-offset-checkpoint.",
             ),
             "checkpoint-negative": ("a checkpoint has a negative offset", _CHECKPOINT),
             "checkpoint-twice": ("a checkpoint names a partition twice", _CHECKPOINT),
             "checkpoint-without-folder": (
-                "a checkpoint names a partition that is not there",
-                "It was deleted or moved, or its folder is lost: see the other log dirs.",
+                "a checkpoint names a partition without a folder",
+                "The partition was deleted, moved or lost: see the other log dirs.",
             ),
             "folder-without-checkpoint": (
-                "a partition that the recovery points do not name",
-                "A broker recovers it from its start when it did not stop cleanly.",
+                "a partition without a recovery point",
+                "After an unclean shutdown a broker recovers it from its start.",
             ),
             "high-watermark-missing": (
-                "a partition has a recovery point and no high watermark",
-                "A broker takes the log start for it until its replicas have caught up.",
+                "a partition has a recovery point but no high watermark",
+                "A broker uses the log start until its replicas have caught up.",
             ),
             "recovery-point-short": (
-                "a clean stop is marked, and a recovery point is not the log end",
-                "Something was written or lost after the stop, or the checkpoint was changed.",
+                "a recovery point below the log end in spite of a clean shutdown",
+                "The log or the checkpoint was changed after the shutdown.",
             ),
             "cleaner-offset": (
-                "the cleaner's checkpoint lies outside of the log",
-                "A broker begins to compact at the log start again.",
+                "the cleaner's checkpoint is outside the log",
+                "A broker compacts from the log start again.",
             ),
             "clean-shutdown-unreadable": (
-                "the file of the clean stop is not what a broker writes",
-                "A broker takes it for a clean stop all the same.",
+                ".kafka_cleanshutdown has unexpected content",
+                "A broker still assumes a clean shutdown.",
             ),
         },
     ),
@@ -275,11 +276,11 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         {
             "replica-diverges": (
                 "two copies of a partition differ in their records",
-                "The copy of the higher leader epoch is the one that a leader would keep.",
+                "A leader would keep the copy with the higher leader epoch.",
             ),
             "replica-epochs": (
                 "two copies of a partition differ on a leader epoch",
-                "The log of one was cut in the wrong place: compare the leader epochs' files.",
+                "One log was truncated at the wrong offset: compare the leader-epoch-checkpoint files.",
             ),
         },
     ),
@@ -292,7 +293,10 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
                 "`kafkafs rebuild --merge` takes each batch from the copy that has it.",
             ),
             "replica-topic-id": ("two copies of a partition have different topic ids", _CHECKPOINT),
-            "replica-absent": ("a partition that only one of the two has", "It may lie elsewhere."),
+            "replica-absent": (
+                "a partition of only one of the two sources",
+                "The other copy may be elsewhere.",
+            ),
         },
     ),
     (
@@ -301,13 +305,13 @@ SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = 
         {
             "replica-range": (
                 "one of two copies of a partition begins later or ends earlier",
-                "A follower lags behind; log starts move by retention, each on its own.",
+                "Normal: a follower lags behind, and each broker applies retention on its own.",
             ),
             "replica-batching": (
-                "two copies hold the same records in other batches",
-                "Compaction or another codec: the records are the same.",
+                "two copies have the same records in different batches",
+                "Normal after compaction or recompression: the records are the same.",
             ),
         },
     ),
 )
-"""By group and severity: id, title and advice."""
+"""Title and advice by id, in groups of one severity."""

@@ -61,10 +61,10 @@ def test_zeros_are_as_grave_as_what_a_start_makes_of_them(
     if drops:
         assert finding.sentence.endswith(f"{DROPS} {plan.log_end} to offset 793")
         assert finding.advice == (
-            "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches behind the damage."
+            "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches after the damage."
         )
     if stops:
-        assert finding.advice.startswith("Remove .kafka_cleanshutdown before a broker starts")
+        assert finding.advice.startswith("Delete .kafka_cleanshutdown before a broker starts")
 
 
 def test_without_the_marker_a_broker_starts_on_zeros_behind_the_last_batch(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_zeros_in_a_middle_segment_of_a_folder_on_its_own_are_an_error(tmp_path:
     finding = of_tail(alone)
     assert finding.severity is Severity.ERROR
     assert finding.sentence.endswith(
-        "a broker that recovers the segment, which is not the last one, drops all behind it"
+        "a broker that recovers this segment, which is not the last one, drops everything after it"
     )
 
 

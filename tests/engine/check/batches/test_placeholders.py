@@ -36,9 +36,7 @@ def test_gaps_that_batches_without_records_hold_are_no_loss_and_one_note(tmp_pat
     assert not [each for each in bad(findings) if "index" not in each.rule]
     (note,) = of_rule(findings, "gap-held")
     assert note.severity is Severity.NOTE
-    assert note.sentence == (
-        "990 offsets are held by 2 batches without records: no record has them here"
-    )
+    assert note.sentence == "990 offsets are held by 2 batches without records"
 
 
 @pytest.mark.parametrize(("producer", "expected"), [(-1, "gap-loss"), (7, "gap-compaction")])
