@@ -297,7 +297,7 @@ def test_a_key_that_comes_again_speaks_against_compaction(tmp_path: Path) -> Non
     folder = tmp_path / "__consumer_offsets-0"
     write(folder, {0: [plain(0), batch([Rec(b"v", b"key 00001")], 5), plain(10)]})
     (finding,) = of_rule(found(folder), "gap-unexplained")
-    assert "the key at offset 1 comes again at offset 5" in finding.sentence
+    assert "the key at offset 1 is repeated at offset 5" in finding.sentence
 
 
 # Live
