@@ -1,4 +1,4 @@
-"""The `kafkafs` command: arguments in, text and an exit status out.
+"""The `kafkafs` command: parse arguments, run one command, exit with its status.
 
 Exit status: 0 fine, 1 findings (or nothing matched for grep), 2 usage, 3 cannot read.
 """
@@ -39,22 +39,22 @@ COMMANDS = {
     "transactions": "transactions",
     "umount": "mounting",
 }
-"""The modules of the commands: only that of the one that is called is imported, which takes its time."""
+"""Modules of the commands. Only the module of the called command is imported: imports are slow."""
 
 
 LASTING = ("mount",)
-"""Commands that stay: what they free goes back to the system."""
+"""Commands that run for long: they give freed memory back to the system."""
 
 
 class Commands(click.Group):
-    """The commands by name, imported when they are asked for."""
+    """Commands by name; each module is imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """Return the names of the commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them; None when there is no such command."""
+        """Return a command by name; None when there is no such command."""
         module = COMMANDS.get(cmd_name)
         if module is None:
             return None
@@ -63,18 +63,18 @@ class Commands(click.Group):
 
     def make_context(self, *given: Any, **named: Any) -> click.Context:  # noqa: ANN401 - click's own
         """Parse the arguments, which may print help."""
-        with _pipe_told():
+        with _closed_pipe_fails():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
-        with _pipe_told():
+        with _closed_pipe_fails():
             return super().invoke(ctx)
 
 
 @contextlib.contextmanager
-def _pipe_told() -> Iterator[None]:
-    """Raise OutputFailed for a closed pipe; click itself makes exit status 1 of a BrokenPipeError."""
+def _closed_pipe_fails() -> Iterator[None]:
+    """Raise OutputFailed for a closed pipe; click itself exits with status 1 on a BrokenPipeError."""
     try:
         yield
     except BrokenPipeError as error:
@@ -105,12 +105,12 @@ def cli(ctx: click.Context) -> None:
     if sys.stderr.isatty() and not sys.stdout.isatty():
         from kafkafs.cli.printing.progress import Progress
 
-        # For what a command does besides what it counts itself; on the terminal its output is the progress.
+        # Covers work that the command does not count; on a terminal the output itself shows the progress.
         ctx.with_resource(Progress(f"{ctx.invoked_subcommand}: working"))
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
-    """Run the command line and leave the process with its exit status."""
+    """Run the command line and exit with its status."""
     _prepare_streams()
     status = 0
     try:
@@ -124,7 +124,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 
 def _prepare_streams() -> None:
-    """Take every text on the standard streams, in any locale, and also where they are closed."""
+    """Let standard output and error take any text in any locale; replace closed streams by /dev/null."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller, such as with >&-
@@ -134,8 +134,8 @@ def _prepare_streams() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the command line; its exit status."""
-    # numpy's library of linear algebra, which nothing here calls, would start a thread for each core.
+    """Run the command line; return its exit status."""
+    # OpenBLAS, which kafkafs never calls, would start a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         if is_helper_call(sys.argv[0], arguments):
@@ -159,9 +159,9 @@ def _run(arguments: list[str]) -> int:
 
 
 def _without_output(error: OSError) -> int:
-    """Say why standard output took no more; a closed pipe ends the process as SIGPIPE ends cat and grep.
+    """Report why standard output failed; return the exit status.
 
-    A shell shows that as status 141.
+    A closed pipe ends the process by SIGPIPE, as for cat and grep: shells show status 141.
     """
     with contextlib.suppress(OSError, ValueError):  # the interpreter flushes once more at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -172,7 +172,7 @@ def _without_output(error: OSError) -> int:
 
 
 def is_helper_call(program: str, arguments: list[str]) -> bool:
-    """Whether mount(8) called: as /sbin/mount.kafkafs, or as `kafkafs SOURCE MOUNTPOINT -o …`."""
+    """Return whether mount(8) is the caller: as /sbin/mount.kafkafs, or as `kafkafs SOURCE MOUNTPOINT -o …`."""
     if os.path.basename(program).startswith("mount."):
         return True
     first = arguments[0] if arguments else "-"
@@ -180,7 +180,7 @@ def is_helper_call(program: str, arguments: list[str]) -> bool:
 
 
 def _complain(error: click.ClickException) -> int:
-    """Say on standard error what is wrong with a call, as click words it; the exit status."""
+    """Print a usage error on standard error as click words it; return the exit status."""
     from kafkafs.decode.shown_text import printable_lines
 
     text = StringIO()

@@ -32,18 +32,18 @@ one_source_argument = click.argument("source", metavar="SOURCE")
 
 
 def values_option(command: Command) -> Command:
-    """--values, the form of keys and values in record lines."""
+    """Add --values, the form of keys and values in record lines."""
     return click.option(
         "--values",
         type=click.Choice(VALUE_MODES),
         default="auto",
         show_default=True,
-        help="How keys, values and header values are written in record lines.",
+        help="Form of keys, values and header values in record lines.",
     )(command)
 
 
 def source_paths(sources: tuple[str, ...]) -> list[str]:
-    """The log dirs that were named; one argument may hold several, comma-separated as in log.dirs."""
+    """Return the named log dirs; an argument may list several, comma-separated as in log.dirs."""
     paths: list[str] = []
     for source in sources:
         paths += [source] if os.path.lexists(source) or "," not in source else source.split(",")
@@ -52,14 +52,14 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
 
 @contextmanager
 def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Iterator[LogSource]:
-    """The sources, opened to read; closed at the end.
+    """Open the sources for reading; close them at the end.
 
-    A command goes on without what it cannot read. That is told here when it ends, and the exit status is 3,
-    unless the command left with 0 or an error of its own.
+    A command continues without files that cannot be read. At its end they are reported here, and the exit status
+    is 3, unless the command exits with 0 or an error of its own.
 
     Args:
-        sources: as the operator named them.
-        is_whole: whether the command reads all of the source: then what cannot be read is missing in its result.
+        sources: paths, as the operator named them.
+        is_whole: whether the command reads the whole source, so that its result lacks the unreadable files.
     """
     source = open_source(source_paths(sources))
     try:
@@ -69,28 +69,28 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
             code = end.exit_code if isinstance(end, click.exceptions.Exit) else end.code
             if code not in (EXIT_FINDINGS, EXIT_CANNOT_READ):
                 raise
-            if isinstance(end, AlreadyTold):
+            if isinstance(end, AlreadyReported):
                 _advise(source.unread())
-            elif is_whole and tell_unread(source.unread() + source.unread_folders()):
+            elif is_whole and report_unread(source.unread() + source.unread_folders()):
                 raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
             raise
         if not is_whole:
-            _tell_places(source.unread())
+            _report_places(source.unread())
             _advise(source.unread())
-        elif tell_unread(source.unread() + source.unread_folders()):
+        elif report_unread(source.unread() + source.unread_folders()):
             raise click.exceptions.Exit(EXIT_CANNOT_READ)
     finally:
         source.close()
 
 
-class AlreadyTold(click.exceptions.Exit):
-    """The end of a command that has told what it could not read."""
+class AlreadyReported(click.exceptions.Exit):
+    """Exit of a command that has reported its unreadable files itself."""
 
 
 class Failures:
-    """Paths that gave nothing or not all, told as they come; leaving with any of them ends with exit status 3.
+    """Report paths that cannot be read or are damaged; exit with status 3 or 1 at the end.
 
-    Where all could be read and some of it is damaged, the exit status is 1.
+    Exit status 3: a path could not be read, or only in part. 1: all could be read, and some of it is damaged.
     """
 
     def __init__(self) -> None:
@@ -102,49 +102,49 @@ class Failures:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and (self.count or self._is_damaged):
-            raise AlreadyTold(EXIT_CANNOT_READ if self.count else EXIT_FINDINGS)
+            raise AlreadyReported(EXIT_CANNOT_READ if self.count else EXIT_FINDINGS)
 
-    def tell(self, error: Exception, consequence: str = "") -> None:
-        """Say what failed, and what follows from it; count it."""
+    def report(self, error: Exception, consequence: str = "") -> None:
+        """Report an error and its consequence, and count the error."""
         fail("; ".join(filter(None, (sentence_of(error), consequence))))
         self.count += 1
 
-    def tell_hole(self, path: str) -> None:
-        """Say that a stream of records has lines that stand for bytes which cannot be read, and count it."""
+    def report_hole(self, path: str) -> None:
+        """Report and count a record stream with error lines in place of unreadable bytes."""
         fail(f'{path}: not all of it could be read; its lines {{"error": ...}} say where and why')
         self.count += 1
 
-    def tell_damage(self, path: str) -> None:
-        """Say that a stream of records has lines that stand for damaged bytes."""
+    def report_damage(self, path: str) -> None:
+        """Report a record stream with error lines in place of damaged bytes."""
         fail(f'{path}: some of it is damaged; its lines {{"error": ...}} say where and why')
         self._is_damaged = True
 
     def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
-        """The answer to a call; None where there is an error instead, which is told."""
+        """Return the result of a call; report an error and return None."""
         try:
             return ask(*arguments)
         except BrokenPipeError:  # of our own output
             raise
         except READ_ERRORS as error:
-            self.tell(error)
+            self.report(error)
             return None
 
     def passed_on(self, items: Iterable[Answer]) -> Iterator[Answer]:
-        """The items up to an error, which is told."""
+        """Yield the items up to an error, and report the error."""
         try:
             yield from items
         except READ_ERRORS as error:
-            self.tell(error)
+            self.report(error)
 
 
-def tell_unread(unread: Sequence[Unread], *, is_filled: bool = False) -> bool:
-    """Say on standard error what could not be read; whether there was anything.
+def report_unread(unread: Sequence[Unread], *, is_filled: bool = False) -> bool:
+    """Report unreadable files on standard error; return whether there were any.
 
     Args:
-        unread: what.
-        is_filled: whether other copies had what is there, or nobody asked for it.
+        unread: the unreadable places.
+        is_filled: whether other copies filled the gaps, or the request does not include them.
     """
-    _tell_places(unread)
+    _report_places(unread)
     if unread:
         places, them = ("1 place", "it") if len(unread) == 1 else (f"{len(unread)} places", "them")
         ending = (
@@ -157,7 +157,7 @@ def tell_unread(unread: Sequence[Unread], *, is_filled: bool = False) -> bool:
     return bool(unread)
 
 
-def _tell_places(unread: Sequence[Unread]) -> None:
+def _report_places(unread: Sequence[Unread]) -> None:
     for each in unread[:MOST_UNREAD]:
         click.echo(f"kafkafs: {printable(str(each))}", err=True)
     if len(unread) > MOST_UNREAD:
@@ -171,7 +171,7 @@ def _advise(unread: Sequence[Unread]) -> None:
 
 @contextmanager
 def open_tree(source: str, values: str = "auto") -> Iterator[Tree]:
-    """The tree over one SOURCE argument."""
+    """Open the tree over one SOURCE."""
     from kafkafs.tree.tree import Tree, TreeOptions
 
     with open_log_source((source,), is_whole=False) as logs:
@@ -179,5 +179,5 @@ def open_tree(source: str, values: str = "auto") -> Iterator[Tree]:
 
 
 def clean_path(path: str) -> str:
-    """A path of the tree as a person types it: slashes at the ends and twice in a row do not count."""
+    """Normalize a path of the tree: drop slashes at the ends, double slashes and "."."""
     return "/".join(part for part in path.split("/") if part not in ("", "."))

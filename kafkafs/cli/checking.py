@@ -1,4 +1,4 @@
-"""`kafkafs check`: whether a log is sound, and what is wrong where it is not."""
+"""`kafkafs check`: verify logs and report findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.check.log_dir_check import Event
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
-    from kafkafs.cli.printing.check_report import Asked, CheckReport
+    from kafkafs.cli.printing.check_report import CheckReport, FindingFilter
 
 SEVERITIES = ("note", "warning", "error")
 
@@ -36,17 +36,18 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
 @source_argument
 @partition_options
 @click.option("--rule", "rules", multiple=True, metavar="ID",
-              help="Only findings of this rule; may be given more than once.")  # fmt: skip
+              help="Show only findings of this rule. Repeatable.")  # fmt: skip
 @click.option("--severity", type=click.Choice(SEVERITIES), default="note", show_default=True,
-              help="Only findings that are at least this bad.")  # fmt: skip
+              help="Show only findings of at least this severity.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
-              help="Threads; the number of cores when not given.")  # fmt: skip
+              help="Number of threads; by default one per core.")  # fmt: skip
 @click.option("--replica", "replicas", metavar="OTHER", multiple=True,
-              help="Compare with this copy instead: where the two diverge, by epoch and offset.")  # fmt: skip
+              help="Compare SOURCE with this replica instead: report where the two diverge, by epoch "
+              "and offset. Repeatable.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True,
-              help="One JSON object a line: findings, then partitions with their holes, a summary.")  # fmt: skip
+              help="Print one JSON object a line: findings, partitions with their holes, a summary.")  # fmt: skip
 @click.option("--list-rules", is_flag=True, is_eager=True, expose_value=False,
-              callback=_list_rules, help="Print all rules and leave.")  # fmt: skip
+              callback=_list_rules, help="Print all rules and exit.")  # fmt: skip
 def check(
     sources: tuple[str, ...],
     topic_partitions: str | None,
@@ -57,7 +58,7 @@ def check(
     replicas: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check every byte of a log, and everything beside it.
+    """Check every byte of a log and of the files beside it.
 
     \b
     kafkafs check /var/lib/kafka/data
@@ -66,9 +67,9 @@ def check(
     kafkafs check /broker1/data --replica /broker2/data
     kafkafs check broker1/orders-0 --replica broker2/orders-0
 
-    Batches and their checksums, the bytes that no checksum covers, records, offsets, epochs,
-    producers, indexes, snapshots, checkpoints, and why offsets are missing. A broker may be
-    writing meanwhile. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
+    Checks batches and their checksums, bytes that no checksum covers, records, offsets, epochs,
+    producers, indexes, snapshots and checkpoints, and explains missing offsets. A broker may be
+    running on SOURCE. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
     to check.
     """
     from kafkafs.cli.printing.check_report import JsonReport, TextReport
@@ -89,16 +90,16 @@ def check(
             sys.exit(1)
 
 
-def _asked(rules: tuple[str, ...], severity: str) -> Asked:
+def _asked(rules: tuple[str, ...], severity: str) -> FindingFilter:
     from engine.check.rules.rules import RULES, Severity
-    from kafkafs.cli.printing.check_report import Asked
+    from kafkafs.cli.printing.check_report import FindingFilter
 
     for rule in rules:
         if rule not in RULES:
             raise click.BadParameter(
                 f"no rule is called {rule!r}; see kafkafs check --list-rules", param_hint="--rule"
             )
-    return Asked(rules, Severity(severity))
+    return FindingFilter(rules, Severity(severity))
 
 
 def _events(
@@ -118,7 +119,7 @@ def _events(
 def _comparison(
     source: LogSource, replicas: tuple[str, ...], is_named: Callable[[PartitionLog], bool]
 ) -> Iterator[Event]:
-    """The partitions of a source against those of another, which several log dirs may make up."""
+    """Compare the partitions of a source with those of a replica, which may span several log dirs."""
     from engine.check.replicas.replica_comparison import compare_sources
 
     with open_log_source(replicas) as other:

@@ -1,4 +1,4 @@
-"""`kafkafs cat` and `kafkafs cp`: bytes out of the tree without a mount."""
+"""`kafkafs cat` and `kafkafs cp`: copy bytes out of the tree without a mount."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
 
 ERROR_LINE = re.compile(rb'^\{"error":\{.*?"kind":"(\w+)"', re.MULTILINE)
-"""The line that stands in a stream of records for bytes that are damaged or cannot be read."""
+"""Line of a record stream in place of bytes that are damaged or cannot be read."""
 UNREAD_KINDS = frozenset({b"unreadable", b"codec_missing"})
 PIECE = 1 << 20
-"""Bytes of a file that cp reads at a time behind bytes that cannot be read."""
+"""Bytes that cp reads at a time after unreadable bytes."""
 
 
 @click.command()
@@ -39,7 +39,7 @@ PIECE = 1 << 20
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @values_option
 def cat(source: str, paths: tuple[str, ...], values: str) -> None:
-    """Write files of the tree to standard output, byte for byte what a mount would show.
+    """Write files of the tree to standard output, with the same bytes as in a mount.
 
     \b
     kafkafs cat /var/lib/kafka/data orders-0/offset/35
@@ -47,8 +47,8 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
 
-    What cannot be read is told, and the rest is written. Exit status: 0 all is there, 1 something is
-    damaged, 3 something could not be read.
+    Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
+    of it is damaged, 3 some of it could not be read.
     """
     with (
         open_tree(source, values) as tree,
@@ -65,15 +65,15 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
                     errors.look(data)
                     write_output(data)
                     progress.advance(len(data))
-                errors.tell(failures)
+                errors.report(failures)
             write_output(b"", flush=True)
 
 
 class ErrorLines:
-    """Looks for the lines {"error": ...} in a file that passes by.
+    """Detector of error lines in a file while it is copied.
 
     Args:
-        file: in a file that is no stream of records such a line is somebody's data.
+        file: only a record stream has error lines; in another file such a line is user data.
     """
 
     def __init__(self, file: File) -> None:
@@ -82,7 +82,7 @@ class ErrorLines:
         self._is_line_start = True
 
     def look(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Scan the next bytes of the file."""
         if not self._file.has_error_lines or not data:
             return
         for line in ERROR_LINE.finditer(data):
@@ -90,16 +90,16 @@ class ErrorLines:
                 self._kinds.add(line[1])
         self._is_line_start = data.endswith(b"\n")
 
-    def tell(self, failures: Failures) -> None:
-        """Say what was found."""
+    def report(self, failures: Failures) -> None:
+        """Report the error lines that were found."""
         if self._kinds & UNREAD_KINDS:
-            failures.tell_hole(self._file.path)
+            failures.report_hole(self._file.path)
         elif self._kinds:
-            failures.tell_damage(self._file.path)
+            failures.report_damage(self._file.path)
 
 
 def resolved(tree: Tree, path: str) -> Node:
-    """The node of a path as a person types it, behind its links."""
+    """Return the node of a path as a user typed it; follow its links."""
     return tree.follow(node_at(tree, path))
 
 
@@ -107,7 +107,7 @@ def resolved(tree: Tree, path: str) -> Node:
 @one_source_argument
 @click.argument("path")
 @click.argument("dest", type=click.Path(path_type=Path))
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @values_option
 def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
     """Copy a file or a folder of the tree to DEST, with modes and times.
@@ -117,10 +117,10 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
     kafkafs cp /var/lib/kafka/data orders-0/time/2024-01-01..2024-01-03/log /restore/orders-0
     kafkafs cp /var/lib/kafka/data orders-0/offset/35.value value.bin
 
-    A DEST that is a folder gets the copy inside it. Existing files are never overwritten. What cannot be
-    read is told and left out, and the exit status is 3; a copied segment has zeros in place of bytes
-    that the disk cannot read, and record lines have a line {"error": ...} there. Of damaged records these
-    lines are told too, and the exit status is 1.
+    If DEST is a folder, the copy is made inside it. Existing files are never overwritten. Files that
+    cannot be read are reported and left out, and the exit status is 3. Bytes that the disk cannot read
+    become zeros in a copied segment, and a line {"error": ...} in record lines. Damaged records become
+    such lines, too: they are reported, and the exit status is 1.
     """
     with open_tree(source, values) as tree:
         node = resolved(tree, path)
@@ -131,7 +131,11 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
 
 
 def refuse_inside_source(target: Path, roots: list[str]) -> None:
-    """Nothing is ever written below a source."""
+    """Refuse a target inside a source.
+
+    Raises:
+        click.UsageError: the target is inside one.
+    """
     real = os.path.realpath(target)
     for root in roots:
         if os.path.commonpath([real, os.path.realpath(root)]) == os.path.realpath(root):
@@ -139,7 +143,7 @@ def refuse_inside_source(target: Path, roots: list[str]) -> None:
 
 
 def copy(node: Node, target: Path, progress: Progress, failures: Failures) -> None:
-    """Copy a node and all below it that can be read; a folder's time is set after what is in it."""
+    """Copy a node and all readable nodes below it; set the time of a folder after its content."""
     attrs = failures.tried(node.attrs)
     if attrs is None:
         return
@@ -161,13 +165,13 @@ def copy(node: Node, target: Path, progress: Progress, failures: Failures) -> No
 
 
 def copy_file(file: File, target: Path, progress: Progress, failures: Failures) -> bool:
-    """Copy a file's bytes under a name of its own until all are there, then give it its name.
+    """Copy a file under a temporary name, and rename the copy when it is complete.
 
-    Returns whether it has it: a file that cannot be read to its end gets none. Bytes that the disk cannot read
-    are told, and the copy has a hole in their place.
+    Return whether there is a copy: a file that cannot be read to its end is left out. Bytes that the disk cannot
+    read are reported, and the copy has a hole (zeros) in their place.
     """
     if os.path.lexists(target):
-        raise click.UsageError(f"{target} is there already and is not overwritten")
+        raise click.UsageError(f"{target} exists; choose another DEST")
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = target.with_name(f".{target.name[:200]}.part")
     before, gaps, is_empty = failures.count, 0, True
@@ -176,7 +180,7 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
         try:
             for data in failures.passed_on(pieces(file)):
                 if isinstance(data, FileGap):
-                    failures.tell(data.error, "the copy has zeros there")
+                    failures.report(data.error, "the copy has zeros there")
                     output.truncate(output.seek(data.length, os.SEEK_CUR))
                     gaps += 1
                 else:
@@ -193,19 +197,19 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
         staged.unlink()
         return False
     staged.rename(target)
-    errors.tell(failures)
+    errors.report(failures)
     return True
 
 
 class FileGap(NamedTuple):
-    """So many bytes of a file that cannot be read, and the error."""
+    """Length in bytes of an unreadable part of a file, and the error."""
 
     length: int
     error: UnreadableError
 
 
 def pieces(file: File) -> Iterator[bytes | FileGap]:
-    """A file's bytes in order, and what cannot be read between them."""
+    """Yield the bytes of a file in order, and a FileGap for each unreadable part."""
     position = 0
     try:
         for data in file.chunks():

@@ -1,4 +1,4 @@
-"""`kafkafs dump`: what is in a file of a log directory."""
+"""`kafkafs dump`: print the content of files of a log directory."""
 
 from __future__ import annotations
 
@@ -37,28 +37,30 @@ def _decoder_options(command: Command) -> Command:
 @click.command()
 @click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1)
 @click.option("--files", "file_list", metavar="LIST",
-              help="Files, comma-separated, as DumpLogSegments takes them.")  # fmt: skip
+              help="Dump these files, comma-separated as for DumpLogSegments.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["dump-log", "jsonl"]), default="dump-log",
-              show_default=True, help="The text of DumpLogSegments, or JSON lines.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl.")
+              show_default=True, help="Output format: the text of DumpLogSegments, or JSON lines.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, as --format jsonl does.")
 @click.option("--from", "start", metavar="OFFSET|INSTANT",
-              help="Leave out what is before this offset, or before the first record at or after "
-              "this instant (2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).")  # fmt: skip
+              help="Start at this offset, or at the first record at or after this instant "
+              "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).")  # fmt: skip
 @click.option("--to", "end", metavar="OFFSET|INSTANT",
-              help="Leave out what is at or after it.")  # fmt: skip
+              help="Stop before this offset, or before the first record at or after this instant.")  # fmt: skip
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
-@click.option("--skip-record-metadata", is_flag=True, help="Of a record only key and payload.")
+@click.option(
+    "--skip-record-metadata", is_flag=True, help="Print only key and payload of a record."
+)
 @click.option("--key-decoder-class", "--value-decoder-class", "string_decoders", multiple=True,
-              metavar="CLASS", help="Kafka's StringDecoder alone; implies --print-data-log.")  # fmt: skip
+              metavar="CLASS", help="Accept Kafka's StringDecoder only; implies --print-data-log.")  # fmt: skip
 @_decoder_options
-@click.option("--verify-index-only", is_flag=True, help="Check indexes, do not print them.")
+@click.option("--verify-index-only", is_flag=True, help="Check indexes, and do not print them.")
 @click.option("--index-sanity-check", is_flag=True,
-              help="Check of indexes only their size and their last entry.")  # fmt: skip
+              help="Check only the size and the last entry of indexes.")  # fmt: skip
 @click.option("--max-bytes", type=click.IntRange(min=0), metavar="N",
-              help="Read so many bytes of each log at most.")  # fmt: skip
+              help="Read at most N bytes of each log.")  # fmt: skip
 @click.option("--max-message-size", type=click.IntRange(min=0), metavar="N",
-              help="The largest batch that an index may lead to [5242880].")  # fmt: skip
+              help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]")  # fmt: skip
 def dump(
     paths: tuple[str, ...],
     file_list: str | None,
@@ -69,7 +71,7 @@ def dump(
     string_decoders: tuple[str, ...],
     **flags: bool | int | None,
 ) -> None:
-    """Print what is in files of a log directory: Kafka's DumpLogSegments, and more.
+    """Print the content of files of a log directory: Kafka's DumpLogSegments, and more.
 
     \b
     kafkafs dump /var/lib/kafka/data/orders-0/00000000000000000000.log --print-data-log
@@ -80,7 +82,7 @@ def dump(
 
     Takes files, partition folders, log dirs and patterns. Reads .log, .index, .timeindex, .txnindex,
     .snapshot and .checkpoint files, also those called .deleted, .cleaned or .swap, and the checkpoint,
-    metadata and properties files beside them. Goes on after damage. Complaints are on standard
+    metadata and properties files beside them. Continues after damage. Errors are printed on standard
     error; with --json they are lines {"error": ...}.
     """
     from kafkafs.dump.dump import dump_json, dump_text
@@ -109,11 +111,16 @@ def dump(
 
 
 def _are_strings(classes: tuple[str, ...]) -> bool:
-    """Whether records are to be shown as text, which they are anyway."""
+    """Return whether StringDecoder is named; records are shown as text anyway.
+
+    Raises:
+        click.BadParameter: another class is named.
+    """
     for name in classes:
         if name not in STRING_DECODERS:
             raise click.BadParameter(
-                f"no class is loaded here but {STRING_DECODERS[0]}", param_hint="decoder class"
+                f"cannot load {name}; only {STRING_DECODERS[0]} is built in",
+                param_hint="decoder class",
             )
     return bool(classes)
 

@@ -1,4 +1,4 @@
-"""`kafkafs groups`: what kafka-consumer-groups describes, without a broker."""
+"""`kafkafs groups`: describe groups as kafka-consumer-groups does, without a broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.replay.source_state import GroupRow, SourceState
 
 FINDINGS = 1
-_HINT = "a log dir that holds partitions of it, or of __share_group_state, is needed"
+_HINT = "name a log dir that holds partitions of it, or of __share_group_state"
 _OFFSETS: Sequence[str] = (
     "GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST",
     "CLIENT-ID",
@@ -46,13 +46,17 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 @click.command()
 @one_source_argument
 @click.argument("names", metavar="[GROUP]...", nargs=-1)
-@click.option("--list", "form", flag_value="list", help="Only the groups' names.")
+@click.option("--list", "form", flag_value="list", help="Print only the names of groups.")
 @click.option("--offsets", "form", flag_value="offsets", default="offsets",
-              help="Committed offsets and lag; this is the default.")  # fmt: skip
-@click.option("--members", "form", flag_value="members", help="The groups' members.")
-@click.option("--state", "form", flag_value="state", help="One line for each group.")
-@click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+              help="Print committed offsets and lag (the default).")  # fmt: skip
+@click.option("--members", "form", flag_value="members", help="Print the members of groups.")
+@click.option("--state", "form", flag_value="state", help="Print one line for each group.")
+@click.option(
+    "--at",
+    metavar="INSTANT",
+    help="Show the state at this time, from records with timestamps up to it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_json: bool) -> None:
     """Describe consumer, share and streams groups from __consumer_offsets and __share_group_state.
 
@@ -62,11 +66,11 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
     kafkafs groups /var/lib/kafka/data --state --at 2024-01-01T10:30:00Z
     kafkafs groups /disk1/kafka,/disk2/kafka billing --json
 
-    The log end is that of the partition's log in the source; - where the source does not hold it. Where a
-    log has lost its last records, which is told, the end is the one that the files beside them prove. A
-    partition that a member has is told with the member. Share groups have start offsets, and with --json
-    the records in flight, how often they were delivered and whether they are done with.
-    Exit status 1: damage was found, a log has lost its last records, or a group that was asked for is not there.
+    LOG-END-OFFSET comes from the partition's log in SOURCE, and is - if SOURCE does not hold the log. If a
+    log has lost its last records, a warning says so, and the end is the one that its checkpoints or
+    snapshots prove. A partition that is assigned to a member is printed with the member. Share groups have
+    start offsets; --json adds the records in flight, with their delivery counts and states.
+    Exit status 1: damage was found, a log has lost its last records, or a named GROUP does not exist.
     """
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState

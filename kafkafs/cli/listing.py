@@ -1,4 +1,4 @@
-"""`kafkafs ls`: the tree without a mount."""
+"""`kafkafs ls`: list the tree without a mount."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ TYPE_BITS = {
 @click.command()
 @one_source_argument
 @click.argument("path", default="", required=False)
-@click.option("-l", "long", is_flag=True, help="Mode, size, time of the newest record, name.")
-@click.option("-d", "directory", is_flag=True, help="The path itself, not what is in it.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "-l", "long", is_flag=True, help="Print mode, size, time of the newest record and name."
+)
+@click.option("-d", "directory", is_flag=True, help="List the path itself, not its entries.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 @values_option
 def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, values: str) -> None:
     """List a path of the tree that a mount of SOURCE would show.
@@ -36,7 +38,7 @@ def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, value
     kafkafs ls -l /var/lib/kafka/data orders-0/records
     kafkafs ls --json /var/lib/kafka/data orders-0/time
 
-    With -l, a size with a ~ before it is an estimate: the text is counted when it is first read.
+    With -l, a ~ before a size marks an estimate: the text is measured when it is first read.
     """
     with open_tree(source, values) as tree, Failures() as failures:
         node = node_at(tree, path)
@@ -49,7 +51,7 @@ def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, value
 
 
 def show_entry(folder: Directory, entry: Entry, long: bool, as_json: bool) -> bool:
-    """Print an entry of a folder; True."""
+    """Print an entry of a folder. Return True: `Failures.tried` returns None after an error."""
     try:
         child = folder.lookup(entry.name) if long or as_json else None
     except NotFound:  # went away between listing and look-up
@@ -59,7 +61,7 @@ def show_entry(folder: Directory, entry: Entry, long: bool, as_json: bool) -> bo
 
 
 def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool) -> None:
-    """Print one entry."""
+    """Print one node."""
     if as_json and node is not None:
         click.echo(json_text(facts(name, node)))
         return
@@ -77,7 +79,7 @@ def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool)
 
 
 def show_unknown(name: str, kind: Kind, *, as_json: bool) -> None:
-    """Print an entry of which nothing but the name can be told."""
+    """Print the name of an entry with unknown attributes."""
     if as_json:
         click.echo(json_text({"name": name, "type": kind.name.lower(), "size": None}))
     else:
@@ -85,7 +87,7 @@ def show_unknown(name: str, kind: Kind, *, as_json: bool) -> None:
 
 
 def facts(name: str, node: Node) -> dict[str, Any]:
-    """An entry as JSON."""
+    """Return an entry as JSON."""
     attrs = node.attrs()
     found: dict[str, Any] = {
         "name": name,
@@ -102,6 +104,6 @@ def facts(name: str, node: Node) -> dict[str, Any]:
 
 
 def moment(nanoseconds: int) -> str:
-    """A time as RFC 3339; times past the calendar show as its last second."""
+    """Format a time in nanoseconds as RFC 3339; later times than year 9999 become its last second."""
     seconds = min(nanoseconds // 10**9, 253_402_300_799)
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""`kafkafs mount` and `kafkafs umount`, and what mount(8) calls."""
+"""`kafkafs mount` and `kafkafs umount`, and the helper that mount(8) calls."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ BUDGET_HELP = (
 @click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.argument("mountpoint")
-@click.option("-f", "--foreground", is_flag=True, help="Stay; end with ^C or an unmount.")
+@click.option(
+    "-f", "--foreground", is_flag=True, help="Stay in the foreground; end by ^C or an unmount."
+)
 @click.option("-o", "options", multiple=True, metavar="OPT,…", help=BUDGET_HELP)
 @click.option("--allow-other", is_flag=True,
-              help="Let other users in, as far as the source's modes let them.")  # fmt: skip
+              help="Let other users read, as far as the modes of the source's files allow it.")  # fmt: skip
 @click.option("--snapshot", is_flag=True,
-              help="Freeze everything as it is now: for backups of a live directory.")  # fmt: skip
+              help="Freeze the tree in its present state: for backups of a live directory.")  # fmt: skip
 @click.option("--auto-unmount", is_flag=True,
               help="Unmount even after a crash. Without it a dead mount stays on purpose: an empty "
               "folder would make rsync --delete erase the backup.")  # fmt: skip
-@click.option("--replace-dead", is_flag=True, help="Unmount a dead kafkafs mount there first.")
-@click.option("--allow-non-empty", is_flag=True, help="Mount over a folder that holds something.")
+@click.option(
+    "--replace-dead", is_flag=True, help="Unmount a dead kafkafs mount at MOUNTPOINT first."
+)
+@click.option("--allow-non-empty", is_flag=True, help="Mount over a folder that is not empty.")
 @click.option("--loop", type=click.Choice(["fast", "stock"]), default=None,
-              help="The request loop: ours, or pyfuse3's own.")  # fmt: skip
-@click.option("--log-file", metavar="FILE", help="Write the daemon's log here too.")
+              help="Request loop: kafkafs' own (fast), or that of pyfuse3 (stock).")  # fmt: skip
+@click.option("--log-file", metavar="FILE", help="Write the daemon's log to this file, too.")
 @click.option("--values", type=click.Choice(VALUE_MODES), default=None,
-              help="How keys and values are written in record lines.")  # fmt: skip
+              help="Form of keys and values in record lines.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Log every request that fails.")
 def mount(
     sources: tuple[str, ...],
@@ -43,7 +47,7 @@ def mount(
     options: tuple[str, ...],
     **flags: Any,  # noqa: ANN401
 ) -> None:
-    """Mount log dirs read-only; returns when the tree is ready, the daemon goes on behind.
+    """Mount log dirs read-only; return when the tree is ready, and serve it in the background.
 
     \b
     kafkafs mount /var/lib/kafka/data /mnt
@@ -51,7 +55,7 @@ def mount(
     kafkafs mount --snapshot /var/lib/kafka/data /mnt
     mount -t fuse.kafkafs /var/lib/kafka/data /mnt   with /sbin/mount.kafkafs, see README
 
-    SOURCE is a broker's log dir, a partition's folder or a .log file. /mnt/README.txt tells what is where.
+    SOURCE is a broker's log dir, a partition's folder or a .log file. /mnt/README.txt describes the tree.
     """
     daemon, mounting = fuse_modules()
     try:
@@ -64,9 +68,11 @@ def mount(
 
 @click.command()
 @click.argument("mountpoint")
-@click.option("-l", "--lazy", is_flag=True, help="Detach now, end when the last user is gone.")
+@click.option(
+    "-l", "--lazy", is_flag=True, help="Detach now; the daemon ends with the last open file."
+)
 @click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
-              help="How long to wait for the daemon to end.")  # fmt: skip
+              help="Wait at most this long for the daemon to end.")  # fmt: skip
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount, and wait until the daemon is gone.
 
@@ -84,7 +90,7 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
 
 
 def mount_as_helper(argv: list[str]) -> None:
-    """What mount(8) asks for: `SOURCE MOUNTPOINT [-o OPTIONS] [-sfnv…]`."""
+    """Mount as the helper of mount(8): `SOURCE MOUNTPOINT [-o OPTIONS] [-sfnv…]`."""
     daemon, mounting = fuse_modules()
     from kafkafs.mount import mount_helper
 
@@ -101,13 +107,13 @@ def run(daemon: Any, paths: list[str], mountpoint: str, options: Any) -> None:  
 
 
 def fuse_modules() -> tuple[Any, Any]:
-    """The daemon and the mount options; only these commands need pyfuse3."""
+    """Import and return the daemon and the mount options; only mount and umount need pyfuse3."""
     from kafkafs.mount import daemon, mounting
 
     return daemon, mounting
 
 
 def leave(error: Exception) -> None:
-    """One line, and 2 for a wrong call or 3 for what cannot be done."""
+    """Print an error in one line; exit with 2 for a wrong call, else 3."""
     click.echo(f"kafkafs: {printable(str(error))}", err=True)
     sys.exit(2 if getattr(error, "usage", False) else 3)

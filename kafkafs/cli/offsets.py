@@ -1,4 +1,4 @@
-"""`kafkafs offsets`: what GetOffsetShell answers, without a broker."""
+"""`kafkafs offsets`: print offsets as GetOffsetShell does, without a broker."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SPECS = {
     "earliest-local": -4,
     "latest-tiered": -5,
 }
-"""GetOffsetShell's names and the ListOffsets codes they stand for."""
+"""GetOffsetShell's names of special timestamps, with their ListOffsets codes."""
 
 _INTERNAL = INTERNAL_TOPICS | {CLUSTER_METADATA}
 
 
 def parse_time(text: str) -> int:
-    """A ListOffsets timestamp: a name, -1 to -5, epoch milliseconds or RFC 3339.
+    """Parse a ListOffsets timestamp: a name, -1 to -5, epoch milliseconds or RFC 3339.
 
     Raises:
-        click.BadParameter: none of these.
+        click.BadParameter: the text is none of these.
     """
     if text in SPECS:
         return SPECS[text]
@@ -54,7 +54,7 @@ def parse_time(text: str) -> int:
 
 
 def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
-    """What ListOffsets answers for a timestamp or one of its codes; None: no such offset."""
+    """Return the offset that ListOffsets answers for a timestamp or one of its codes; None for no such offset."""
     if time == SPECS["latest"]:
         return view.last_stable_offset if committed else view.log_end_offset
     if time in (SPECS["earliest"], SPECS["earliest-local"]):
@@ -70,13 +70,13 @@ def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
     return found.offset
 
 
-def lost_end_behind(view: LogView, time: int, offset: int | None) -> LostEnd | None:
-    """What the records files lost at their end, where the answer to a look-up can lie in it."""
+def lost_end_for(view: LogView, time: int, offset: int | None) -> LostEnd | None:
+    """Return the lost end of a log, if the offset in question can be in it; else None."""
     is_at_end = time in (SPECS["latest"], SPECS["max-timestamp"])
     if not is_at_end and (time < 0 or offset is not None):
         return None
     lost = lost_end(view)
-    if lost is not None:  # of a running broker, whose checkpoints may be newer than the view
+    if lost is not None:  # or a broker is running: its checkpoints may be newer than the view
         lost = lost_end(view.log.view(max_age=0))
     return lost
 
@@ -89,8 +89,8 @@ def lost_end_behind(view: LogView, time: int, offset: int | None) -> LostEnd | N
 @partition_options
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
 @click.option("--committed", is_flag=True,
-              help="As read_committed: latest is the last stable offset.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+              help="Use isolation level read_committed: latest is the last stable offset.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def offsets(
     sources: tuple[str, ...],
     time_text: str,
@@ -107,8 +107,9 @@ def offsets(
     kafkafs offsets /var/lib/kafka/data --time earliest --topic-partitions 'orders:0-2'
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
 
-    A partition with no offset at or after the instant is left out. Exit status 1: all are, or a log's
-    records files end before the end that its checkpoints or snapshots prove, which is told.
+    A partition without an offset at or after the instant is left out. Exit status 1: no partition is
+    left, or the records files of a log end before the log end that its checkpoints or snapshots prove
+    (reported on standard error).
     """
     time = parse_time(time_text)
     choice = partition_choice(topic, topic_partitions)
@@ -132,7 +133,7 @@ def offsets(
                      f" {view.log_end_offset} on")  # fmt: skip
                 continue
             offset = offset_for(view, time, committed=committed)
-            lost = lost_end_behind(view, time, offset)
+            lost = lost_end_for(view, time, offset)
             progress.clear()
             if offset is not None:
                 print_offset(log, offset, lost, as_json=as_json)
@@ -151,7 +152,7 @@ def offsets(
 def print_offset(
     log: PartitionLog, offset: int, lost: LostEnd | None = None, *, as_json: bool
 ) -> None:
-    """One line for one partition; as JSON with the proven log end where the records files end before it."""
+    """Print the line of a partition; as JSON with the proven log end where the records files end before it."""
     topic, partition = log.topic_partition
     if as_json:
         fact = {"topic": topic, "partition": partition, "offset": offset, "folder": log.name}

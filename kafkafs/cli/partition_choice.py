@@ -1,6 +1,6 @@
-"""Which partitions a command is asked for: --topic, --topic-partitions, and paths of the tree.
+"""Choice of partitions: --topic, --topic-partitions, and paths of the tree.
 
-A selection that matches nothing is an error that names what there is.
+A choice that matches nothing is an error that names the existing partitions.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _ITEM = re.compile(r"([^:,]*)(?::(?:([0-9]+)|([0-9]*)-([0-9]*))?)?")
 
 
 class NothingMatchedError(click.ClickException):
-    """A selection without a match, in one line."""
+    """A choice of topics or partitions that matches nothing, in one line."""
 
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """One line on standard error."""
+        """Print one line on standard error."""
         click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
 
 
 class PartitionRange(NamedTuple):
-    """One item of a selection: a folder's name, or a topic pattern and a half-open range of partitions."""
+    """One item of a choice: a folder's name, or a topic pattern and a half-open range of partitions."""
 
     text: str
     topic: re.Pattern[str]
@@ -47,7 +47,7 @@ class PartitionRange(NamedTuple):
     end: int | None
 
     def takes(self, log: PartitionLog) -> bool:
-        """Whether the log is one that the item names."""
+        """Return whether the item names a log."""
         if log.name == self.text:
             return True
         topic, partition = log.topic_partition
@@ -56,20 +56,20 @@ class PartitionRange(NamedTuple):
 
 
 class PartitionChoice(NamedTuple):
-    """The partitions that --topic or --topic-partitions names; all of them without items."""
+    """Partitions that --topic or --topic-partitions names; all partitions without items."""
 
     option: str
     items: tuple[PartitionRange, ...]
 
     def takes(self, log: PartitionLog) -> bool:
-        """Whether the log is chosen."""
+        """Return whether a log is chosen."""
         return not self.items or any(item.takes(log) for item in self.items)
 
     def require(self, source: LogSource) -> None:
-        """Look that every item names a partition of the source.
+        """Check that every item names a partition of the source.
 
         Raises:
-            NothingMatchedError: one does not.
+            NothingMatchedError: an item names none.
         """
         logs = source.partitions()
         for item in self.items:
@@ -79,19 +79,19 @@ class PartitionChoice(NamedTuple):
 
 
 def partition_options(command: Command) -> Command:
-    """--topic and --topic-partitions; see `partition_choice`."""
+    """Add --topic and --topic-partitions; see `partition_choice`."""
     for option in (
-        click.option("--topic", metavar="REGEX", help="Only topics that match as a whole."),
+        click.option("--topic", metavar="REGEX", help="Take only topics that REGEX matches as a whole."),
         click.option("--topic-partitions", metavar="LIST",
-                     help="TOPIC, TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH exclusive) or a partition's folder "
-                     "(orders-0), comma-separated; TOPIC is a regular expression."),
+                     help="Take only these, comma-separated: TOPIC, TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH "
+                     "exclusive) or a partition's folder (orders-0); TOPIC is a regular expression."),
     ):  # fmt: skip
         command = option(command)
     return command
 
 
 def partition_choice(topic: str | None, topic_partitions: str | None) -> PartitionChoice:
-    """What the two options choose.
+    """Parse the two options.
 
     Raises:
         click.UsageError: both are given, or one is malformed.
@@ -107,7 +107,7 @@ def partition_choice(topic: str | None, topic_partitions: str | None) -> Partiti
 
 
 def _parse_item(text: str, option: str) -> PartitionRange:
-    """An item of GetOffsetShell's list: `topic:partition`, `topic:low-high` (high exclusive), `:partition`."""
+    """Parse an item of GetOffsetShell's list: `topic:partition`, `topic:low-high` (high exclusive), `:partition`."""
     match = _ITEM.fullmatch(text)
     if match is None:
         raise click.BadParameter(
@@ -127,10 +127,10 @@ def _parse_item(text: str, option: str) -> PartitionRange:
 
 
 def require_partitions(source: LogSource) -> Mapping[str, PartitionLog]:
-    """The partitions of a source.
+    """Return the partitions of a source.
 
     Raises:
-        SourceError: there are none.
+        SourceError: the source has none.
     """
     logs = source.partitions()
     if not logs:
@@ -140,19 +140,19 @@ def require_partitions(source: LogSource) -> Mapping[str, PartitionLog]:
 
 
 def node_at(tree: Tree, path: str) -> Node:
-    """The node of a path that a user typed.
+    """Return the node of a path that a user typed.
 
     Raises:
-        NotFound: there is none; where no partition has the name, it says which there are.
+        NotFound: there is no such node; for an unknown partition the error names the existing ones.
     """
-    return told_partitions(tree.source, path, lambda: tree.resolve(clean_path(path)))
+    return with_known_partitions(tree.source, path, lambda: tree.resolve(clean_path(path)))
 
 
-def told_partitions(source: LogSource, path: str, find: Callable[[], Found]) -> Found:
-    """What `find` gives for a path of the tree.
+def with_known_partitions(source: LogSource, path: str, find: Callable[[], Found]) -> Found:
+    """Call `find` for a path of the tree; name the existing partitions when the path names an unknown one.
 
     Raises:
-        NotFound: it raises that; where the path names a partition that is not there, with those that are.
+        NotFound: from `find`, with the existing partitions added.
     """
     try:
         return find()

@@ -1,4 +1,4 @@
-"""`kafkafs plan`: what a broker would do to log dirs if it started on them now."""
+"""`kafkafs plan`: predict what a broker would do to log dirs if it started now."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
     metavar="VERSION",
     default="4.3.1",
     show_default=True,
-    help="The release that would start, 2.8 to 4.3.",
+    help="Release of the broker, 2.8 to 4.3.",
 )
 @click.option(
     "--verify/--no-verify",
     default=True,
     show_default=True,
-    help="Read the records that the broker does not read, and check them.",
+    help="Read and check the records that the broker does not read.",
 )
-@click.option("--files", is_flag=True, help="Name all logs and every file that changes.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each log and log dir.")
+@click.option("--files", is_flag=True, help="Print all logs and every file that changes.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object for each log and log dir."
+)
 def plan(
     sources: tuple[str, ...],
     clean: bool | None,
@@ -50,12 +52,12 @@ def plan(
     files: bool,
     as_json: bool,
 ) -> None:
-    """Say what a broker would do to SOURCE if it started on it now. Nothing is changed.
+    """Predict what a broker would do to SOURCE if it started now. Nothing is changed.
 
-    SOURCE is all log dirs of one broker, or one partition's folder. Each log is loaded as that broker loads it, and
-    what that truncates, deletes, renames and rewrites stays in memory: you read log starts and ends before and
-    after, records lost, files changed, and what keeps a broker from starting. A broker does not look into
-    segments that it does not recover: these are read, too, and damage in them is named.
+    SOURCE is all log dirs of one broker, or one partition's folder. Each log is loaded as that broker loads it;
+    truncations, deletions, renames and rewrites stay in memory. The output lists log starts and ends before and
+    after, lost records, changed files, and reasons why a broker does not start. A broker does not read segments
+    that it does not recover: plan reads them, too, and names damage in them.
 
     \b
     kafkafs plan /var/lib/kafka/data
@@ -69,7 +71,9 @@ def plan(
     from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
 
-    logging.getLogger("engine").setLevel(logging.CRITICAL)  # what loading warns of, the plan says
+    logging.getLogger("engine").setLevel(
+        logging.CRITICAL
+    )  # the plan reports all warnings of loading
     try:
         version = version_of(broker_version)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`kafkafs rebuild`: a new log dir with the same offsets that a broker loads."""
+"""`kafkafs rebuild`: make a new log dir with the same offsets, which a broker loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
 
-from kafkafs.cli.arguments import source_paths, tell_unread
+from kafkafs.cli.arguments import report_unread, source_paths
 from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
@@ -27,33 +27,35 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="TARGET", required=False)
 @click.option("--mode", type=click.Choice(["salvage", "broker"]), default="salvage",
               show_default=True,
-              help="salvage: every good batch. broker: what a broker does when it starts.")  # fmt: skip
+              help="salvage: keep every good batch. broker: do what a broker does when it starts.")  # fmt: skip
 @click.option("--from", "start", metavar="WHEN",
-              help="Only records from here on: an offset (digits), an instant, a day, or @MILLISECONDS.")  # fmt: skip
-@click.option("--to", "stop", metavar="WHEN", help="Only records before this: likewise.")
+              help="Keep records from here on: an offset (digits), an instant, a day, or @MILLISECONDS.")  # fmt: skip
+@click.option("--to", "stop", metavar="WHEN", help="Keep records before this: likewise.")
 @click.option("--whole-batches", is_flag=True,
               help="With --from and --to: keep batches at the edges whole.")  # fmt: skip
 @click.option("--allow-empty", is_flag=True,
-              help="Also write a log dir without records, or cut past the end of every log.")  # fmt: skip
+              help="Accept a result without records, or a cut past the end of every log.")  # fmt: skip
 @click.option("--topic", "topics", multiple=True, metavar="PATTERN",
-              help="Only these topics, or folders; * and ? as in a shell. Repeatable.")  # fmt: skip
+              help="Take only these topics or folders; * and ? as in a shell. Repeatable.")  # fmt: skip
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
 @click.option("--topic-id", "topic_ids", multiple=True, metavar="TOPIC=ID",
-              help="Give a topic (by its new name) another id.")  # fmt: skip
+              help="Give a topic (by its new name) this id.")  # fmt: skip
 @click.option("--merge", multiple=True, metavar="OTHER",
-              help="Another replica's log dir: the best copy of each batch is taken. Repeatable.")  # fmt: skip
-@click.option("--deleted", is_flag=True, help="Bring back what .deleted files hold.")
+              help="Take the best copy of each batch, also from this replica's log dir. Repeatable.")  # fmt: skip
+@click.option("--deleted", is_flag=True, help="Bring back records of .deleted files.")
 @click.option("--below-log-start", is_flag=True, help="Bring back records below the log start.")
-@click.option("--no-meta-properties", is_flag=True, help="Leave meta.properties out.")
+@click.option("--no-meta-properties", is_flag=True, help="Leave out meta.properties.")
 @click.option("--clean/--unclean", "clean", default=None,
-              help="With --mode broker: whether the last stop was a clean one.")  # fmt: skip
+              help="With --mode broker: load as after a clean stop, or as after a crash.")  # fmt: skip
 @click.option(
-    "--owner", metavar="USER", help="Whose files they are; by default the source's, for root."
+    "--owner", metavar="USER", help="Owner of the files; for root, by default the owner of SOURCE."
 )
-@click.option("--dry-run", is_flag=True, help="Write nothing, say what would be.")
-@click.option("--verify", metavar="LOG-DIR", help="Hold a rebuilt log dir to its manifest instead.")
-@click.option("--json", "as_json", is_flag=True, help="The manifest, as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; print what would be written.")
+@click.option(
+    "--verify", metavar="LOG-DIR", help="Compare a rebuilt log dir with its manifest instead."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # noqa: ANN401
     """Make a new log dir TARGET out of SOURCE, with the same offsets, that a broker loads.
 
@@ -64,14 +66,15 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     kafkafs rebuild /var/lib/kafka/data cut --topic orders --from 2024-01-01T00:00:00Z --to 120000
     kafkafs rebuild --verify /var/lib/kafka/rebuilt
 
-    --from is the first offset or time that is wanted, --to the first that is not. Digits are an offset; a time is
-    2024-01-01T10:30:00Z, 2024-01-01, or @1704105000000 in milliseconds since 1970.
+    --from is inclusive, --to exclusive. Digits are an offset; a time is 2024-01-01T10:30:00Z, 2024-01-01, or
+    @1704105000000 in milliseconds since 1970.
 
-    SOURCE is never changed. TARGET is whole or not there: it is made beside its place, synced, read again,
-    then renamed. It must not exist, or be empty. kafkafs-rebuild.json in it says what it was made of.
+    SOURCE is never changed. TARGET must not exist, or be empty. It is complete or absent: it is written beside
+    its place, synced, read back, then renamed. kafkafs-rebuild.json in it lists the sources and the losses.
 
-    Exit status: 0 all is there, 1 something is missing or was cut off (the table says what), 2 not done
-    (also when no record would be left, without --allow-empty), 3 something could not be read, and the rest is there; or nothing could be read or written.
+    Exit status: 0 complete, 1 something is missing or was cut off (see the output), 2 refused (also when no
+    record would be left, without --allow-empty), 3 something could not be read, and the rest is written; or
+    nothing could be read or written.
     """
     if given["verify"] is not None:
         if source is not None:
@@ -89,20 +92,20 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     from engine.rebuild.rebuilt import EmptyResultError
 
     options = _options(source, given)
-    logging.getLogger("engine").addHandler(logging.NullHandler())  # what matters is in the report
+    logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the losses
     try:
-        with _stoppable(), _Shown(quiet=given["quiet"]) as shown:
+        with _stoppable(), _StepLines(quiet=given["quiet"]) as lines:
             result = run(
                 source_paths((source,)),
                 target,
                 options,
                 merge=given["merge"],
-                advance=shown.advance,
+                advance=lines.advance,
             )
     except EmptyResultError as error:
         if not given["as_json"]:
             print_partitions(error.result)
-        if tell_unread(error.result.unread):
+        if report_unread(error.result.unread):
             click.echo(f"kafkafs: {printable(f'{error.reason}: {error.hint}')}", err=True)
             raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
         raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
@@ -116,7 +119,7 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     is_filled = not result.lost_something and all(
         each.path.endswith(".log") for each in result.unread
     )
-    if tell_unread(result.unread, is_filled=is_filled) and not is_filled:
+    if report_unread(result.unread, is_filled=is_filled) and not is_filled:
         raise click.exceptions.Exit(EXIT_CANNOT_READ)
     if result.lost_something:
         raise click.exceptions.Exit(EXIT_FINDINGS)
@@ -175,7 +178,7 @@ def _bound(option: str, text: str | None) -> RebuildBound | None:
 
 
 def _owner(name: str | None, source: str) -> tuple[int, int] | None:
-    """Who is to own the files: whom the operator named, or, for root, whoever owns the source."""
+    """Return user and group id for the files: of --owner, or of the source for root; None leaves them."""
     if name is not None:
         try:
             entry = pwd.getpwnam(name)
@@ -207,8 +210,8 @@ def _stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _Shown:
-    """A progress line for each thing that is done, one after the other."""
+class _StepLines:
+    """Progress lines, one for each step in turn."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -219,7 +222,12 @@ class _Shown:
         return self
 
     def advance(self, what: str, count: int) -> None:
-        """Count bytes that were read, written or verified."""
+        """Count bytes that were read, written or verified.
+
+        Args:
+            what: name of the step.
+            count: bytes.
+        """
         from kafkafs.cli.printing.progress import Progress
 
         if what != self._what:
@@ -245,4 +253,4 @@ def _verify(log_dir: str, *, as_json: bool) -> None:
     if found:
         raise click.exceptions.Exit(EXIT_FINDINGS)
     if not as_json:
-        click.echo(printable(f"{log_dir} is as it was made"))
+        click.echo(printable(f"{log_dir} matches its manifest"))

@@ -1,4 +1,4 @@
-"""`kafkafs grep`: records whose key, value or headers match."""
+"""`kafkafs grep`: search keys, values and headers of records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 from engine import kernel
 from engine.log.log_directory import LogSource
 from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
-from kafkafs.cli.partition_choice import require_partitions, told_partitions
+from kafkafs.cli.partition_choice import require_partitions, with_known_partitions
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
@@ -24,32 +24,37 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 from kafkafs.tree.selection import Selection, select
 
 Item = Match | DamageFacts | int
-"""What a worker hands over: matches, a damaged place, or a count of bytes that were read."""
+"""Result of a worker: matches, a damaged place, or a count of read bytes."""
 
 
 @click.command()
 @click.argument("pattern")
 @one_source_argument
 @click.argument("path", default="", required=False)
+@click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="Take PATTERN as plain text.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore the case of letters.")
 @click.option(
-    "-F", "--fixed-strings", "fixed", is_flag=True, help="PATTERN is text, no regular expression."
-)
-@click.option("-i", "--ignore-case", is_flag=True, help="Letters of either case match.")
-@click.option(
-    "-c", "--count", "only_count", is_flag=True, help="Print the number of matching records only."
+    "-c", "--count", "only_count", is_flag=True, help="Print only the number of matching records."
 )
 @click.option(
-    "-m", "--max-count", type=click.IntRange(min=1), metavar="N", help="Stop after N records."
+    "-m",
+    "--max-count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after N matching records.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit status tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; set only the exit status.")
 @click.option("--field", "fields", multiple=True, type=click.Choice(sorted(ALL_FIELDS)),
-              help="Look here only; may be given more than once.")  # fmt: skip
-@click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log.")
+              help="Search only this field. Repeatable.")  # fmt: skip
+@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="With -c, the count as JSON; damage as JSON lines."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print damage as JSON lines, and with -c the count as JSON.",
 )
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
-              help="Threads; the number of cores when not given.")  # fmt: skip
+              help="Number of threads; by default one per core.")  # fmt: skip
 @values_option
 def grep(
     pattern: str,
@@ -66,7 +71,7 @@ def grep(
     jobs: int | None,
     values: str,
 ) -> None:
-    """Print the record lines whose key, value or headers match PATTERN.
+    """Print the lines of records with a key, value or header that matches PATTERN.
 
     \b
     kafkafs grep refund /var/lib/kafka/data
@@ -74,10 +79,11 @@ def grep(
     kafkafs grep -i timeout /var/lib/kafka/data orders-0/time/2024-01-01T10
     kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0/offset/1000..2000
 
-    PATH is a partition, or in it records, committed, one of their files, offset/RANGE or
+    PATH is a partition, or within it records, committed, one of their files, offset/RANGE or
     time/PERIOD; or time/PERIOD for all partitions. PATTERN is a Python regular expression on the
     stored bytes; in Kafka's internal topics, such as __consumer_offsets, on the JSON that keys and
-    values decode to (--values base64 keeps to the bytes). Damaged places are reported on standard error and skipped.
+    values decode to (on the bytes with --values base64). Damaged places are reported on standard
+    error and skipped.
 
     Exit status: 0 records matched, 1 none did, 3 a part could not be searched, whatever matched elsewhere
     (with -q, 0 as soon as a record matches).
@@ -90,7 +96,7 @@ def grep(
         raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
     with open_log_source((source,)) as logs, Progress("searched", quiet=quiet) as progress:
         require_partitions(logs)
-        selections = told_partitions(
+        selections = with_known_partitions(
             logs, path, lambda: select(logs, clean_path(path), committed=committed)
         )
         if not selections:
@@ -124,7 +130,7 @@ def grep(
 
 
 def say_empty(source: LogSource, path: str) -> None:
-    """Say on standard error that there was nothing to search."""
+    """Report on standard error that there is nothing to search."""
     log = source.partitions().get(path.split("/")[0])
     there = ""
     view = None if log is None else log.view_or_none()
@@ -136,7 +142,7 @@ def say_empty(source: LogSource, path: str) -> None:
 
 
 def cut(match: Match, most: int | None) -> tuple[bytes, int]:
-    """The first lines of a match."""
+    """Return at most `most` lines of a match, and their number."""
     if most is None or match.records <= most:
         return match
     lines = match.text.split(b"\n", most)
@@ -144,7 +150,7 @@ def cut(match: Match, most: int | None) -> tuple[bytes, int]:
 
 
 def report(facts: DamageFacts, *, as_json: bool) -> None:
-    """One damaged place on standard error."""
+    """Print a damaged place on standard error."""
     if as_json:
         click.echo(json_text({"error": facts}), err=True)
     else:
@@ -153,10 +159,9 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
 
 
 def results(selections: list[Selection], query: Query, values: str, jobs: int) -> Iterator[Item]:
-    """What the selections hold, in their order; `jobs` of them are searched at a time.
+    """Yield the results of the selections in order; search `jobs` selections at a time.
 
-    Each selection has a short queue of its own: a worker that is ahead of the reader waits there, so
-    that memory stays bounded however much matches.
+    Each selection has a short queue: a worker that is ahead of the reader waits, so that memory stays bounded.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(jobs) as pool:
@@ -189,10 +194,10 @@ def work(
     out: queue.Queue[Item | BaseException | None],
     stop: threading.Event,
 ) -> None:
-    """Search one selection and hand everything over; an exception too."""
+    """Search one selection; put the results, then None or an exception, into `out`."""
 
     class Stopped(Exception):
-        """The reader wants no more."""
+        """The reader has stopped."""
 
     def put(item: Item | BaseException | None) -> None:
         while not stop.is_set():

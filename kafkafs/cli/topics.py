@@ -1,4 +1,4 @@
-"""`kafkafs topics`: what kafka-topics describes, without a broker."""
+"""`kafkafs topics`: describe topics as kafka-topics does, without a broker."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ FINDINGS = 1
 @click.command()
 @one_source_argument
 @click.argument("names", metavar="[TOPIC]...", nargs=-1)
-@click.option("--list", "only_names", is_flag=True, help="Only the topics' names.")
+@click.option("--list", "only_names", is_flag=True, help="Print only the names of topics.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
-@click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "--at",
+    metavar="INSTANT",
+    help="Show the state at this time, from records with timestamps up to it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def topics(
     source: str,
     names: tuple[str, ...],
@@ -44,10 +48,10 @@ def topics(
     kafkafs topics /var/lib/kafka/data orders 'audit-.*'
     kafkafs topics /var/lib/kafka/data --json --at 2024-01-01T10:30:00Z
 
-    TOPIC is a regular expression. A source without the metadata log is described by its folders and their
-    partition.metadata: leaders and replicas are then not known (-). Exit status 1: damage was found, a
-    TOPIC matched nothing, or with --json a log has lost its last records: its log end is the one that the
-    files beside it prove.
+    TOPIC is a regular expression. If SOURCE has no metadata log, topics come from the folders and their
+    partition.metadata, and leaders and replicas are unknown (-). Exit status 1: damage was found, a TOPIC
+    matched nothing, or (with --json) a log has lost its last records; its logEndOffset is then the end that
+    its checkpoints or snapshots prove.
     """
     from engine.replay.source_state import SourceState
 
@@ -76,7 +80,7 @@ def topics(
 
 
 def _report_missing(pattern: re.Pattern[str], chosen: Iterable[str], names: list[str]) -> bool:
-    """Say that a pattern matches no topic; whether it does not."""
+    """Report a pattern that matches no topic; return whether that is so."""
     if any(pattern.fullmatch(name) for name in chosen):
         return False
     there = known_names(names, "topic", pattern.pattern)
@@ -98,12 +102,14 @@ def _warn(image: ClusterImage | None, short: Iterable[str]) -> bool:
         return warn((), short)
     notes = [*image.notes, *short]
     if image.missing is not None:
-        notes.append(f"what the records before offset {image.missing} said is not known")
+        notes.append(
+            f"the records before offset {image.missing} are missing: the result goes without them"
+        )
     return warn(image.unreadable, notes)
 
 
 def _by_folders(logs: LogSource) -> dict[str, dict[str, Any]]:
-    """Topics by their partitions' folders."""
+    """Return topics by the folders of their partitions."""
     found: dict[str, dict[str, Any]] = {}
     named = ((log.topic_partition, name, log) for name, log in logs.partitions().items())
     for (topic, number), name, log in sorted(named, key=lambda item: item[0]):

@@ -1,4 +1,4 @@
-"""`kafkafs transactions`: what kafka-transactions lists and finds, without a broker."""
+"""`kafkafs transactions`: list and find transactions as kafka-transactions does, without a broker."""
 
 from __future__ import annotations
 
@@ -38,11 +38,15 @@ _OPEN = (
 @click.command()
 @one_source_argument
 @click.option("--open", "form", flag_value="open",
-              help="Transactions without an end marker, partition by partition.")  # fmt: skip
+              help="List transactions without an end marker, by partition.")  # fmt: skip
 @click.option("--hanging", "form", flag_value="hanging",
-              help="Of those, the ones that no coordinator will end.")  # fmt: skip
-@click.option("--at", metavar="INSTANT", help="As of a time: records with timestamps up to it.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+              help="List only the open transactions that no coordinator will end.")  # fmt: skip
+@click.option(
+    "--at",
+    metavar="INSTANT",
+    help="Show the state at this time, from records with timestamps up to it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def transactions(source: str, form: str | None, at: str | None, as_json: bool) -> None:
     """List transactional ids from __transaction_state, or open transactions from the logs.
 
@@ -51,10 +55,9 @@ def transactions(source: str, form: str | None, at: str | None, as_json: bool) -
     kafkafs transactions /var/lib/kafka/data --open
     kafkafs transactions /var/lib/kafka/data --hanging --json
 
-    An open transaction hangs when its coordinator does not know it any more: read_committed consumers
-    stay before it for ever. Where the source does not hold the partitions of __transaction_state nobody can
-    tell, and --hanging shows those too. AGE is up to now, or up to --at. Exit status 1: transactions hang,
-    or damage was found.
+    An open transaction hangs when its coordinator no longer knows it: read_committed consumers never get
+    past it. If SOURCE lacks the partitions of __transaction_state, this is unknown, and --hanging lists such
+    transactions, too. AGE ends now, or at --at. Exit status 1: a transaction hangs, or damage was found.
     """
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState

@@ -1,1 +1,1 @@
-"""Any file of a log directory as text: what DumpLogSegments prints, and JSON lines."""
+"""Dumps of any file of a log directory: the text of DumpLogSegments, and JSON lines."""

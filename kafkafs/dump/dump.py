@@ -1,4 +1,4 @@
-"""The dump of files, one after the other: as DumpLogSegments prints it, or as JSON lines."""
+"""Dump files one after the other, as DumpLogSegments prints them or as JSON lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dump_text(
 ) -> None:
     """Dump files as DumpLogSegments prints them.
 
-    What cannot be read is said on standard error, and the rest is dumped.
+    Files that cannot be read are reported on standard error, and the other files are dumped.
     """
     for file in files:
         if isinstance(file, MissingInput):
@@ -51,7 +51,7 @@ def dump_text(
 
 
 def _unreadable(file: DumpFile, error: OSError | KafkaStorageError) -> str:
-    """Why a file could not be dumped, with the path of the file that could not be read."""
+    """Return why a file could not be dumped, with the path of the unreadable file."""
     text = failure_text(error)
     return text if file.shown in text else f"{file.shown}: {text}"
 
@@ -89,7 +89,11 @@ def _flush(lines: list[str], report: DumpReport) -> None:
 
 
 def entries_of(file: DumpFile, options: DumpOptions) -> Iterator[Found]:
-    """What a file that is no log holds. Raises OSError, SourceRefusedError when it cannot be read."""
+    """Yield the content of a file other than a records file.
+
+    Raises:
+        OSError, SourceRefusedError: the file cannot be read.
+    """
     if file.kind in STATE_KINDS:
         yield from state_entries(file, options)
         return
@@ -110,7 +114,7 @@ def dump_json(
     report: DumpReport,
     advance: Advance = lambda _: None,
 ) -> None:
-    """Dump files as JSON lines; what is damaged or cannot be read is a line {"error": ...}."""
+    """Dump files as JSON lines; damage and unreadable files are lines {"error": ...}."""
     for file in files:
         writer = JsonLines(options, report)
         if isinstance(file, MissingInput):

@@ -1,7 +1,7 @@
-"""Files as a dump is asked for them: which file of Kafka's each is, and what lies beside it.
+"""Files named to a dump: the kind of each by its name, and the other files of its segment.
 
-The names are taken more leniently than the log reads them, since dumps are made of copies with odd names:
-`5.log`, `backup.index` and `00000000000000000000.log.deleted` are what their ends say.
+Names are parsed more leniently than a log parses them, because dumps are made of copies with odd names:
+`5.log`, `backup.index` and `00000000000000000000.log.deleted` count by their suffix.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BY_SUFFIX = {
     )
 }
 SEGMENT_KINDS = frozenset(_BY_SUFFIX.values())
-"""Files whose name begins with an offset."""
+"""Kinds of files with an offset at the start of their names."""
 STATES = tuple(state.value for state in FileState if state.value)
 _TIERED_EPOCHS = ".leader_epoch_checkpoint"
 _OFFSET = re.compile(r"([0-9]{1,40})(?:[-_][^/]*)?", re.ASCII)
@@ -34,12 +34,12 @@ class DumpFile:
     """One file to dump.
 
     Attributes:
-        root, name: where it is; `name` is relative to the root.
-        shown: its path as the operator named it, or as it was found.
-        kind: what it is; None for what is nothing of Kafka's.
-        state: the end of the name that says it is on its way in or out, "" for none.
-        first, last: the offsets to show, both included; None for all.
-        is_named: whether the operator named this very file.
+        root, name: the source root, and the path below it.
+        shown: path as the operator named it, or as it was found.
+        kind: kind of the file; None for a file that is not Kafka's.
+        state: suffix such as ".deleted" or ".swap"; "" for none.
+        first, last: the offsets to show, both inclusive; None for no bound.
+        is_named: whether the operator named the file itself, not a folder above it.
     """
 
     root: SourceRoot
@@ -52,12 +52,12 @@ class DumpFile:
     is_named: bool = True
 
     def open(self) -> SourceFile:
-        """The file. Raises OSError, SourceRefusedError."""
+        """Open the file. Raises OSError, SourceRefusedError."""
         return self.root.open_fresh(self.name)
 
     @property
     def base_name(self) -> str:
-        """The name without its folder."""
+        """The name without folders."""
         return self.name.rpartition("/")[2]
 
     @property
@@ -67,31 +67,31 @@ class DumpFile:
 
     @property
     def folder(self) -> str:
-        """The path of its folder, as shown."""
+        """The path of the folder of the file, as shown."""
         return os.path.dirname(self.shown)
 
     @property
     def absolute(self) -> str:
-        """The path from the root of the file system, not resolved, as java.io.File has it."""
+        """The absolute path, with links unresolved, as java.io.File has it."""
         return self.shown if self.shown.startswith("/") else f"{os.getcwd()}/{self.shown}"
 
     @property
     def base_offset(self) -> Offset | None:
-        """The offset that the name begins with; None when it does not, or for no segment's file."""
+        """The offset at the start of the name; None for a name without one, or for a file of no segment."""
         match = _OFFSET.fullmatch(self.stem) if self.kind in SEGMENT_KINDS else None
         offset = int(match[1]) if match else None
         return offset if offset is None or offset <= MAX_INT64 else None
 
     @property
     def snapshot_id(self) -> tuple[Offset, int] | None:
-        """The end offset and the epoch in the name of a KRaft snapshot; None when it has none."""
+        """The end offset and the epoch in the name of a KRaft snapshot; None for another name."""
         match = _SNAPSHOT.fullmatch(self.stem)
         return (int(match[1]), int(match[2])) if match else None
 
     def sibling(self, kind: FileKind) -> SourceFile | None:
-        """The file of the same segment of another kind, in the same state if there is one.
+        """Open the file of another kind of the same segment, if possible in the same state.
 
-        None when it is not there. Raises OSError when it cannot be opened.
+        Return None when there is no such file. Raises OSError when the file cannot be opened.
         """
         above = self.name[: len(self.name) - len(self.base_name)]
         for state in dict.fromkeys((self.state, "")):
@@ -102,12 +102,12 @@ class DumpFile:
         return None
 
     def sibling_path(self, kind: FileKind) -> str:
-        """What that file is called, as shown."""
+        """Return the path of a file of the same segment, as shown."""
         return f"{os.path.join(self.folder, self.stem)}{kind.value}"
 
 
 def kind_of(name: str) -> tuple[FileKind | None, str]:
-    """What the name of a file says it is, and the state at its end.
+    """Return the kind of a file and its state suffix, from its name.
 
     >>> kind_of("00000000000000000035.index.deleted")
     (<FileKind.OFFSET_INDEX: '.index'>, '.deleted')

@@ -1,4 +1,4 @@
-"""What a dump shows, as DumpLogSegments' options have it."""
+"""Options of a dump, those of DumpLogSegments."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ DECODERS = {
     "remote-log-metadata-decoder": REMOTE_LOG_METADATA,
     "share-group-state-decoder": SHARE_GROUP_STATE,
 }
-"""The options that decode an internal topic, the first that is given wins; and that topic."""
+"""Decoder options, and the internal topic of each; the first one that is given wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOptions:
-    """What to show.
+    """Options of a dump.
 
     Attributes:
-        print_data_log: keys and payloads; `decoder` implies it.
-        deep_iteration: records; `print_data_log` implies it.
-        skip_record_metadata: of a record only its key and payload.
-        decoder: the internal topic to decode records as, None for none.
-        verify_index_only: check the entries of indexes, do not print them.
-        index_sanity_check: check indexes as a broker's start once did, look at no entry.
-        max_bytes: how much of each log is read.
-        max_message_size: how large a batch may be that an index entry leads to.
-        budgets: for what is read.
+        print_data_log: show keys and payloads; `decoder` implies it.
+        deep_iteration: show records; `print_data_log` implies it.
+        skip_record_metadata: show only key and payload of a record.
+        decoder: internal topic to decode records as; None for none.
+        verify_index_only: check the entries of indexes, and do not print them.
+        index_sanity_check: check only the size and the last entry of indexes, as brokers once did at start.
+        max_bytes: bytes to read of each log.
+        max_message_size: largest batch, in bytes, that an index entry may point to.
+        budgets: limits on memory and entries.
     """
 
     print_data_log: bool = False
@@ -63,5 +63,5 @@ class DumpOptions:
 
     @property
     def is_partial(self) -> bool:
-        """Whether `max_bytes` was set: what follows is then nothing to speak of."""
+        """Whether `max_bytes` is set; bytes after that limit are then not reported."""
         return self.max_bytes != MAX_INT32

@@ -1,4 +1,4 @@
-"""A range of records to dump: by offset, by time, or from one to the other."""
+"""A range of records to dump, bounded by offsets or times."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from kafkafs.tree.ranges import offset_at
 
 
 class DumpBound(NamedTuple):
-    """One end of a range: an offset, or an instant; one of them is None."""
+    """One bound of a range: an offset, or an instant in milliseconds; the other is None."""
 
     offset: Offset | None = None
     instant: Timestamp | None = None
 
 
 class DumpExtent(NamedTuple):
-    """From `start` up to, not including, `end`; None is open."""
+    """Range from `start` (inclusive) to `end` (exclusive); None for no bound."""
 
     start: DumpBound | None = None
     end: DumpBound | None = None
 
     def offsets_in(self, folder: str) -> tuple[Offset, Offset]:
-        """The first and the last offset of it in a partition's folder, both included.
+        """Return the first and the last offset of the range in a partition's folder, both inclusive.
 
-        An instant is the first record, in offset order, at or after it, or the log's end when there is
-        none. The last is below the first when nothing is left.
+        An instant becomes the offset of the first record, in offset order, at or after it, or the log end when there
+        is no such record. In an empty range the last offset is below the first.
 
         Raises:
-            SourceError: an instant has to be looked up, and the folder is no partition's.
+            SourceError: an instant must be looked up, and the folder is not a partition's.
         """
         if all(bound is None or bound.instant is None for bound in self):
             first, end = (None if bound is None else bound.offset for bound in self)
@@ -40,7 +40,7 @@ class DumpExtent(NamedTuple):
         return first or 0, MAX_INT64 if end is None else end - 1
 
     def why_beside(self, folder: str) -> str | None:
-        """Why a partition's folder has no offset of it; None when it may have some."""
+        """Return why the log in a folder has no offset of the range; None when it may have some."""
         try:
             source = open_source([folder])
         except (SourceError, OSError):
@@ -84,7 +84,7 @@ class DumpExtent(NamedTuple):
 
 
 def parse_bound(text: str) -> DumpBound | None:
-    """An offset (digits), or an instant: RFC 3339, the beginning of a day or hour, `@` and milliseconds.
+    """Parse an offset (digits), or an instant: RFC 3339, the start of a day or hour, or `@` and milliseconds.
 
     >>> parse_bound("35")
     DumpBound(offset=35, instant=None)

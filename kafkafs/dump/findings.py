@@ -1,4 +1,4 @@
-"""What the files other than logs hold, one thing after the other: entries, and what is wrong with them."""
+"""Items of a dump of files other than logs: entries, notes and faults, in file order."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class ShownEntry(NamedTuple):
     """One entry of a file.
 
     Attributes:
-        text: its line in a dump.
-        fields: the same for JSON, with what the line leaves out.
+        text: line of the entry in a text dump.
+        fields: fields of the entry in JSON, also those that the line omits.
     """
 
     text: str
@@ -19,13 +19,13 @@ class ShownEntry(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A line of a dump that is about the file, such as that it is empty."""
+    """A line about the whole file, such as that it is empty."""
 
     text: str
 
 
 class Mismatch(Enum):
-    """Where two files contradict each other; the value is the kind in JSON."""
+    """Kind of a contradiction between two files; the value is the kind in JSON."""
 
     OFFSET_INDEX = "index_mismatch"
     TIMESTAMP = "timestamp_mismatch"
@@ -37,8 +37,8 @@ class Contradiction(NamedTuple):
     """An index entry that the log, or the entry before it, contradicts.
 
     Attributes:
-        position: of the entry in its file.
-        stated, found: what the entry says, and what contradicts it.
+        position: position of the entry in its file.
+        stated, found: offset or timestamp of the entry, and the one that contradicts it.
     """
 
     what: Mismatch
@@ -48,12 +48,12 @@ class Contradiction(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Anything else that is wrong with a file.
+    """Any other fault of a file.
 
     Attributes:
-        kind: in snake case.
-        reason: one sentence; Kafka's own where it has one.
-        position: where in the file, None for the file as a whole.
+        kind: kind in JSON, in snake case.
+        reason: one sentence, Kafka's own if Kafka has one.
+        position: position in the file; None for a fault of the whole file.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What a dump is asked for, as files: files, partition folders, log dirs, and patterns of these."""
+"""Arguments of a dump as files: files, partition folders, log dirs, and patterns of these."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from kafkafs.dump.extent import DumpExtent
 
 _WILDCARDS = frozenset("*?[")
 _WITH_OFFSETS = SEGMENT_KINDS - {FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT}
-"""Files of which a range of offsets shows a part."""
+"""Kinds of files that a range of offsets cuts to a part."""
 
 _REASONS = {
     EntryKind.SYMLINK: "a symbolic link, not followed",
-    EntryKind.DIRECTORY: "a folder where a file should be",
+    EntryKind.DIRECTORY: "a folder in place of a file",
 }
 
 
 class MissingInput(NamedTuple):
-    """Something that was asked for and cannot be dumped, and why."""
+    """A named input that cannot be dumped, and the reason."""
 
     shown: str
     reason: str
@@ -40,10 +40,10 @@ class MissingInput(NamedTuple):
 def expand(
     arguments: Sequence[str], extent: DumpExtent | None = None
 ) -> Iterator[DumpFile | MissingInput]:
-    """The files that arguments name, in their order; in folders by name.
+    """Yield the files that the arguments name, in their order; files of a folder by name.
 
-    Of folders come the files that Kafka keeps in them; of a log dir also those of its partitions' folders,
-    whatever state they are in. With an extent, of folders only what holds offsets, and only that part.
+    A folder gives the files that Kafka keeps in it; a log dir also those of its partitions' folders in any state. With
+    an extent, a folder gives only files with offsets, cut to the extent.
     """
     for argument in arguments:
         for path in _matches(argument):
@@ -57,7 +57,7 @@ def _matches(argument: str) -> list[str]:
 
 
 def _as_java(path: str) -> str:
-    """A path as java.io.File shows it: no slash twice, none at the end."""
+    """Return a path as java.io.File shows it: without double slashes and without one at the end."""
     parts = [part for part in path.split("/") if part]
     return ("/" if path.startswith("/") else "") + "/".join(parts)
 
@@ -68,7 +68,7 @@ def _expand_path(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | Mi
         if stat.S_ISDIR(mode):
             yield from _folder(path, extent)
             return
-        if os.path.islink(path):  # the operator's own word, so it is followed
+        if os.path.islink(path):  # named by the operator, and therefore followed
             target = os.path.realpath(path)
             root = SourceRoot(os.path.dirname(target))
             name = os.path.basename(target)
@@ -109,16 +109,16 @@ def _folder(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | Missing
         if folder:
             yield from _not_read(root, folder, inside)
     if not found:
-        yield MissingInput(path, "no file of a log directory is in it")
+        yield MissingInput(path, "contains no file of a log directory")
     elif not within:
         yield _beside(path, path, extent)
 
 
 def _beside(path: str, folder: str, extent: DumpExtent | None) -> MissingInput:
-    """What is said of files of which nothing lies in an extent."""
+    """Return the message for files without an offset of the extent."""
     reason = None if extent is None else extent.why_beside(folder)
     return MissingInput(
-        path, f"nothing lies in the range; {reason}" if reason else "nothing lies in the range"
+        path, f"no record is in the range; {reason}" if reason else "no record is in the range"
     )
 
 
@@ -130,11 +130,11 @@ def _partition_folders(root: SourceRoot) -> list[str]:
 
 
 def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[MissingInput]:
-    """What bears a name of Kafka's and is not the file or folder that the name is for."""
+    """Yield entries with a name of Kafka's that are no regular file or folder, as that name requires."""
     try:
         _, others = root.list_apart(folder)
     except OSError:
-        return  # said where its files are looked for
+        return  # the listing of its files reports the error
     for entry in sorted(others, key=lambda entry: entry.name):
         is_folder = entry.kind is EntryKind.DIRECTORY
         kind, _ = kind_of(entry.name)
@@ -167,7 +167,7 @@ def _files(root: SourceRoot, folder: str, shown: str) -> Iterator[DumpFile]:
 def _within(
     files: list[DumpFile], folder: str, extent: DumpExtent | None
 ) -> Iterator[DumpFile | MissingInput]:
-    """The files, or with an extent the parts of them that lie in it."""
+    """Yield the files; with an extent, only files with offsets of it, cut to it."""
     if extent is None:
         yield from files
         return
@@ -188,7 +188,7 @@ def _within(
 
 
 def _ends(files: list[DumpFile]) -> dict[Offset, Offset]:
-    """The last offset that a segment can hold, by its base offset; of the last one it is not known."""
+    """Return the last possible offset of each segment by base offset; the last segment's is unknown."""
     logs = (file for file in files if file.kind is FileKind.LOG and not file.state)
     bases = sorted({base for file in logs if (base := file.base_offset) is not None})
     return {base: after - 1 for base, after in pairwise(bases)}

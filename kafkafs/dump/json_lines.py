@@ -1,7 +1,7 @@
-"""Files as JSON lines: every field, exact bytes, and a line {"error": ...} where something is wrong.
+"""Files as JSON lines: every field, exact bytes, and a line {"error": ...} for each fault.
 
-Each line has "type": file, batch, record, entry or note; and "file". Bytes are strings when they are UTF-8,
-else base64 with a field "…Encoding" beside them, so that they can always be had back exactly.
+Each line has "type" (file, batch, record, entry or note) and "file". Bytes are strings if they are UTF-8, else base64
+with a field "…Encoding" beside them, so that no byte is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _BATCH_FIELDS = (
 
 
 class JsonLines:
-    """Writes the lines of one file to a report's output."""
+    """Writer of the lines of one file to a report's output."""
 
     def __init__(self, options: DumpOptions, report: DumpReport) -> None:
         self.options = options
@@ -99,7 +99,7 @@ class JsonLines:
         self._line("file", facts)
 
     def unreadable(self, shown: str, reason: str) -> None:
-        """A file that gave nothing."""
+        """Write the error line of a file that cannot be read."""
         self._name = shown
         self._error({"kind": "unreadable", "reason": reason})
         self.report.findings -= 1
@@ -107,15 +107,15 @@ class JsonLines:
         self._flush()
 
     def unknown(self, file: DumpFile) -> None:
-        """A file that is nothing of Kafka's."""
+        """Write the note on a file that is not Kafka's."""
         self._name = file.shown
-        self._line("note", {"text": "nothing of Kafka's has such a name: it is not read"})
+        self._line("note", {"text": "not a file name of Kafka's: the file is not read"})
         self._flush()
 
     # Entries
 
     def entries(self, file: DumpFile, found: Iterable[Found]) -> None:
-        """A file of entries. Raises what reading it raises."""
+        """Write the lines of a file of entries. Raises the errors of `found`."""
         self._headline(file, file.root.stat(file.name).st_size)
         for item in found:
             if isinstance(item, ShownEntry):
@@ -133,7 +133,7 @@ class JsonLines:
     # Logs
 
     def log(self, file: DumpFile, advance: Callable[[int], object]) -> None:
-        """A records file. Raises OSError, SourceRefusedError when it cannot be opened."""
+        """Write the lines of a records file. Raises OSError, SourceRefusedError when it cannot be opened."""
         with file.open() as opened:
             size = opened.size()
             self._headline(file, size)
@@ -152,7 +152,7 @@ class JsonLines:
                     self._batches(file, item, decoder)
                 advance(now - done)
                 done = now
-                del item  # before the next one is read: a batch may be as large as the budget
+                del item  # free it before the next read: a batch may be as large as the budget
         self._flush()
 
     def _damage(self, damage: Damage) -> None:
@@ -182,7 +182,7 @@ class JsonLines:
                     self._record(record, fields, decoder)
 
     def _plain_records(self, batches: ShownBatches, row: int, first: int, last: int) -> None:
-        """The records of a batch of magic 2 that are what they are: most of all there is."""
+        """Write the records of a batch of magic 2 without a decoder: the common case, and the fast one."""
         fields = batches.table[row]
         columns = self._decoded(batches, row)
         head = _json({"type": "record", "file": self._name, "batchPosition": 0})[:-2]
@@ -212,7 +212,7 @@ class JsonLines:
             self._problem(problem, fields)
 
     def _long_line(self, start: bytes, columns: Columns, index: int) -> None:
-        """The line of a record whose key or value is large: written piece by piece."""
+        """Write the line of a record with a large key or value piece by piece."""
         self._flush()
         record, arena, out = columns.table[index], columns.arena, self.report.out
         out(start)
@@ -243,7 +243,7 @@ class JsonLines:
         )
 
     def _records(self, batches: ShownBatches, row: int) -> Iterator[dict[str, Any] | BatchProblem]:
-        """The records of a batch, as facts, and what ends them early."""
+        """Yield the records of a batch as facts, then the problem that ends them early."""
         fields = batches.table[row]
         if int(fields["magic"]) < 2:
             for index, found in enumerate(legacy_records(batches, row, self.options.budgets)):
@@ -283,7 +283,7 @@ class JsonLines:
 
 
 def rows_of(columns: Columns) -> Iterator[tuple[int, ...]]:
-    """The records' fields, as many at a time as fit into little memory."""
+    """Yield the records' fields; few rows at a time become Python objects, to bound memory."""
     for first in range(0, len(columns), _ROWS):
         yield from columns.table[first : first + _ROWS].tolist()
 
@@ -305,7 +305,7 @@ def _control(facts: dict[str, Any], key: bytes | None, value: bytes | None) -> d
 
 
 def batch_facts(row: np.void) -> dict[str, Any]:
-    """What the header of a batch says, and whether its checksum is right."""
+    """Return the header fields of a batch, and whether its checksum is right."""
     magic, bits = int(row["magic"]), int(row["attributes"])
     facts: dict[str, Any] = {"position": int(row["position"]), "size": int(row["size"])}
     facts["magic"] = magic
@@ -345,7 +345,7 @@ def _legacy_facts(record: LegacyRecord, index: int) -> dict[str, Any]:
 
 
 def _decoder_of(file: DumpFile, options: DumpOptions) -> TopicDecoder | None:
-    """By the option, else by the folder's name; KRaft snapshots are all of the metadata topic."""
+    """Return the decoder of the option, else of the folder's topic; KRaft snapshots are always metadata."""
     if options.decoder is not None:
         return decoder_for(options.decoder)
     if file.kind is not FileKind.LOG:
@@ -358,7 +358,7 @@ def _decoder_of(file: DumpFile, options: DumpOptions) -> TopicDecoder | None:
 
 
 def _bytes(name: str, data: bytes | None) -> dict[str, Any]:
-    """A field of bytes and, when they are no text, how they are written."""
+    """Return a field of bytes, with its encoding if the bytes are not text."""
     if data is None:
         return {name: None}
     try:
@@ -369,7 +369,7 @@ def _bytes(name: str, data: bytes | None) -> dict[str, Any]:
 
 
 def _field(name: bytes, data: bytes | None) -> bytes:
-    """The same as JSON."""
+    """Return a field of bytes as JSON, with its encoding if the bytes are not text."""
     if data is None:
         return b'"%s":null' % name
     text, encoding = bytes_json(data, Values.TEXT)
@@ -404,7 +404,7 @@ def _plain(value: object) -> object:
 
 
 def _json(facts: dict[str, Any]) -> bytes:
-    """One line that cannot drive a terminal; names that are no UTF-8 come with \\x escapes."""
+    """Encode one line without control characters for a terminal; names that are not UTF-8 have \\x escapes."""
     try:
         return _encoded(facts)
     except UnicodeEncodeError:

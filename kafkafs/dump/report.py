@@ -1,4 +1,4 @@
-"""Where a dump goes: standard output, standard error, and what DumpLogSegments says at its end."""
+"""Output of a dump: standard output, standard error, and the lists that DumpLogSegments prints at its end."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Write = Callable[[bytes], object]
 Value = TypeVar("Value", bound=Sized)
 
 MOST_PAIRS = 1_000_000
-"""Contradictions that wait for the end; what is beyond that is said at once."""
+"""Contradictions that are kept for the end; with more of them, the list is printed at once."""
 
 
 class DumpReport:
-    """Collects a dump's text and its complaints.
+    """Receiver of a dump's text and complaints.
 
     Args:
         out, err: write to the two streams; `err` is called with whole lines.
 
     Attributes:
-        findings: how many damaged places and contradictions were seen.
-        unreadable: how many files could not be read at all.
+        findings: number of damaged places and contradictions.
+        unreadable: number of files that could not be read at all.
     """
 
     def __init__(self, out: Write, err: Write) -> None:
@@ -36,25 +36,25 @@ class DumpReport:
         self._waiting = 0
 
     def line(self, text: str) -> None:
-        """A line of text on standard output."""
+        """Write a line of text to standard output."""
         self.out(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def complain(self, text: str, *, is_finding: bool = True) -> None:
-        """A line of text on standard error; the names in it cannot drive a terminal."""
+        """Write a line of text to standard error, without control characters for a terminal."""
         self.findings += is_finding
         self.err(printable(text).encode() + b"\n")
 
     def contradict(self, path: str, found: Contradiction) -> None:
-        """Keep for the end that an index is contradicted; `path` is absolute."""
+        """Keep a contradiction of an index for the end; `path` is absolute."""
         self.findings += 1
         files = self._contradictions.setdefault(found.what, {})
         files.setdefault(path, []).append((found.stated, found.found))
         self._count(1)
 
     def gaps(self, path: str, pairs: Iterable[tuple[int, int]]) -> None:
-        """Keep for the end that offsets are not consecutive: one, and the one that follows it.
+        """Keep non-consecutive offsets for the end, as pairs of an offset and its successor.
 
-        Only offsets that go back are a finding: compaction and aborted appends leave gaps.
+        Only a successor that goes back is a finding: compaction and aborted appends leave gaps.
         """
         kept = self._gaps.setdefault(path, {})
         before = len(kept)
@@ -69,7 +69,7 @@ class DumpReport:
             self.finish()
 
     def finish(self) -> None:
-        """Say what was kept, as DumpLogSegments does at its end."""
+        """Print the kept contradictions and gaps, as DumpLogSegments does at its end."""
         contradictions, gaps = self._contradictions, self._gaps
         self._contradictions, self._gaps, self._waiting = {}, {}, 0
         for path, pairs in in_java_order(contradictions.get(Mismatch.OFFSET_INDEX, {})):
@@ -107,13 +107,13 @@ _TIME_INDEX = (
 
 
 def in_java_order(by_path: dict[str, Value]) -> list[tuple[str, Value]]:
-    """The items in the order in which a HashMap that `computeIfAbsent` filled has them.
+    """Return the items in the order of a java.util.HashMap that `computeIfAbsent` filled.
 
-    It puts a new key before the others of its slot, and looks whether to grow before it puts one in.
+    computeIfAbsent puts a new key before the others of its slot, and checks for growth before it adds a key.
     """
     filled = len(by_path)
     if filled and len(next(reversed(by_path.values()))) == 1:
-        filled -= 1  # nothing was looked up after the last key went in
+        filled -= 1  # no call after the one that added the last key
     slots = 16
     while filled > slots * 3 // 4:
         slots *= 2
@@ -127,7 +127,7 @@ def in_java_order(by_path: dict[str, Value]) -> list[tuple[str, Value]]:
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode, as an unsigned number of 32 bits.
+    """Return String.hashCode as an unsigned number of 32 bits.
 
     >>> java_hash("orders"), java_hash("")
     (3286196965, 0)

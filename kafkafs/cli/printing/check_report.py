@@ -1,4 +1,4 @@
-"""What `kafkafs check` prints: for people, or one JSON object a line."""
+"""Output of `kafkafs check`: text for people, or one JSON object a line."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHOWN_HOLES = 10
 UNREAD = frozenset(
     {"file-unreadable", "file-link", "records-not-checked", "snapshot-not-compared", "unreadable"}
 )
-"""Rules whose findings name something that was not looked at, or not wholly."""
+"""Rules of findings about files or bytes that were not read, or only in part."""
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
-class Asked(NamedTuple):
-    """Which findings to show.
+class FindingFilter(NamedTuple):
+    """Filter on findings.
 
     Attributes:
-        rules: their rules; empty for all.
-        least: the mildest severity.
+        rules: ids of the rules that pass; empty for all.
+        least: the mildest severity that passes.
     """
 
     rules: tuple[str, ...] = ()
@@ -37,35 +37,35 @@ class Asked(NamedTuple):
 
     @property
     def severities(self) -> list[Severity]:
-        """Those that are shown, the worst first."""
+        """Severities that pass, the worst first."""
         order = list(_COLORS)
         return order[: order.index(self.least) + 1]
 
     @property
     def words(self) -> str:
-        """The choice of rules as it was made; empty for all of them."""
+        """The --rule options as text; empty when all rules pass."""
         return ", ".join(f"only --rule {rule}" for rule in self.rules)
 
     def takes(self, finding: Finding) -> bool:
-        """Whether to show a finding."""
+        """Return whether a finding passes."""
         return finding.severity in self.severities and (
             not self.rules or finding.rule in self.rules
         )
 
 
 class CheckReport(ABC):
-    """Takes findings and summaries as they come.
+    """Receiver of findings and partition summaries, in the order of the check.
 
     Args:
-        asked: which findings to show; of the others only those are counted that name what was not read.
+        asked: filter on findings; findings that do not pass count in `unread` alone.
 
     Attributes:
-        counts: findings by severity.
-        unread: findings that name something that was not looked at.
-        is_failing_disk: whether a device could not read some of its bytes.
+        counts: shown findings by severity.
+        unread: number of findings about files or bytes that were not read.
+        is_failing_disk: whether a device failed to read some bytes.
     """
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: FindingFilter) -> None:
         self.counts: Counter[Severity] = Counter()
         self.unread = 0
         self._asked = asked
@@ -74,12 +74,12 @@ class CheckReport(ABC):
 
     @property
     def is_unsound(self) -> bool:
-        """Whether anything but notes was found, or there was nothing to check."""
+        """Whether there were errors or warnings, or nothing to check."""
         found = self.counts[Severity.ERROR] or self.counts[Severity.WARNING]
         return bool(found or not self.summaries)
 
     def finding(self, finding: Finding) -> None:
-        """One more finding."""
+        """Count a finding, and show a finding that passes the filter."""
         self.unread += finding.rule in UNREAD
         if not self.is_failing_disk and finding.is_of_device:
             self.is_failing_disk = True
@@ -91,7 +91,7 @@ class CheckReport(ABC):
 
     @abstractmethod
     def advise(self, sentence: str) -> None:
-        """Print what to do before anything else, as soon as that is known."""
+        """Print advice that comes before any other, as soon as it is known."""
 
     @abstractmethod
     def show(self, finding: Finding) -> None:
@@ -99,14 +99,14 @@ class CheckReport(ABC):
 
     @abstractmethod
     def partition(self, summary: PartitionSummary) -> None:
-        """A partition is done."""
+        """Take the summary of a finished partition."""
 
     @abstractmethod
     def end(self) -> None:
-        """Everything is done."""
+        """Print the end of the report."""
 
     def totals(self) -> dict[str, int]:
-        """Of all partitions together."""
+        """Return the sums over all partitions."""
         fields = ("segments", "size", "batches", "records")
         sums = {name: sum(getattr(each, name) for each in self.summaries) for name in fields}
         holes = [hole for each in self.summaries for hole in each.holes]
@@ -132,7 +132,7 @@ class JsonReport(CheckReport):
         print_json({"type": "finding", **finding.to_json()})
 
     def partition(self, summary: PartitionSummary) -> None:
-        """Print what was looked at, and the map of holes."""
+        """Print the counts and the holes of a partition."""
         self.summaries.append(summary)
         print_json(
             {
@@ -156,19 +156,19 @@ class JsonReport(CheckReport):
 
 
 class TextReport(CheckReport):
-    """Findings under their partition; what to do once for each rule; a table at the end."""
+    """Findings under their partition, the advice once for each rule, a table at the end."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: FindingFilter) -> None:
         super().__init__(asked)
         self._partition: str | None = None
         self._advised: set[str] = set()
 
     def advise(self, sentence: str) -> None:
-        """Print the advice in lines of its own."""
+        """Print the advice between empty lines."""
         click.secho(f"\n{sentence}\n", fg="red")
 
     def show(self, finding: Finding) -> None:
-        """Print a finding: what and where, and what to do when the rule is new."""
+        """Print a finding, and its advice when the rule is new."""
         if finding.partition != self._partition:
             self._partition = finding.partition
             click.echo(printable(finding.partition) or "log dir")
@@ -189,7 +189,7 @@ class TextReport(CheckReport):
             click.echo(f"  hole    {len(holes) - _SHOWN_HOLES} more; --json has them all")
 
     def end(self) -> None:
-        """Print the table of partitions with findings, and the sums."""
+        """Print the table of partitions with errors or warnings, and the sums."""
         hurt = [each for each in self.summaries if each.found["error"] or each.found["warning"]]
         if hurt:
             click.echo()
@@ -201,11 +201,11 @@ class TextReport(CheckReport):
             click.echo()
         click.echo(self._closing(self.totals()))
         if self.unread:
-            what = "finding names" if self.unread == 1 else "findings name"
-            click.echo(f"Not everything was read: {self.unread:,} {what} what was not.")
+            name = "finding names" if self.unread == 1 else "findings name"
+            click.echo(f"Not everything was read: {self.unread:,} {name} the unread parts.")
 
     def _closing(self, sums: dict[str, int]) -> str:
-        """What was read, and how much was found in it."""
+        """Return the closing line: amounts read, and findings by severity."""
         counts = ", ".join(
             counted(sums[_plural(each.value)], each.value) for each in self._asked.severities
         )
@@ -223,7 +223,7 @@ class TextReport(CheckReport):
 
 
 def _where(finding: Finding) -> str:
-    """File, bytes and offsets of a finding."""
+    """Return file, bytes and offsets of a finding."""
     text = finding.file
     if finding.position is not None:
         text += f", byte {finding.position}"
@@ -251,7 +251,7 @@ def _row(summary: PartitionSummary) -> tuple[str, ...]:
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns as wide as they must be, numbers to the right."""
+    """Return lines with columns as wide as needed, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     return [
         "  ".join(

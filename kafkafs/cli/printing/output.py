@@ -1,4 +1,4 @@
-"""What the commands print: bytes of results, and one line for what failed."""
+"""Output of the commands: results on standard output, one line for a failure on standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_MESSAGE = 1000
 
 
 class OutputFailed(Exception):
-    """Standard output took no more: its reader went away (`| head`), or a disk is full."""
+    """Standard output failed: its reader is gone (`| head`), or a disk is full."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -21,10 +21,10 @@ class OutputFailed(Exception):
 
 
 def write_output(data: bytes, *, flush: bool = False) -> None:
-    """Write bytes to standard output; they may wait in a buffer without `flush`.
+    """Write bytes to standard output; without `flush` they may stay in a buffer.
 
     Raises:
-        OutputFailed: it takes no more; an OSError would look like one of the source's.
+        OutputFailed: the write failed; an OSError would look like an error of the source.
     """
     try:
         sys.stdout.buffer.write(data)
@@ -35,7 +35,7 @@ def write_output(data: bytes, *, flush: bool = False) -> None:
 
 
 def sentence_of(error: Exception) -> str:
-    """What went wrong, where, and a way out."""
+    """Return one sentence about an error: cause, place and a way out."""
     from engine.files.read_failures import failure_text
 
     if isinstance(error, SourceError):
@@ -44,7 +44,7 @@ def sentence_of(error: Exception) -> str:
 
 
 def fail(sentence: str) -> int:
-    """Say one line on standard error; the exit status for «cannot read»."""
+    """Print one line on standard error; return the exit status for «cannot read»."""
     from kafkafs.decode.shown_text import printable
 
     click.echo(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)

@@ -1,4 +1,4 @@
-"""The words and the JSON of `kafkafs plan`."""
+"""Text and JSON of `kafkafs plan`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_RANGES = 5
 _OUTCOMES = {
     Outcome.LOG_DIR_OFFLINE: "its log dir goes offline",
     Outcome.BROKER_STOPS: "the broker does not start",
-    Outcome.UNKNOWN: "it cannot be told",
+    Outcome.UNKNOWN: "the outcome is unknown",
 }
 
 
 def dir_lines(log_dir: LogDirPlan) -> Iterator[str]:
-    """A log dir for people."""
+    """Yield the text lines of a log dir."""
     if log_dir.is_abandoned:
         yield f"{printable(log_dir.path)}: the broker does not use it: {printable(log_dir.reason)}"
         return
@@ -36,7 +36,7 @@ def dir_lines(log_dir: LogDirPlan) -> Iterator[str]:
 
 
 def log_lines(log: LogPlan, *, files: bool) -> Iterator[str]:
-    """A log for people; with `files` also the changes that are of no consequence."""
+    """Yield the text lines of a log; with `files` also harmless changes of files."""
     if log.outcome is Outcome.LOADS:
         yield f"{printable(log.folder)}: {_offsets(log)}"
     else:
@@ -69,7 +69,7 @@ def _loss_lines(log: LogPlan) -> Iterator[str]:
 
 
 def _damage_lines(kept: KeptRecords) -> Iterator[str]:
-    """What is wrong in the records that the broker does not look at."""
+    """Yield the lines on damage in records that the broker does not read."""
     if kept.damaged_batches:
         count, size = _count(kept.damaged_batches, "damaged batch"), kept.damaged_bytes
         yield f"  the broker does not look at {count} of {size} bytes, and will serve errors there:"
@@ -112,15 +112,15 @@ def _change(change: FileChange) -> str:
 
 @dataclass
 class PlanSummary:
-    """What all logs add up to.
+    """Sums over all logs.
 
     Attributes:
-        is_harmless: whether every log loads, keeps its records, and nothing wrong was found in them.
-        changed: logs that lose or change something.
-        damaged_batches: those that a broker will serve as errors.
-        at_risk: logs of which it cannot be told whether they stay.
-        given_again: offsets past the ends of the logs that were given before.
-        bytes, unread_bytes: of records files that stay, and those of them that nobody read.
+        is_harmless: whether every log loads, keeps its records, and has no damage.
+        changed: number of logs that lose or change something.
+        damaged_batches: number of batches that a broker will serve as errors.
+        at_risk: number of future logs that may lose records for reasons that the log dirs do not show.
+        given_again: number of offsets past the log ends that had records before.
+        bytes, unread_bytes: bytes of the records files that stay, and the unread part of them.
     """
 
     is_harmless: bool = True
@@ -132,7 +132,7 @@ class PlanSummary:
     unread_bytes: int = 0
 
     def add(self, log: LogPlan) -> None:
-        """Count a log."""
+        """Add a log."""
         self.is_harmless = self.is_harmless and log.is_harmless
         self.changed += not log.keeps_records
         self.damaged_batches += log.kept.damaged_batches + log.kept.out_of_order
@@ -143,7 +143,7 @@ class PlanSummary:
 
 
 def verdict_line(start: StartPlan, summary: PlanSummary) -> str:
-    """What becomes of the broker."""
+    """Return the closing line: the outcome for the broker."""
     outcome, reason = start.verdict()
     broker, reason = f"a {start.version.name} broker", printable(reason)
     if outcome is Outcome.LOADS:
@@ -151,7 +151,7 @@ def verdict_line(start: StartPlan, summary: PlanSummary) -> str:
     if outcome is Outcome.LOG_DIR_OFFLINE:
         return f"{broker.capitalize()} starts without a log dir: {reason}"
     if outcome is Outcome.UNKNOWN:
-        return f"What {broker} would do cannot be told: {reason}"
+        return f"The outcome for {broker} is unknown: {reason}"
     return f"{broker.capitalize()} does not start: {reason}"
 
 
@@ -159,7 +159,7 @@ def _ends(summary: PlanSummary) -> Iterator[str]:
     if summary.changed:
         yield "with the losses and changes above"
     if summary.at_risk:
-        yield f"what becomes of {_count(summary.at_risk, 'future log')} cannot be told"
+        yield f"the outcome for {_count(summary.at_risk, 'future log')} is unknown"
     if summary.damaged_batches:
         count = _count(summary.damaged_batches, "damaged batch")
         yield f"it will serve {count} as errors"
@@ -180,7 +180,7 @@ def _ends(summary: PlanSummary) -> Iterator[str]:
 
 
 def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
-    """A log as JSON."""
+    """Return a log as JSON."""
     losses = log.losses
     return {
         "kind": "log",
@@ -225,7 +225,7 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
 
 
 def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
-    """A log dir as JSON."""
+    """Return a log dir as JSON."""
     return {
         "kind": "logDir",
         "logDir": log_dir.path,
@@ -240,7 +240,7 @@ def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
 
 
 def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
-    """What becomes of the broker, as JSON."""
+    """Return the outcome for the broker as JSON."""
     outcome, reason = start.verdict()
     return {
         "kind": "broker",

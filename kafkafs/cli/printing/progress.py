@@ -1,4 +1,4 @@
-"""Progress on a terminal for anything that takes longer than a second."""
+"""Progress line on a terminal, for work that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A line on standard error with a count of bytes and a rate; nothing when it is no terminal.
+    """Line on standard error with a count of bytes and a rate; silent when standard error is no terminal.
 
-    rich is loaded when the line is first shown, so that quick commands start quickly. The line also appears when
-    nothing is counted for a while, and then turns a wheel until there is more to say.
+    rich is imported when the line first appears, so that quick commands start quickly. The line also appears when
+    nothing was counted for `SILENCE` seconds; it then shows a spinner until bytes are counted.
 
     Attributes:
-        total: bytes that there will be, for a bar; None when that is not known.
+        total: expected bytes, for a bar; None when unknown.
     """
 
     PATIENCE = 1.0
@@ -46,7 +46,7 @@ class Progress:
         return self
 
     def advance(self, count: int) -> None:
-        """Count bytes, and show them when it has taken a while."""
+        """Count bytes; show the line after `PATIENCE` seconds."""
         self.bytes += count
         if not self.active:
             return
@@ -57,7 +57,7 @@ class Progress:
                 self._show()
 
     def say(self, words: str) -> None:
-        """Show what is done now where no bytes are counted; nothing to say while they are."""
+        """Show the current step while no bytes are counted; an empty text while they are."""
         if words == self.words:
             return
         self.words = words
@@ -69,7 +69,7 @@ class Progress:
         return f"{self.verb} {self.words}".rstrip()
 
     def clear(self) -> None:
-        """Take the line away for a moment: something is about to be printed on standard output."""
+        """Remove the line before a print to standard output; the line returns after `PATIENCE` seconds."""
         with self._lock:
             if self.bar is not None:
                 self.bar.stop()
@@ -77,7 +77,7 @@ class Progress:
                 self.started = time.monotonic()
 
     def _watch(self) -> None:
-        """Show the line when nothing is counted; of several alive only the newest has one."""
+        """Show the line after a silence; of several Progress objects only the newest has a line."""
         while not self._ended.wait(self.SILENCE / 4):
             with self._lock:
                 if self._ended.is_set():

@@ -1,4 +1,4 @@
-"""What `kafkafs rebuild` prints for people: a line for each partition, what is missing, and a closing line."""
+"""Text output of `kafkafs rebuild`: a line for each partition, its losses, and a closing line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SHOWN = 5
 
 
 def print_partitions(result: Rebuilt) -> None:
-    """Print a line for each partition, what it lacks, and what is left out."""
+    """Print a line for each partition, its losses, and the left-out paths."""
     from engine.rebuild.selection import NOT_ASKED_FOR
 
     for report in result.partitions:
@@ -43,7 +43,7 @@ def print_partitions(result: Rebuilt) -> None:
 
 
 def closing_line(result: Rebuilt) -> str:
-    """What was kept and what is missing, and what was done for that, in one line."""
+    """Return the closing line: kept and missing records, and the target."""
     sums = "; ".join([_kept(result.partitions), *_missing(result)])
     if result.target is None:
         return f"nothing is written (--dry-run); there would be {sums}"
@@ -81,7 +81,7 @@ def _missing(result: Rebuilt) -> Iterator[str]:
 
 
 def _missing_offsets(report: dict[str, Any]) -> int:
-    """How many offsets of a partition have no batch that should have one; of a broker's log, how many it cut off."""
+    """Return the number of missing offsets of a partition; in broker mode, of offsets that the broker cut off."""
     if "records" in report:
         return int(report["missingOffsets"])
     return max(int(report["logEndOffsetBefore"]) - int(report["logEndOffset"]), 0)

@@ -1,4 +1,4 @@
-"""Rows of text in columns, and what several commands say about damage in internal topics."""
+"""Tables, JSON and times on standard output, and warnings about damage in internal topics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def print_table(
 
 
 def cell(value: object) -> str:
-    """A value as a person reads it."""
+    """Return a value as text for people; "-" for None."""
     return MISSING if value is None or value == "" else printable(str(value))
 
 
@@ -42,13 +42,13 @@ def print_json(facts: dict[str, Any]) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: "1 batch", "2,000 batches"."""
+    """Return a number with its noun: "1 batch", "2,000 batches"."""
     plural = "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def moment(timestamp: int | None) -> str | None:
-    """A timestamp in milliseconds as RFC 3339; None for none."""
+    """Format a timestamp in milliseconds as RFC 3339; None for no timestamp (None or negative)."""
     if timestamp is None or not 0 <= timestamp < _END_OF_CALENDAR:
         return None if timestamp is None or timestamp < 0 else str(timestamp)
     at = datetime.fromtimestamp(timestamp / 1000, tz=UTC)
@@ -56,7 +56,7 @@ def moment(timestamp: int | None) -> str | None:
 
 
 def duration(milliseconds: int) -> str:
-    """A length of time in its two largest units: 3d 4h, 5m 10s, 0.250s."""
+    """Format a length of time in its two largest units: 3d 4h, 5m 10s, 0.250s."""
     if milliseconds < 1000:
         return f"{milliseconds / 1000:.3f}s"
     left = milliseconds // 1000
@@ -69,7 +69,7 @@ def duration(milliseconds: int) -> str:
 
 
 def warn(unreadable: Iterable[Unreadable], notes: Iterable[str] = ()) -> bool:
-    """Say on standard error what could not be read; whether there was anything."""
+    """Print unreadable places and notes as warnings on standard error; return whether there were any."""
     sentences = [
         f"{each.file}, position {each.position}, {each.length} bytes: {each.reason}"
         for each in unreadable
@@ -84,17 +84,17 @@ def warn(unreadable: Iterable[Unreadable], notes: Iterable[str] = ()) -> bool:
 
 @contextmanager
 def replaying() -> Iterator[Callable[[int], None]]:
-    """Show on a terminal that internal topics are read; gives what is to be told the bytes."""
+    """Show progress while internal topics are read; yield the function that counts bytes."""
     with Progress("Replaying") as progress:
         yield progress.advance
-    progress.active = False  # what is read later is read while results are printed
+    progress.active = False  # later reads happen while results are printed
 
 
 def instant_option(text: str | None) -> int | None:
-    """The value of --at in milliseconds.
+    """Return the value of --at in milliseconds; None when it is not given.
 
     Raises:
-        click.BadParameter: it is none.
+        click.BadParameter: the text is no instant.
     """
     from kafkafs.tree.path_names import parse_instant
 

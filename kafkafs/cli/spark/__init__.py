@@ -1,1 +1,1 @@
-"""`kafkafs spark`: jobs over log dirs."""
+"""`kafkafs spark`: jobs over log dirs, one module for each."""

@@ -1,4 +1,4 @@
-"""`kafkafs spark audit`: `kafkafs check` over whole volumes."""
+"""`kafkafs spark audit`: run `kafkafs check` over whole volumes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 @click.option("--to", "target", metavar="TARGET",
               help="Write the tables `findings` and `partitions` into this folder, new or empty.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(("parquet", "orc", "json", "csv")),
-              default="parquet", show_default=True, help="Of the tables.")  # fmt: skip
-@click.option("--topic", metavar="REGEX", help="Only topics that match as a whole.")
+              default="parquet", show_default=True, help="Format of the tables.")  # fmt: skip
+@click.option("--topic", metavar="REGEX", help="Take only topics that REGEX matches as a whole.")
 @click.option("--rule", "rules", multiple=True, metavar="ID",
-              help="Only findings of this rule; may be given more than once. "
-              "`kafkafs check --list-rules` prints all.")  # fmt: skip
+              help="Show only findings of this rule; `kafkafs check --list-rules` prints all. "
+              "Repeatable.")  # fmt: skip
 @click.option("--severity", type=click.Choice(("note", "warning", "error")), default="note",
-              show_default=True, help="Only findings that are at least this bad.")  # fmt: skip
+              show_default=True, help="Show only findings of at least this severity.")  # fmt: skip
 @click.option("--most", type=click.IntRange(min=0), default=100, show_default=True, metavar="N",
-              help="Print so many findings; TARGET has all.")  # fmt: skip
+              help="Print at most N findings; TARGET has all.")  # fmt: skip
 @click.option("--task-bytes", type=click.IntRange(min=1), metavar="N",
-              help="About how much a task looks at; 128 MiB when not given.")  # fmt: skip
+              help="Size of a task, in about N bytes of logs; by default 128 MiB.")  # fmt: skip
 @job_options
 def audit(
     sources: tuple[str, ...],
@@ -44,15 +44,15 @@ def audit(
     task_bytes: int | None,
     **given: Any,  # noqa: ANN401 - the options of every job
 ) -> None:
-    """Check every byte of whole volumes, and everything beside the logs.
+    """Check every byte of the logs of whole volumes, and of the files beside them.
 
     \b
     kafkafs spark audit /var/lib/kafka/data
     kafkafs spark audit /disk1/kafka /disk2/kafka --severity warning --to /tmp/findings
     kafkafs spark audit '/snapshots/broker-1/disk*' --topic 'orders.*' --json
 
-    Finds what `kafkafs check` finds. Partitions are checked by as many tasks as there are cores, large
-    ones segment by segment. Exit status: 0 nothing found but notes, 1 errors or warnings.
+    The findings are those of `kafkafs check`. Tasks check partitions in parallel, large partitions
+    segment by segment. Exit status: 0 nothing found but notes, 1 errors or warnings.
     """
 
     def job(spark: SparkSession, tell: Tell) -> Audit:

@@ -1,4 +1,4 @@
-"""`kafkafs spark`: jobs over whole volumes, in Spark."""
+"""`kafkafs spark`: run jobs over whole volumes in Spark."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from importlib import import_module
 import click
 
 JOBS = ("audit", "export", "pack", "restore", "search", "stats")
-"""The jobs: each has a module and a command of its name; the module is imported when the job is called."""
+"""Jobs. Each has a module and a command of its name; the module is imported when the job is called."""
 
 
 class Jobs(click.Group):
-    """The jobs by name, imported when they are asked for."""
+    """Jobs by name; each module is imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """Return the names of the jobs."""
         return list(JOBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them; None when there is no such job."""
+        """Return the command of a job; None when there is no such job."""
         if cmd_name not in JOBS:
             return None
         command: click.Command = getattr(import_module(f"kafkafs.cli.spark.{cmd_name}"), cmd_name)

@@ -1,4 +1,4 @@
-"""`kafkafs spark export`: records as Parquet, JSON, CSV or ORC files."""
+"""`kafkafs spark export`: write records to Parquet, JSON, CSV or ORC files."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FORMATS = ("parquet", "json", "csv", "orc")
 @source_argument
 @click.argument("target", metavar="TARGET")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="parquet",
-              show_default=True, help="Of the files.")  # fmt: skip
+              show_default=True, help="Format of the files.")  # fmt: skip
 @click.option("--values", type=click.Choice(["text", "base64"]), default="text", show_default=True,
-              help="How JSON and CSV hold keys and values; text is base64 where bytes are no UTF-8.")  # fmt: skip
-@click.option("--compression", metavar="CODEC", help="Of the files; Spark's default when not given.")  # fmt: skip
+              help="Form of keys and values in JSON and CSV; text becomes base64 where bytes are not UTF-8.")  # fmt: skip
+@click.option("--compression", metavar="CODEC", help="Codec of the files; by default that of Spark.")  # fmt: skip
 @click.option("--where", metavar="SQL",
-              help="Only records for which this is true, such as \"partition = 0 and value is not null\".")  # fmt: skip
+              help="Take only records that match this condition, such as \"partition = 0 and value is not null\".")  # fmt: skip
 @click.option("--resume", is_flag=True,
-              help="Go on with the export that is there, or add what the logs have got since.")  # fmt: skip
+              help="Continue the export in TARGET, or add newer records to it.")  # fmt: skip
 @click.option("--chunk-size", "chunk_bytes", type=click.IntRange(min=1), metavar="BYTES",
-              help="Of the logs, written in one go; 1 GiB or more when not given.")  # fmt: skip
+              help="Size of a chunk, in bytes of logs; by default 1 GiB or more.")  # fmt: skip
 @selection_options("fail")
 @job_options
 def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa: ANN401
@@ -39,10 +39,10 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     kafkafs spark export /var/lib/kafka/data out --format json --where "key is not null"
     kafkafs spark export /mnt/broker-1 s3a://lake/kafka --master yarn
 
-    Files lie in TARGET/topic=…/date=… (of the timestamps, UTC); Spark, and what else reads such a
-    layout, takes topic and date for columns. Nothing is lost on the way: kafkafs spark restore makes
-    logs of it again. The work is done in chunks, each of which is there as a whole or not at all, so
-    that what was killed goes on with --resume and repeats nothing.
+    Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC); Spark and other readers
+    of this layout see topic and date as columns. Nothing is lost: kafkafs spark restore makes logs of
+    an export. Records are written in chunks; each chunk is complete or absent, so that a killed export
+    continues with --resume and repeats nothing.
     """
     keywords = selected(sources, given)
     names = ("form", "values", "compression", "where", "resume", "chunk_bytes")

@@ -1,4 +1,4 @@
-"""What the commands of `kafkafs spark` share: the session, progress, the summary, exit statuses.
+"""Shared by the commands of `kafkafs spark`: session, progress, summary, exit status.
 
 A job's command takes `@job_options` (its function gets them as one dict, `given`) and calls
 `run_job(given, "export", lambda spark, tell: export(spark, …, tell=tell))`.
@@ -33,17 +33,16 @@ Found = TypeVar("Found", bound="JobSummary")
 
 
 def job_options(command: Command) -> Command:
-    """--master, --conf, --json, --progress: of every job. They arrive among its keyword arguments."""
+    """Add --master, --conf, --json and --progress, which every job has, as keyword arguments of a command."""
     for option in (
         click.option("--progress/--no-progress", "progress", default=None,
-                     help="Show how far it is on standard error; by default on a terminal."),
-        click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object."),
+                     help="Show progress on standard error; by default only on a terminal."),
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object."),
         click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="A setting of Spark, such as spark.driver.memory=4g; may be given more "
-                     "than once."),
+                     help="Set a property of Spark, such as spark.driver.memory=4g. Repeatable."),
         click.option("--master", metavar="URL",
-                     help="Where to run; local[*], all cores of this machine, when not given. Under "
-                     "spark-submit its own counts."),
+                     help="Master of Spark; by default local[*], all cores of this machine. Under "
+                     "spark-submit its --master applies."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -56,15 +55,15 @@ def run_job(
     results: Callable[[Found], None] | None = None,
     status: Callable[[Found], int] | None = None,
 ) -> None:
-    """Run a job, print its summary, and leave with its exit status.
+    """Run a job, print its summary, and exit with its status.
 
     Args:
-        given: of `job_options`.
-        name: of the job.
-        job: does it.
-        results: prints what was found to standard output; the summary is for standard error then, unless it is
-            all that is wanted.
-        status: the exit status; 1 when there are findings, else 0, when not given.
+        given: the options of `job_options`.
+        name: name of the job.
+        job: runs the job and returns its summary.
+        results: prints the results on standard output; the summary then goes to standard error. --json prints the
+            summary alone.
+        status: computes the exit status; by default 1 when there are findings, else 0.
     """
     with job_session(given, name) as spark:
         with shown_progress(name, wanted=given["progress"]) as tell:
@@ -79,12 +78,12 @@ def run_job(
     sys.exit(bool(summary.findings) if status is None else status(summary))
 
 
-def tell_damage(damages: Sequence[str], count: int) -> None:
+def report_damage(damages: Sequence[str], count: int) -> None:
     """Name damaged places on standard error.
 
     Args:
-        damages: the facts of the first ones, as JSON.
-        count: how many there are.
+        damages: facts of the first places, as JSON.
+        count: number of all places.
     """
     for damage in damages[:MOST_WARNINGS]:
         facts = json.loads(damage)
@@ -95,25 +94,25 @@ def tell_damage(damages: Sequence[str], count: int) -> None:
 
 
 def show(summary: JobSummary, *, err: bool = False) -> None:
-    """Print the tables of what a job came back with."""
+    """Print the tables of a summary."""
     for place, table in enumerate(summary.tables()):
         if place:
             click.echo(err=err)
         if table.title:
             click.echo(printable(table.title), err=err)
         header, rows = table.header, table.rows
-        if not any(header) and rows:  # a list of facts
+        if not any(header) and rows:  # a list of facts has no header: its first row stands in
             header, rows = [cell(value) for value in rows[0]], rows[1:]
         print_table(header, rows, err=err)
 
 
 @contextmanager
 def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
-    """A session as the options say, ended with the job; what goes wrong is one line.
+    """Open a session by the options, and stop it after the job; turn errors into one line.
 
     Raises:
-        RefusedError: there can be no session, or the job was refused before it started.
-        JobError: it failed.
+        RefusedError: no session is possible, or the job was refused before it started.
+        JobError: the job failed.
     """
     from kafkafs.spark.session import why_not
 
@@ -128,10 +127,10 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     from kafkafs.spark.job_errors import sentence_of
     from kafkafs.spark.session import session
 
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it says all again
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it repeats every error
     is_own = SparkContext._active_spark_context is None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of PySpark's own making
+        warnings.simplefilter("ignore")  # PySpark warns about itself
         spark = session(
             f"kafkafs {name}", master=given["master"], settings=pairs(given["settings"], "--conf")
         )
@@ -150,12 +149,12 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
 
 
 class JobError(click.ClickException):
-    """A job that failed, or could not read."""
+    """A job that failed, or could not read its source."""
 
     exit_code = EXIT_CANNOT_READ
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - as click has it
-        """One line on standard error."""
+        """Print one line on standard error."""
         click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
 
 
@@ -166,10 +165,10 @@ class RefusedError(JobError):
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """NAME=VALUE options as a dict.
+    """Return NAME=VALUE options as a dict.
 
     Raises:
-        click.BadParameter: one has no "=".
+        click.BadParameter: an option has no name or no "=".
     """
     found = {}
     for text in texts:

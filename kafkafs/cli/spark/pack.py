@@ -1,4 +1,4 @@
-"""`kafkafs spark pack`: what spark-submit needs to run the jobs on a cluster."""
+"""`kafkafs spark pack`: write the files that spark-submit needs to run the jobs on a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkafs.decode.shown_text import printable
 @click.command()
 @click.argument("folder", metavar="FOLDER")
 def pack(folder: str) -> None:
-    """Write what spark-submit sends to a cluster: the code as a zip file, and the application.
+    """Write the code as a zip file, and the application, for spark-submit to send to a cluster.
 
     \b
     kafkafs spark pack job

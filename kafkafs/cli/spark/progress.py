@@ -1,4 +1,4 @@
-"""A bar for a Spark job on a terminal; a line now and then where standard error is none and it is wanted."""
+"""Progress of a Spark job: a bar on a terminal; elsewhere, with --progress, a line now and then."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LINE_EVERY = 10.0
 
 @contextmanager
 def shown_progress(job: str, *, wanted: bool | None) -> Iterator[Tell]:
-    """What is to be told how far a job is.
+    """Yield the function that takes the progress of a job.
 
     Args:
-        job: its name.
-        wanted: None shows it on a terminal only.
+        job: name of the job.
+        wanted: whether to show progress; None shows it on a terminal only.
     """
     is_terminal = sys.stderr.isatty()
     if wanted is False or (wanted is None and not is_terminal):

@@ -1,4 +1,4 @@
-"""`kafkafs spark restore`: logs of an export again."""
+"""`kafkafs spark restore`: make logs of an export."""
 
 from __future__ import annotations
 
@@ -16,37 +16,39 @@ FORMATS = ("parquet", "json", "csv", "orc")
 @click.command()
 @click.argument("source", metavar="EXPORT")
 @click.argument("target", metavar="TARGET")
-@click.option("--topics", metavar="LIST", help="Only topics of these names, separated by commas.")
+@click.option("--topics", metavar="LIST", help="Restore only these topics, comma-separated.")
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
 @click.option("--topic-id", "topic_ids", multiple=True, metavar="TOPIC=ID",
-              help="Give a topic (by its new name) this id, as kafka-topics --describe shows it; "
-              "a new one when not given.")  # fmt: skip
+              help="Give a topic (by its new name) this id, in the form of kafka-topics --describe; "
+              "by default a new one.")  # fmt: skip
 @click.option("--codec", type=click.Choice(CODEC_NAMES), default="none", show_default=True,
-              help="Of the batches.")  # fmt: skip
-@click.option("--batch-size", "batchBytes", metavar="SIZE", help="Records in a batch, before compression; 64k.")  # fmt: skip
-@click.option("--segment-size", "segmentBytes", metavar="SIZE", help="Of a .log file; 1g.")
+              help="Codec of the batches.")  # fmt: skip
+@click.option("--batch-size", "batchBytes", metavar="SIZE", help="Size of a batch before compression; by default 64k.")  # fmt: skip
+@click.option(
+    "--segment-size", "segmentBytes", metavar="SIZE", help="Size of a .log file; by default 1g."
+)
 @click.option("--cluster-id", "clusterId", metavar="ID",
               help="With --node-id: write a meta.properties for this broker.")  # fmt: skip
 @click.option("--node-id", "nodeId", metavar="NUMBER", help="See --cluster-id.")
 @click.option("--format", "form", type=click.Choice(FORMATS),
-              help="Of a folder that is laid out like an export and is none.")  # fmt: skip
-@click.option("--incomplete", is_flag=True, help="Take an export that did not come to its end.")
+              help="Format of the files, in a folder with the layout of an export but without its ledger.")  # fmt: skip
+@click.option("--incomplete", is_flag=True, help="Accept an unfinished export.")
 @click.option("--tasks", type=click.IntRange(min=1), metavar="NUMBER",
-              help="That write; one for each 128 MiB of files when not given.")  # fmt: skip
+              help="Number of writing tasks; by default one per 128 MiB of files.")  # fmt: skip
 @job_options
 def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
-    """Make a log dir TARGET, which a broker loads, of what `kafkafs spark export` wrote.
+    """Make a log dir TARGET, which a broker loads, of an export by `kafkafs spark export`.
 
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored
     kafkafs spark restore s3a://lake/kafka restored --topics orders --codec zstd
     kafkafs spark restore /lake/kafka restored --rename orders=orders-2024 --topic-id orders-2024=sgf5MsZgRTuEMv68ZXKJbQ
 
-    Offsets, timestamps, keys, values and headers are those of the export. TARGET is whole or not there:
-    it is made beside its place and renamed, also when something is killed meanwhile. It must not exist,
-    or be empty. kafkafs-spark.json in it says what it holds.
+    Offsets, timestamps, keys, values and headers are those of the export. TARGET must not exist, or be
+    empty. It is complete or absent, also after a crash: it is written beside its place, then renamed.
+    kafkafs-spark.json in it lists its content.
 
-    Exit status: 0 all is there, 1 a topic has not as many records as the export says, 2 refused, 3 failed.
+    Exit status: 0 complete, 1 the number of records of a topic differs from the export, 2 refused, 3 failed.
     """
     options = {
         name: given[name]

@@ -1,4 +1,4 @@
-"""`kafkafs spark search`: records that hold something, out of everything."""
+"""`kafkafs spark search`: find records by their content in whole volumes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from kafkafs.cli.arguments import source_argument
 from kafkafs.cli.spark.export import FORMATS
-from kafkafs.cli.spark.job import job_options, run_job, tell_damage
+from kafkafs.cli.spark.job import job_options, report_damage, run_job
 from kafkafs.cli.spark.selection import selected, selection_options
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 @click.command()
 @source_argument
-@click.option("--any", "anywhere", metavar="REGEX", help="In the key, the value or a header.")
-@click.option("--key", metavar="REGEX", help="In the key.")
-@click.option("--value", metavar="REGEX", help="In the value.")
+@click.option("--any", "anywhere", metavar="REGEX", help="Match the key, the value or a header.")
+@click.option("--key", metavar="REGEX", help="Match the key.")
+@click.option("--value", metavar="REGEX", help="Match the value.")
 @click.option("--header", "headers", multiple=True, metavar="NAME[=REGEX]",
-              help="With this header, and this in its value; may be given more than once.")  # fmt: skip
-@click.option("--key-equals", metavar="TEXT", help="With this key.")
+              help="Match records with this header, and its value. Repeatable.")  # fmt: skip
+@click.option("--key-equals", metavar="TEXT", help="Match records with exactly this key.")
 @click.option("--where", metavar="SQL",
-              help="Only records for which this is true, such as \"length(value) > 1000\".")  # fmt: skip
-@click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="REGEX is text.")
-@click.option("-i", "--ignore-case", is_flag=True, help="Letters of either case match.")
+              help="Take only records that match this condition, such as \"length(value) > 1000\".")  # fmt: skip
+@click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="Take REGEX as plain text.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore the case of letters.")
 @click.option("-m", "--max-count", "most", type=click.IntRange(min=0), default=1000,
-              show_default=True, metavar="N", help="Print no more than the first N.")  # fmt: skip
+              show_default=True, metavar="N", help="Print at most the first N.")  # fmt: skip
 @click.option("--to", "target", metavar="TARGET",
-              help="Write all of them to files instead, as an export lies.")  # fmt: skip
+              help="Write all matches to files instead, in the layout of `export`.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
-              help="Of the files.")  # fmt: skip
+              help="Format of the files.")  # fmt: skip
 @selection_options("skip")
 @job_options
 def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options
-    """Print the record lines of which all that is asked for is true.
+    """Print records that match all conditions.
 
     \b
     kafkafs spark search /var/lib/kafka/data --value refund
@@ -50,9 +50,9 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
     kafkafs spark search /var/lib/kafka/data --where "length(value) > 1000000" --topics orders
 
     REGEX is a Python regular expression on the stored bytes; in Kafka's own topics (--internal) on
-    the JSON that keys and values say. Damaged places are named on standard error, and the search goes on
-    behind them. Exit status: 0 something was found, 1 nothing, 3 places are damaged and were not searched,
-    whatever was found elsewhere.
+    the JSON that keys and values decode to. Damaged places are named on standard error and skipped.
+    Exit status: 0 records matched, 1 none did, 3 places are damaged and were not searched, whatever
+    matched elsewhere.
     """
     keywords = selected(sources, given)
     keywords |= {name: given[name] for name in ("where", "target", "form", "most")}
@@ -73,13 +73,13 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
 
 
 def _status(summary: SearchSummary) -> int:
-    """As `kafkafs grep` has it."""
+    """Return the exit status, as `kafkafs grep` defines it."""
     return EXIT_CANNOT_READ if summary.damaged else summary.findings
 
 
 def _print(summary: SearchSummary) -> None:
-    """The record lines, and what could not be searched."""
-    tell_damage(summary.damages, summary.damaged)
+    """Print the record lines; name damaged places on standard error."""
+    report_damage(summary.damages, summary.damaged)
     for line in summary.lines():
         sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""Which records a Spark job reads: the options of its command, and the job's keywords."""
+"""Options that choose the records a Spark job reads, and the job's keywords made of them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
-    """--topics, --since, …: they arrive among the command's keyword arguments; see `selected`.
+    """Add --topics, --since and the like, as keyword arguments of a command; see `selected`.
 
     Args:
-        on_corrupt: what the command does at a damaged place when nothing is said.
+        on_corrupt: default of --on-corrupt.
     """
 
     def add(command: Command) -> Command:
@@ -35,26 +35,26 @@ def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
 def _options(on_corrupt: str) -> tuple[Callable[[Command], Command], ...]:
     return (
         click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE",
-                     help="Any other option of the data source, such as splitBytes=128m."),
+                     help="Set another option of the data source, such as splitBytes=128m. Repeatable."),
         click.option("--on-corrupt", type=click.Choice(["fail", "skip"]), default=on_corrupt,
-                     show_default=True, help="What to do at a damaged place; skip lists it and goes on."),
-        click.option("--internal", is_flag=True, help="Kafka's own topics too."),
-        click.option("--committed", is_flag=True, help="As a read_committed consumer sees the log."),
-        click.option("--until", metavar="WHEN", help="Up to the first record at or after this."),
+                     show_default=True, help="Fail at a damaged place, or list the place and continue."),
+        click.option("--internal", is_flag=True, help="Include Kafka's own topics."),
+        click.option("--committed", is_flag=True, help="Read as a read_committed consumer."),
+        click.option("--until", metavar="WHEN", help="Stop before the first record at or after this."),
         click.option("--since", metavar="WHEN",
-                     help="From the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
+                     help="Start at the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
                      "or milliseconds since 1970."),
-        click.option("--topic-pattern", metavar="REGEX", help="Topics in whose names this is found."),
-        click.option("--topics", metavar="LIST", help="Topics by name, separated by commas."),
+        click.option("--topic-pattern", metavar="REGEX", help="Take only topics with a match of REGEX in their names."),
+        click.option("--topics", metavar="LIST", help="Take only these topics, comma-separated."),
     )  # fmt: skip
 
 
 def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
-    """The keywords `path`, `topics`, `since`, `until` and options of a job.
+    """Return the keywords `path`, `topics`, `since`, `until` and the data source options of a job.
 
     Raises:
-        click.BadParameter: something is malformed.
-        NothingMatchedError: the topics are not in the source, where it can be opened here.
+        click.BadParameter: an option is malformed.
+        NothingMatchedError: the source can be opened here, and lacks the topics.
     """
     found: dict[str, Any] = {"path": source_paths(sources)}
     options: dict[str, str | bool] = {"onCorrupt": given["on_corrupt"]}
@@ -76,7 +76,7 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
-    """Look that the topics are there, before a session is started; a source that is not here is left to Spark."""
+    """Check before a session starts that the topics exist; leave a source that cannot be opened here to Spark."""
     from kafkafs.spark.errors import OptionError
     from kafkafs.spark.source.options.partition_choice import ALL, choose
     from kafkafs.spark.source.options.source_paths import open_paths
@@ -99,7 +99,7 @@ def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
 
 
 def _require_match(text: str | None, topics: list[str], shown: list[str]) -> None:
-    """Look that a pattern is found in a topic's name."""
+    """Check that a pattern is found in the name of a topic."""
     if text is None:
         return
     try:
@@ -116,10 +116,10 @@ def _require_match(text: str | None, topics: list[str], shown: list[str]) -> Non
 
 
 def instant(text: str, option: str) -> int:
-    """A day, an hour, …, an instant, or milliseconds since 1970, in milliseconds.
+    """Parse a period (its start), an instant, or milliseconds since 1970 into milliseconds.
 
     Raises:
-        click.BadParameter: it is none.
+        click.BadParameter: the text is none of these.
     """
     from kafkafs.tree.path_names import parse_instant, parse_period
 
@@ -129,7 +129,7 @@ def instant(text: str, option: str) -> int:
         found = None if period is None or ".." in text else period.start_ms
     if found is None:
         raise click.BadParameter(
-            f"{text!r} is no moment such as 2024-01-01, 2024-01-01T10:30:00Z or milliseconds since 1970",
+            f"{text!r} is not a time such as 2024-01-01, 2024-01-01T10:30:00Z or milliseconds since 1970",
             param_hint=option,
         )
     return found

@@ -1,4 +1,4 @@
-"""`kafkafs spark stats`: what is in a volume, by topic, partition, hour and key."""
+"""`kafkafs spark stats`: count the content of a volume by topic, partition, hour and key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import source_argument
-from kafkafs.cli.spark.job import job_options, run_job, tell_damage
+from kafkafs.cli.spark.job import job_options, report_damage, run_job
 from kafkafs.cli.spark.selection import selected, selection_options
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.command()
 @source_argument
 @click.option("--keys", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
-              help="Most frequent keys of each topic; 0 looks at batch headers only, which is "
-              "many times faster.")  # fmt: skip
+              help="Count the N most frequent keys of each topic; 0 reads only batch headers, which "
+              "is many times faster.")  # fmt: skip
 @click.option("--hours", type=click.IntRange(min=0), default=24, show_default=True, metavar="N",
-              help="Latest hours in the table; --json has all.")  # fmt: skip
+              help="Show the latest N hours; --json has all.")  # fmt: skip
 @selection_options("skip")
 @job_options
 def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options
@@ -34,8 +34,8 @@ def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cli
     kafkafs spark stats /snapshots/broker-1 --keys 0
     kafkafs spark stats '/snapshots/broker-*/disk*' --topics orders --since 2024-01-01 --json
 
-    Hours are of each batch's largest timestamp, UTC. Damaged places are named on standard error, and all
-    else is counted. Exit status: 0, or 1 when places are damaged.
+    The hour of a batch is that of its largest timestamp, UTC. Damaged places are named on standard error
+    and not counted. Exit status: 0 fine, 1 places are damaged.
     """
     keywords = selected(sources, given)
 
@@ -45,7 +45,7 @@ def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cli
         found = counting.stats(
             spark, keys=given["keys"], shown_hours=given["hours"], tell=tell, **keywords
         )
-        tell_damage(found.damages, found.damaged)
+        report_damage(found.damages, found.damaged)
         return found
 
     run_job(given, "stats", job)

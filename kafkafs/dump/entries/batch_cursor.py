@@ -1,4 +1,4 @@
-"""Looks for batches by their last offset, one after the other, without reading a header twice."""
+"""Cursor over a records file: finds batches by last offset in one pass, reading each header once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NOT_FOUND = -1
 
 
 class BatchCursor:
-    """A place in a records file that goes forward; checksums are not looked at.
+    """Forward cursor over the batches of a records file; checksums are not verified.
 
     Attributes:
-        end: the file's size when it was opened.
-        path: the file's.
+        end: size of the file in bytes when the cursor was made.
+        path: path of the file.
     """
 
     def __init__(self, log: SourceFile, budgets: Budgets) -> None:
@@ -32,17 +32,17 @@ class BatchCursor:
         self._log = log
         self._budgets = budgets
         self._buffer = b""
-        self._start: Position = 0  # of the buffer
-        self._next: Position = 0  # behind the batches that were walked
+        self._start: Position = 0  # position of the buffer in the file
+        self._next: Position = 0  # end of the walked batches
         self._stopped = True
         self._table = np.zeros(_ROWS, BATCH_DTYPE)
         self._count = 0
         self._row = 0
-        self._from: Position = 0  # from where nothing was passed over
+        self._from: Position = 0  # no batch after this position was skipped
         self._reached: Offset = MAX_INT64
 
     def find(self, offset: Offset, hint: Position) -> Offset:
-        """The last offset of the first batch from `hint` on that reaches an offset; -1 for none."""
+        """Return the last offset of the first batch at or after `hint` that reaches an offset; -1 for none."""
         if not (self._from <= hint <= self._position() and offset >= self._reached):
             self._from = hint
             self._read(hint)
@@ -64,7 +64,7 @@ class BatchCursor:
         return self._next
 
     def _read(self, position: Position) -> None:
-        """Walk the headers of a chunk from a position on."""
+        """Walk the headers of a chunk that starts at a position."""
         size = min(_CHUNK, self.end - position)
         while True:
             self._buffer = self._log.read_at(position, size)
@@ -84,10 +84,10 @@ class BatchCursor:
             size = stated
 
     def largest_timestamp(self) -> int:
-        """The largest timestamp of the records of the batch that was found, -1 for none.
+        """Return the largest record timestamp of the found batch; -1 for a batch without records.
 
         Raises:
-            CorruptRecordError: its records do not decode.
+            CorruptRecordError: the records of the batch do not decode.
         """
         row = self._table[self._row : self._row + 1].copy()
         position, size = int(row["position"][0]), int(row["size"][0])

@@ -1,7 +1,7 @@
-"""Indexes of a segment, entry by entry, each checked against the log.
+"""Entries of a segment's indexes, each checked against the log.
 
-The checks are those of DumpLogSegments, entry for entry, but in a time that grows with the size of the
-index: batch headers near an entry are read once and kept for the entries that follow.
+The checks are those of DumpLogSegments, but run in time linear in the size of the index: batch headers near an
+entry are read once and kept for the following entries.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class _Row(NamedTuple):
 
 
 class _Zeros(NamedTuple):
-    """Entries of zeros that are passed over: slots [first, after)."""
+    """Skipped entries of zeros: slots [first, after)."""
 
     first: int
     after: int
 
 
 def _rows(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row]:
-    """The whole entries of a file up to where many thousand entries are zeros."""
+    """Yield the whole entries of a file up to a run of many thousand zero entries."""
     for row in _rows_and_zeros(opened, layout):
         if isinstance(row, _Zeros):
             return
@@ -60,7 +60,7 @@ def _rows(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row]:
 
 
 def _rows_and_zeros(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row | _Zeros]:
-    """All whole entries of a file, zeros too; many thousand zeros at a time are summed up."""
+    """Yield all whole entries of a file, also zeros; sum up a run of many thousand zero entries."""
     width, slot, after = layout.size, 0, opened.size() // layout.size
     while slot < after:
         data = opened.read_at(slot * width, _CHUNK_ENTRIES * width)
@@ -78,51 +78,51 @@ def _rows_and_zeros(opened: SourceFile, layout: struct.Struct) -> Iterator[_Row 
 
 
 def _first_data(opened: SourceFile, position: Position) -> Position:
-    """Where the first byte that is not zero lies, the file's end if there is none."""
+    """Return the position of the first byte other than zero; the file's end if there is none."""
     return first_data(opened.fd, opened.read_at, position, opened.size())
 
 
 def _is_padding(opened: SourceFile) -> bool:
-    """Whether there is nothing but zeros: a broker made the file and has put no entry into it yet."""
+    """Return whether the file is all zeros: a broker preallocated it and has not appended an entry."""
     return _first_data(opened, 0) >= opened.size()
 
 
 def _padding(file: DumpFile, opened: SourceFile, start: Position) -> Iterator[Fault]:
-    """What lies behind the last entry of an offset or time index, when no broker makes so much room."""
+    """Yield a fault for bytes after the last entry of an offset or time index, unless a broker may leave them."""
     size = opened.size()
     data = _first_data(opened, start)
     if data < size:
         yield Fault(
             "index_padding",
-            f"{size - start} bytes behind the last entry of {file.shown} are passed over:"
+            f"{size - start} bytes after the last entry of {file.shown} are skipped:"
             f" there is data at byte {data}",
             start,
         )
     elif size > MAX_INT32:
         yield Fault(
             "index_padding",
-            f"{size - start} bytes of zeros behind the last entry of {file.shown} are passed over:"
+            f"{size - start} bytes of zeros after the last entry of {file.shown} are skipped:"
             f" the file has {size} bytes, an index at most {MAX_INT32}",
             start,
         )
 
 
 def _not_compared(file: DumpFile, kind: FileKind, error: OSError) -> Fault:
-    """That a file beside an index cannot be read; the file itself is told where it is dumped."""
+    """Return the fault of a sibling file that cannot be read; the dump of the sibling reports it in full."""
     other = os.path.basename(file.sibling_path(kind))
     reason = reason_of(error)
     return Fault("unreadable", f"{file.shown}: its entries are not compared with {other}: {reason}")
 
 
 def _log_of(file: DumpFile) -> SourceFile | Fault:
-    """The records that an index is of, or why they cannot be looked at."""
+    """Open the records file of an index; return a fault if that is impossible."""
     try:
         opened = file.sibling(FileKind.LOG)
     except OSError as error:
         return _not_compared(file, FileKind.LOG, error)
     if opened is None:
         path = file.sibling_path(FileKind.LOG)
-        return Fault("no_log", f"{path} is not there: entries are not compared with it")
+        return Fault("no_log", f"{path} does not exist: entries are not compared with it")
     return opened
 
 
@@ -137,7 +137,7 @@ def _base_of(file: DumpFile) -> tuple[Offset, Fault | None]:
 
 
 def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> Iterator[Found]:
-    """What an offset index holds. A batch above `options.max_message_size` counts as not there."""
+    """Yield the content of an offset index. A batch above `options.max_message_size` counts as missing."""
     base, fault = _base_of(file)
     if fault is not None:
         yield fault
@@ -160,7 +160,7 @@ def offset_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> 
     for row in _rows(opened, offset_index.ENTRY.plain):
         offset, position = base + row.fields[0], row.fields[1]
         if offset == base and row.slot:
-            # What a crash, or a preallocated file, leaves behind the last entry.
+            # Leftovers of a crash or of preallocation follow the last entry.
             yield from _padding(file, opened, row.position)
             return
         if not _is_wanted(file, offset):
@@ -185,7 +185,7 @@ def _is_wanted(file: DumpFile, offset: Offset) -> bool:
 
 
 def _last_offset_at(log: SourceFile, position: Position, end: int, most: int) -> Offset | str:
-    """The last offset of the batch at a position, or why there is none."""
+    """Return the last offset of the batch at a position, or why there is no batch."""
     if position < 0:
         return f"Invalid position: {position} in read from {log.path}"
     if position > end:
@@ -237,7 +237,7 @@ def _length_fault(file: DumpFile, what: str, size: int, width: int) -> Fault:
 
 
 def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> Iterator[Found]:
-    """What a time index holds; the batch of an entry is looked for with the offset index's help."""
+    """Yield the content of a time index; the offset index helps to find the batch of an entry."""
     base, fault = _base_of(file)
     if fault is not None:
         yield fault
@@ -279,14 +279,14 @@ def time_entries(file: DumpFile, opened: SourceFile, options: DumpOptions) -> It
 
 
 def _index_of(file: DumpFile, base: Offset) -> OffsetIndex | Fault:
-    """The offset index beside a time index; without one, batches are looked for from the start."""
+    """Open the offset index of a time index's segment; without it, batches are searched from the log's start."""
     path = file.sibling_path(FileKind.OFFSET_INDEX)
     try:
         opened = file.sibling(FileKind.OFFSET_INDEX)
     except OSError as error:
         return _not_compared(file, FileKind.OFFSET_INDEX, error)
     if opened is None:
-        return Fault("no_index", f"{path} is not there: batches are looked for in the log alone")
+        return Fault("no_index", f"{path} does not exist: batches are searched in the log alone")
     return OffsetIndex(opened, base, path=path)
 
 
@@ -349,7 +349,7 @@ def _sane_times(file: DumpFile, opened: SourceFile, base: Offset) -> Iterator[Fo
 
 
 def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
-    """What an index of aborted transactions holds."""
+    """Yield the content of an index of aborted transactions."""
     base, fault = _base_of(file)
     if fault is not None:
         yield fault
@@ -358,7 +358,7 @@ def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
             yield Fault(
                 "zeros",
                 f"{row.after - row.first} entries of zeros in transaction index {file.absolute} are"
-                f" passed over",
+                f" skipped",
                 row.first * transaction_index.ENTRY.plain.size,
             )
             continue

@@ -1,4 +1,4 @@
-"""The small files of a log directory, entry by entry: producer snapshots, checkpoints, identities."""
+"""Entries of the small files of a log directory: producer snapshots, checkpoints, identities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHECKED_FROM = HEADER.position_of("entry_count")
 
 
 def producer_entries(file: DumpFile, data: bytes) -> Iterator[Found]:
-    """The producers of a snapshot: all that are there, whatever the checksum says."""
+    """Yield the producers of a snapshot: all complete entries, also with a wrong checksum."""
     if len(data) < HEADER.size:
         reason = "Snapshot failed schema validation: null"
         yield Fault("cut", reason, 0, f"at least {HEADER.size} bytes", f"{len(data)} bytes")
@@ -138,11 +138,11 @@ _READERS: dict[FileKind, Callable[[bytes, str], Iterator[dict[str, Any]]]] = {
     FileKind.CLEAN_SHUTDOWN: _shutdown,
 }
 STATE_KINDS = frozenset({FileKind.PRODUCER_SNAPSHOT, *_READERS})
-"""Files that are read whole."""
+"""Kinds of files that are read whole."""
 
 
 def state_entries(file: DumpFile, options: DumpOptions) -> Iterator[Found]:
-    """What a small file holds. Raises OSError when it cannot be read."""
+    """Yield the content of a small file. Raises OSError when it cannot be read."""
     assert file.kind is not None
     data = b""
     try:
@@ -164,6 +164,6 @@ def _text(fields: dict[str, Any]) -> str:
 
 
 def _value(value: object) -> str:
-    """A value as one word that cannot drive a terminal."""
+    """Return a value as one word without control characters for a terminal."""
     text = str(value)
     return text if text.isprintable() else ascii(text)

@@ -1,4 +1,4 @@
-"""Records of internal topics as DumpLogSegments' decoders print them."""
+"""Text of records of internal topics, as DumpLogSegments' decoders print it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kafkafs.dump.records.remote_text import remote_text
 
 
 class DecodedText(NamedTuple):
-    """A record's key and payload as they are shown, None for what is not.
+    """Text of a record's key and payload; None for a part that is not shown.
 
     Attributes:
-        complaint: why there is nothing to show, "" else.
+        complaint: why nothing is shown; "" if something is.
     """
 
     key: bytes | None = None
@@ -25,7 +25,11 @@ class DecodedText(NamedTuple):
 
 
 def decoded_text(topic: str, offset: Offset, key: bytes | None, value: bytes | None) -> DecodedText:
-    """What the decoder of an internal topic makes of a record. Raises ValueError for other topics."""
+    """Return the text that the decoder of an internal topic gives for a record.
+
+    Raises:
+        ValueError: the topic is not internal.
+    """
     decoder = decoder_for(topic)
     if decoder is None:
         raise ValueError(f"{topic} is not an internal topic")

@@ -1,4 +1,4 @@
-"""JSON as Kafka's tools print it: one line, as Jackson writes it."""
+"""JSON in one line, formatted as Jackson does in Kafka's tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ESCAPE = re.compile(r"\\(?:u00[01][0-9a-f]|.)")
 
 
 def java_json(value: Json) -> str:
-    """The JSON of plain values.
+    """Return the JSON of plain values.
 
     >>> java_json({"text": "é\x0b", "rate": 1e7})
     '{"text":"é\\\\u000B","rate":1.0E7}'
@@ -32,12 +32,12 @@ def _string(text: str) -> str:
 
 
 def _upper(match: re.Match[str]) -> str:
-    """Jackson's hexadecimal digits are capitals."""
+    """Return an escape with capital hexadecimal digits, as Jackson writes it."""
     return match[0] if match[0][1] != "u" else "\\u" + match[0][2:].upper()
 
 
 def java_double(value: float) -> str:
-    """A finite number as Double.toString writes it.
+    """Format a finite number as Double.toString does.
 
     >>> java_double(1000.0), java_double(12345678.9), java_double(0.0001)
     ('1000.0', '1.23456789E7', '1.0E-4')

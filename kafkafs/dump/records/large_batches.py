@@ -1,4 +1,4 @@
-"""Dumps of batches whose text is too long to be made at once: some records, or a part of a long field, at a time."""
+"""Dump text of batches that are too large to format at once: some records, or part of a long field, at a time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TAILS = 4
 
 
 def is_large(columns: Columns) -> bool:
-    """Whether the text of some records would take much memory."""
+    """Return whether the text of some records would take much memory."""
     return len(columns) > 4 * _RECORDS or bool(len(columns) and sizes_of(columns).max() > LARGE)
 
 
 def sizes_of(columns: Columns) -> Table:
-    """Bytes of each record's key, value and headers."""
+    """Return the bytes of each record's key, value and headers."""
     sizes = np.maximum(columns.key_size, 0).astype(np.int64)
     sizes += np.maximum(columns.value_size, 0)
     sizes += columns.headers_size
@@ -38,7 +38,7 @@ def sizes_of(columns: Columns) -> Table:
 def dump_pieces(
     table: Table, row: int, columns: Columns, *, shape: int, first: Offset, last: Offset
 ) -> Iterator[bytes]:
-    """What `kernel.dump_rows` gives for one row: its own line, if asked for, and its records."""
+    """Yield the text of `kernel.dump_rows` for one row in pieces: the batch line, if asked for, and its records."""
     if shape & DumpShape.BATCHES:
         text, _ = kernel.dump_rows(table, row, row + 1, None, shape=DumpShape.BATCHES)
         yield text
@@ -82,7 +82,7 @@ def _records(
 def _large_record(
     table: Table, row: int, columns: Columns, index: int, shape: int
 ) -> Iterator[bytes]:
-    """The line of one record; its key and payload in pieces."""
+    """Yield the line of one record, with key and payload in pieces."""
     is_alone = not shape & DumpShape.METADATA
     if not is_alone:
         yield _records(table, row, columns, index, index + 1, DumpShape.METADATA)[:-1]
@@ -101,7 +101,7 @@ def _large_record(
 def _java_pieces(
     table: Table, row: int, columns: Columns, start: int, size: int
 ) -> Iterator[bytes]:
-    """Bytes of the arena as Java shows them, in pieces that do not cut a character."""
+    """Yield bytes of the arena as Java shows them, in pieces that end between characters."""
     end = start + size
     bare = columns.table[:1].copy()
     bare["row"], bare["offset"], bare["key_size"], bare["headers_size"] = row, 0, -1, 0
@@ -115,7 +115,7 @@ def _java_pieces(
 
 
 def _cut(arena: memoryview, start: int, stop: int, end: int) -> int:
-    """Where to cut near `stop`: before a byte that begins a character, or among bytes that are none."""
+    """Return where to cut near `stop`: before the first byte of a character, or at `stop` in bytes that are no text."""
     if stop == end:
         return stop
     for at in range(stop, max(stop - _LOOK_BACK, start + _TAILS), -1):
@@ -125,7 +125,7 @@ def _cut(arena: memoryview, start: int, stop: int, end: int) -> int:
 
 
 def json_field(name: bytes, data: memoryview | None) -> Iterator[bytes]:
-    """A field of bytes in a JSON line: text, else base64."""
+    """Yield a field of bytes of a JSON line: text, else base64."""
     for part in field_pieces(name, data, Values.TEXT, lambda: False):
         assert isinstance(part, bytes)
         yield part

@@ -1,7 +1,7 @@
-"""The batches of a records file as DumpLogSegments walks it, and beyond where it stops.
+"""Batches of a records file as DumpLogSegments walks it, and on after the place where it stops.
 
-A batch with a wrong checksum, of a format that is not known, or of offsets that are no offsets is still
-shown when its frame is whole. What is nothing of a batch is a `Lost` stretch.
+A whole frame is shown also with a wrong checksum, an unknown magic or invalid offsets. Bytes without a frame
+are a `Lost` item.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SHOWN = (DamageKind.CRC_MISMATCH, DamageKind.BAD_OFFSETS, DamageKind.UNKNOWN_MA
 
 
 class ShownBatches(NamedTuple):
-    """Batches that follow one another.
+    """Consecutive batches.
 
     Attributes:
-        buffer, start_position: bytes of the file and where they start in it.
-        table: rows of BATCH_DTYPE, as they are shown.
-        readable: the same rows as they can be decoded: of a magic that is known, in order.
-        damage: what is wrong with the batch, which is then alone; None for good ones.
+        buffer, start_position: bytes of the file, and their position in it.
+        table: rows of BATCH_DTYPE, as shown.
+        readable: the same rows in a form that the kernel decodes: with a known magic and ordered offsets.
+        damage: damage of the batch, which is then the only row; None for good batches.
     """
 
     buffer: bytes
@@ -41,7 +41,7 @@ class ShownBatches(NamedTuple):
 
     @property
     def end_position(self) -> Position:
-        """Where to go on: a length that leads behind the next good batch is wrong."""
+        """Position to go on from. A damaged batch ends where the next good one starts, whatever its length states."""
         if self.damage is not None:
             return self.damage.position + self.damage.length
         return int(self.table["position"][-1]) + int(self.table["size"][-1])
@@ -56,19 +56,19 @@ class Lost(NamedTuple):
 def batches_of(
     file: SourceFile, end: Position, *, path: str, budgets: Budgets
 ) -> Iterator[ShownBatches | Lost]:
-    """Everything in the first `end` bytes of a records file, in file order."""
+    """Yield all items in the first `end` bytes of a records file, in file order."""
     for item in scan(file, 0, end, path=path, budgets=budgets):
         if isinstance(item, BatchRun):
             yield ShownBatches(item.buffer, item.start_position, item.table, item.table)
         elif item.skipped:
             yield _bad_batch(file, item, end, budgets) or Lost(item)
-        del item  # before the next one is read: a batch may be as large as the budget
+        del item  # free it before the next read: a batch may be as large as the budget
 
 
 def _bad_batch(
     file: SourceFile, damage: Damage, end: Position, budgets: Budgets
 ) -> ShownBatches | None:
-    """The damaged batch as its own frame has it, None when it is not whole."""
+    """Return the damaged batch as its frame states it; None for an incomplete frame."""
     if damage.kind not in _SHOWN:
         return None
     head = file.read_at(damage.position, HEADER.size)
@@ -87,15 +87,15 @@ def _bad_batch(
         return None
     table = readable.copy()
     table["magic"] = magic
-    # Kafka reads the records of such a batch too; the kernel asks for offsets in order.
+    # Kafka reads the records of such a batch, too; the kernel requires ordered offsets.
     readable["last_offset"] = np.maximum(readable["last_offset"], readable["base_offset"])
     return ShownBatches(known, damage.position, table, readable, damage)
 
 
 def rows_within(table: Table, first: int, last: int) -> Table:
-    """Which rows may hold offsets from `first` to `last`, as a mask.
+    """Return a mask of the rows that may have offsets from `first` to `last`.
 
-    A wrapper of magic 0 or 1 states its last offset only, so it counts whatever lies before.
+    A wrapper of magic 0 or 1 states only its last offset: it counts unless that is below `first`.
     """
     mask = table["last_offset"] >= first
     if last < MAX_INT64:

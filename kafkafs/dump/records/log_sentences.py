@@ -1,4 +1,4 @@
-"""What is wrong with batches and records, in Kafka's words where it has some."""
+"""Sentences about bad batches and records, in Kafka's words if Kafka has some."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KAFKA = {
 
 
 def stop_sentence(damage: Damage, path: str, end: int) -> str:
-    """Why there is no batch at a place."""
+    """Return why there is no batch at a place."""
     left = end - damage.position
     found = 0 if damage.kind.is_zeros else damage.found
     is_length = damage.kind.is_zeros or damage.kind is DamageKind.BAD_LENGTH
@@ -38,14 +38,14 @@ def stop_sentence(damage: Damage, path: str, end: int) -> str:
 
 
 def problem_sentence(problem: BatchProblem, path: str, position: int) -> str:
-    """Why the records of a batch end early."""
+    """Return why the records of a batch end early."""
     known = _KAFKA.get(problem.code)
     words = problem.detail if known is None else f"{known} ({problem.detail})"
     return f"{words} in {path}, batch at byte {position}, after {_records(problem.record_index)}"
 
 
 def error_problem(error: KafkaStorageError, row: int, index: int) -> BatchProblem:
-    """The same for what an object of the engine raised after `index` records."""
+    """Return an engine error after `index` records as a BatchProblem."""
     code = Problem.INVALID_RECORD
     if isinstance(error, DecompressionError):
         code = Problem.DECOMPRESSION

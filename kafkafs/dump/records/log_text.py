@@ -1,4 +1,4 @@
-"""A records file as the text that DumpLogSegments prints of it."""
+"""Text of a records file, as DumpLogSegments prints it."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from kafkafs.dump.records.record_parts import (
 from kafkafs.dump.report import DumpReport
 
 _ENOUGH = 8 * MiB
-"""Decoded bytes at a time; their text may be some times as large."""
+"""Decoded bytes at a time; their text may be several times as large."""
 _LEAST_OFFSET = -(1 << 63)
 
 Advance = Callable[[int], object]
 
 
 class LogText:
-    """Writes the dump of one records file to a report.
+    """Writer of the dump of one records file to a report.
 
     Args:
-        advance: told how many bytes of the file were gone through.
+        advance: called with the number of bytes of the file that were processed.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class LogText:
         self.first = _LEAST_OFFSET if file.first is None else file.first
         self.last = MAX_INT64 if file.last is None else file.last
         self.previous: Offset | None = None
-        self.lost = 0  # bytes before the next batch that make none
+        self.lost = 0  # bytes without a batch before the next batch
         self.shape = 0 if options.skip_record_metadata else int(DumpShape.METADATA)
         if options.prints_contents:
             self.shape |= DumpShape.CONTENTS
 
     def write(self, opened: SourceFile) -> None:
-        """All of the file, or the part that the options ask for."""
+        """Write the whole file, or the part that the options select."""
         self._headline()
         size = opened.size()
         end = min(size, self.options.max_bytes)
@@ -85,7 +85,7 @@ class LogText:
                 now = item.end_position
             self.advance(now - done)
             done = now
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next read: a batch may be as large as the budget
         trailing = self.lost or max(end - done, 0)
         if trailing and not self.options.is_partial:
             name = self.file.base_name
@@ -109,13 +109,13 @@ class LogText:
         self.lost += damage.length
         if self.options.is_partial and damage.kind == DamageKind.TORN_TAIL:
             return
-        # The unwritten end of a file, or the end of one that a broker is writing, is no damage.
+        # A preallocated end, or the end of a file that a broker is writing, is no damage.
         is_finding = not damage.kind.is_quiet
         sentence = stop_sentence(damage, self.file.shown, end)
         self.report.complain(sentence, is_finding=is_finding)
 
     def _note_bad(self, damage: Damage, size: int) -> None:
-        """A wrong checksum alone is said by the batch's own line."""
+        """Report a damaged batch; its own line already shows a wrong checksum."""
         where = f"in {self.file.shown} at byte {damage.position}"
         if damage.kind != DamageKind.CRC_MISMATCH:
             self.report.complain(f"{damage.reason} {where}")
@@ -127,7 +127,7 @@ class LogText:
             self.report.findings += 1
 
     def _say_lost(self, position: int) -> None:
-        """Between batches: DumpLogSegments takes all of the rest for invalid."""
+        """Report lost bytes between batches; DumpLogSegments counts all bytes after them as invalid."""
         if self.lost:
             start, name = position - self.lost, self.file.base_name
             self.report.line(f"Found {self.lost} invalid bytes at position {start} of {name}")
@@ -162,7 +162,7 @@ class LogText:
                     self._write_apart(batches, row)
 
     def _stretches(self, batches: ShownBatches) -> Iterator[tuple[int, int, bool]]:
-        """Runs of rows that the kernel writes, and of those that it does not."""
+        """Yield runs of rows as (first, end, whether the kernel writes them)."""
         table = batches.readable
         plain = (table["magic"] == 2) & ((table["attributes"] & CONTROL_MASK) == 0)
         if self.options.decoder is not None:
@@ -176,7 +176,7 @@ class LogText:
     def _decoded(
         self, batches: ShownBatches, first: int, last: int
     ) -> Iterator[tuple[Columns, int]]:
-        """The records of rows [first, last), some rows at a time, and the row after these."""
+        """Yield the records of rows [first, last), some rows at a time, with the next row."""
         while first < last:
             columns = kernel.decode(
                 *(batches.buffer, batches.readable, first, last),
@@ -212,7 +212,7 @@ class LogText:
             self._follow(columns.offset)
 
     def _write_large(self, batches: ShownBatches, columns: Columns, first: int, after: int) -> None:
-        """Rows of which a batch takes much memory, each in pieces."""
+        """Write rows in pieces; a batch among them takes much memory."""
         problems = {problem.row: problem for problem in columns.problems}
         for row in range(first, after):
             pieces = dump_pieces(
@@ -227,7 +227,7 @@ class LogText:
                 self._problem(problems[row], int(batches.table["position"][row]))
 
     def _write_apart(self, batches: ShownBatches, row: int) -> None:
-        """One batch with what Python writes: control records, old formats, decoded topics."""
+        """Write a batch that Python formats: control records, old magics, decoded topics."""
         fields = batches.table[row]
         self.report.line(batch_text(fields))
         if int(fields["magic"]) < 2:
@@ -295,13 +295,13 @@ class LogText:
     # Order
 
     def _follow(self, offsets: Column) -> None:
-        """Note offsets that do not follow the one before them."""
+        """Report offsets that do not follow the one before them."""
         offsets = offsets[(offsets >= self.first) & (offsets <= self.last)]
         if not len(offsets):
             return
         before = np.empty_like(offsets)
         before[1:] = offsets[:-1]
-        # What comes first follows nothing.
+        # The first record of a file has no predecessor.
         before[0] = offsets[0] - 1 if self.previous is None else self.previous
         with np.errstate(over="ignore"):
             places = np.flatnonzero(offsets != before + 1)

@@ -1,4 +1,4 @@
-"""Single records of a dump in Python: control records, messages of magic 0 and 1, decoded topics."""
+"""Parts of single records that Python formats: control records, messages of magic 0 and 1, decoded topics."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class LegacyRecord(NamedTuple):
     """A message of magic 0 or 1.
 
     Attributes:
-        crc, is_valid: its own checksum, and whether that is right.
-        magic: its own, which may be another than its wrapper's.
-        key_size, value_size: as they are stated; whatever is below zero is null.
+        crc, is_valid: checksum of the message, and whether it is right.
+        magic: magic of the message, which may differ from that of its wrapper.
+        key_size, value_size: sizes as stated; a negative size is null.
     """
 
     offset: int
@@ -57,7 +57,7 @@ class LegacyRecord(NamedTuple):
 
 
 def control_text(key: bytes | None, value: bytes | None) -> str:
-    """What a dump says of a control record. Raises InvalidRecordError."""
+    """Return the text of a control record in a dump. Raises InvalidRecordError."""
     found = parse_control_key(key)
     if found.type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         marker = parse_end_marker(found.type, value)
@@ -69,7 +69,7 @@ def control_text(key: bytes | None, value: bytes | None) -> str:
 
 
 def control_part(key: bytes | None, value: bytes | None) -> tuple[bytes, str]:
-    """The same, and why it could not be read, "" when it could."""
+    """Return the text of a control record and "", or b"" and why it could not be read."""
     try:
         return control_text(key, value).encode(), ""
     except InvalidRecordError as error:
@@ -79,7 +79,7 @@ def control_part(key: bytes | None, value: bytes | None) -> tuple[bytes, str]:
 def legacy_records(
     batches: ShownBatches, row: int, budgets: Budgets
 ) -> Iterator[LegacyRecord | BatchProblem]:
-    """The messages of a row of magic 0 or 1, then what ended them early, if something did."""
+    """Yield the messages of a row of magic 0 or 1, then the problem that ended them early, if any."""
     fields: np.void = batches.readable[row]
     start = int(fields["position"]) - batches.start_position
     data = memoryview(batches.buffer)[start : start + int(fields["size"])]
@@ -104,14 +104,14 @@ def legacy_records(
 
 
 def _sizes(message: LegacyRecordBatch) -> tuple[int, int]:
-    """The sizes of a message's key and value, which were found to lie within it."""
+    """Return the stated sizes of a message's key and value; both are known to be within the message."""
     at = MESSAGE_HEADERS[message.magic].size
     key_size = read_int32(message.raw, at)
     return key_size, read_int32(message.raw, at + 4 + max(key_size, 0))
 
 
 def legacy_text(record: LegacyRecord, label: str) -> bytes:
-    """What is about a message on its line; `label` names its batch's timestamps."""
+    """Return the metadata of a message on its line; `label` names the timestamps of its batch."""
     return (
         f"| offset: {record.offset} {label}: {record.timestamp} keySize: {record.key_size}"
         f" valueSize: {record.value_size} isValid: {str(record.is_valid).lower()} crc: {record.crc}"
@@ -119,5 +119,5 @@ def legacy_text(record: LegacyRecord, label: str) -> bytes:
 
 
 def shown(data: bytes | None) -> bytes | None:
-    """A key or payload as it is shown."""
+    """Return a key or payload as shown."""
     return None if data is None else java_text(data)

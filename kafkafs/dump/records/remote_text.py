@@ -1,4 +1,4 @@
-"""Records of __remote_log_metadata as the text of Kafka's own objects, which its dump tool prints."""
+"""Records of __remote_log_metadata as the toString() text of Kafka's objects, which its dump tool prints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_
 
 
 def remote_text(kind: str, data: dict[str, Any]) -> str:
-    """What Kafka prints of a record.
+    """Return the text that Kafka prints for a record.
 
     Args:
-        kind: the name of the record's type.
-        data: its fields as JSON.
+        kind: name of the record type.
+        data: fields of the record as JSON.
 
     Raises:
-        ValueError: Kafka makes no object of it.
+        ValueError: Kafka's object rejects the fields.
     """
     return _TEXTS[kind](data)
 
@@ -75,7 +75,7 @@ _TEXTS = {
 
 
 def _checked(data: dict[str, Any]) -> tuple[str, str]:
-    """The epochs and the state of a segment, when Kafka takes it."""
+    """Return epochs and state of a segment, validated as Kafka does."""
     state = _state(data["remoteLogSegmentState"], SEGMENT_STATES)
     start, end = data["startOffset"], data["endOffset"]
     if start < 0:

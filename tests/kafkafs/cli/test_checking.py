@@ -173,5 +173,5 @@ def test_the_closing_line_says_that_not_everything_was_read(tmp_path: Path) -> N
     (folder / "00000000000000000790.log").rename(tmp_path / "elsewhere")
     (folder / "00000000000000000790.log").symlink_to(tmp_path / "elsewhere")
     lines = run(str(folder), "--rule", "gap-loss").stdout.splitlines()
-    assert lines[-1] == "Not everything was read: 1 finding names what was not."
+    assert lines[-1] == "Not everything was read: 1 finding names the unread parts."
     assert objects(str(folder), "--rule", "gap-loss")[-1]["notRead"] == 1

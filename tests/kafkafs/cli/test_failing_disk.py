@@ -232,4 +232,4 @@ def test_plan_says_what_a_broker_does_that_gets_the_same_error(source: Path) -> 
     with unreadable_bytes({last: [(0, SECTOR)]}):
         result = run("plan", "--unclean", source)
     assert "a broker that gets this error too takes the log dir offline" in result.stdout
-    assert "orders-0: it cannot be told: it cannot be read here: " in result.stdout
+    assert "orders-0: the outcome is unknown: it cannot be read here: " in result.stdout

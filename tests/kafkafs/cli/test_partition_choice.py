@@ -153,9 +153,9 @@ def test_offsets_of_a_time_past_all_records_say_so(run: Run) -> None:
 
 def test_a_dump_of_a_range_past_the_log_says_so(run: Run) -> None:
     folder = f"{CURRENT}/orders-0"
-    words = f"{folder}: nothing lies in the range; its log has offsets 0 to 999\n"
+    words = f"{folder}: no record is in the range; its log has offsets 0 to 999\n"
     assert run("dump", folder, "--from", "5000") == (3, "", words)
     assert run("dump", folder, "--from", "2099-01-01") == (3, "", words)
     status, out, err = run("dump", CURRENT, "--from", "5000000")
     assert (status, out) == (3, "")
-    assert err == f"{CURRENT}: nothing lies in the range\n"
+    assert err == f"{CURRENT}: no record is in the range\n"

@@ -157,11 +157,11 @@ def test_plan_tells_what_becomes_of_the_others(source: Path) -> None:
     result = run("plan", source, "--files")
     assert result.exit_code == 3
     assert (
-        f"orders-0: it cannot be told: it cannot be read here: {source}/orders-0: {DENIED}\n"
+        f"orders-0: the outcome is unknown: it cannot be read here: {source}/orders-0: {DENIED}\n"
         in (result.stdout)
     )
     assert "codec-gzip-0: log start 0, log end 900\n" in result.stdout
-    assert "cannot be told" in result.stdout.splitlines()[-1]
+    assert "is unknown" in result.stdout.splitlines()[-1]
 
 
 def test_check_goes_on_and_ends_with_the_status_of_what_cannot_be_read(source: Path) -> None:

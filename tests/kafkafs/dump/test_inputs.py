@@ -72,7 +72,7 @@ def test_paths_are_shown_as_java_shows_them(log_dir: Path) -> None:
 def test_a_folder_of_something_else_is_said_to_be(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"")
     found = dump(tmp_path)
-    assert "no file of a log directory is in it" in found.err
+    assert "contains no file of a log directory" in found.err
     assert found.status == 3
 
 
@@ -95,7 +95,7 @@ def test_what_bears_a_name_of_kafkas_and_is_no_file_is_told_and_not_read(log_dir
         "replication-offset-checkpoint: neither a file nor a folder, not read",
         f"{30:020}.log: neither a file nor a folder, not read",
         f"{40:020}.log: a symbolic link, not followed",
-        f"{50:020}.log: a folder where a file should be",
+        f"{50:020}.log: a folder in place of a file",
     ]
     assert sum(line.startswith("baseOffset") for line in found.lines) == 6
     assert found.status == 3

@@ -125,7 +125,7 @@ def test_without_the_log_entries_are_printed_and_not_compared(segment: Segment) 
     segment.log.unlink()
     found = dump([segment.index, segment.time_index])
     assert len(found.lines) == 2 + len(OFFSETS) + len(TIMES)
-    assert found.err.count("is not there: entries are not compared") == 2
+    assert found.err.count("does not exist: entries are not compared") == 2
     assert found.status == 1
 
 

@@ -49,8 +49,8 @@ def test_zeros_behind_an_index_are_passed_over(
 ) -> None:
     out, err, report = dumped(sparse(tmp_path, suffix, data))
     assert out.count("offset: ") == 1
-    assert f"{SIZE - behind} bytes of zeros behind the last entry of" in err
-    assert "are passed over: the file has 107374182400 bytes, an index at most 2147483647" in err
+    assert f"{SIZE - behind} bytes of zeros after the last entry of" in err
+    assert "are skipped: the file has 107374182400 bytes, an index at most 2147483647" in err
     assert report.findings >= 1
 
 
