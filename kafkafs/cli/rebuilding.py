@@ -94,13 +94,13 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     options = _options(source, given)
     logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the losses
     try:
-        with _stoppable(), _StepLines(quiet=given["quiet"]) as lines:
+        with _stoppable(), RebuildProgress(quiet=given["quiet"]) as progress:
             result = run(
                 source_paths((source,)),
                 target,
                 options,
                 merge=given["merge"],
-                advance=lines.advance,
+                advance=progress.advance,
             )
     except EmptyResultError as error:
         if not given["as_json"]:
@@ -210,30 +210,32 @@ def _stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _StepLines:
-    """Progress lines, one for each step in turn."""
+_STEPS = ("read", "written", "verified")
+
+
+class RebuildProgress:
+    """The progress line of the furthest step that has begun.
+
+    The steps alternate from partition to partition. A line for each change would never be old enough to appear.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._what = ""
+        self._step = ""
         self._line: Any = None
 
     def __enter__(self) -> Self:
         return self
 
-    def advance(self, what: str, count: int) -> None:
-        """Count bytes that were read, written or verified.
-
-        Args:
-            what: name of the step.
-            count: bytes.
-        """
+    def advance(self, step: str, count: int) -> None:
+        """Count bytes that were read, written or verified."""
         from kafkafs.cli.printing.progress import Progress
 
-        if what != self._what:
+        if not self._step or _STEPS.index(step) > _STEPS.index(self._step):
             self.__exit__()
-            self._what, self._line = what, Progress(what, quiet=self._quiet).__enter__()
-        self._line.advance(count)
+            self._step, self._line = step, Progress(step, quiet=self._quiet).__enter__()
+        if step == self._step:
+            self._line.advance(count)
 
     def __exit__(self, *_: object) -> None:
         line, self._line = self._line, None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.rebuilding import RebuildProgress
 
 
 class Bar:
@@ -71,3 +72,14 @@ def test_nothing_is_shown_when_quiet(shown: list[str]) -> None:
     with Progress("quiet", quiet=True):
         time.sleep(0.1)
     assert not shown
+
+
+def test_a_rebuild_of_many_partitions_shows_one_line(shown: list[str]) -> None:
+    with RebuildProgress(quiet=False) as progress:
+        for _ in range(40):
+            progress.advance("read", 1)
+            progress.advance("written", 1)
+            time.sleep(0.005)
+        wait_for(shown, 2)
+    assert shown[:2] == ["start", "written"]
+    assert shown.count("start") == 1
