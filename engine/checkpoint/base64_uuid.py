@@ -8,18 +8,18 @@ import secrets
 from collections.abc import Callable
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""No UUID; also where a topic id is unknown."""
+"""No UUID, or an unknown topic id."""
 RESERVED_DIRECTORY_IDS = frozenset(
     base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
     for number in range(100)
 )
-"""What no log dir has: lost, unassigned, migrating, and room for more."""
+"""Ids that no log dir has: lost, unassigned, migrating, and reserved ones."""
 
 _UUID = re.compile(r"([A-Za-z0-9_-]{22})(?:==)?")
 
 
 def canonical_uuid(text: str) -> str:
-    """Return the one way to write the UUID that `text` is. Raises ValueError when it is none.
+    """Return the canonical text of a UUID. Raises ValueError for text that is no UUID.
 
     >>> canonical_uuid("sgf5MsZgRTuEMv68ZXKJbQ==")
     'sgf5MsZgRTuEMv68ZXKJbQ'
@@ -32,7 +32,7 @@ def canonical_uuid(text: str) -> str:
 
 
 def random_uuid(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
-    """Return a UUID that is not reserved and does not look like an option of a command."""
+    """Return a UUID that is not reserved and does not start like a command-line option."""
     while True:
         text = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         if text not in RESERVED_DIRECTORY_IDS and not text.startswith("-"):

@@ -1,11 +1,11 @@
-"""Checkpoint files: a version, a count, one entry a line, in UTF-8.
+"""Checkpoint files: a version, a count, one entry per line, in UTF-8.
 
     0
     2
     orders 0 1000
     orders 1 985
 
-The count is only compared with the lines that are there. An empty file, or one that ends after the
+The count is only compared with the number of lines. An empty file, or one that ends after the
 version, has no entries. See CheckpointFile in Kafka.
 """
 
@@ -20,7 +20,7 @@ from engine.errors import CorruptCheckpointError, LimitExceededError
 
 CURRENT_VERSION = 0
 MAX_ENTRIES = 250_000
-"""Partitions of one log dir: each costs some 300 bytes."""
+"""Most partitions of a log dir; each costs some 300 bytes."""
 
 _LINE = re.compile(rb"([^\r\n]+)(?:\r\n?|\n|\Z)|\r\n?|\n")
 _SPACES = re.compile(r"[ \t\x0b\f]+")
@@ -33,7 +33,7 @@ def parse_checkpoint(
 ) -> list[Entry]:
     """Return the entries of a checkpoint file.
 
-    `parse_entry` gets a line's words and raises ValueError when they are no entry.
+    `parse_entry` gets the words of a line and raises ValueError if they are no entry.
     Raises CorruptCheckpointError, and LimitExceededError for more than MAX_ENTRIES.
     """
     lines = text_lines(data, path=path)
@@ -74,7 +74,7 @@ def parse_checkpoint(
 
 
 def render_checkpoint(entries: Iterable[str]) -> bytes:
-    """Return the file that holds these entries, each one line's text."""
+    """Return the file of these entries, each the text of a line."""
     lines = list(entries)
     return "".join(f"{line}\n" for line in (CURRENT_VERSION, len(lines), *lines)).encode()
 
@@ -82,7 +82,7 @@ def render_checkpoint(entries: Iterable[str]) -> bytes:
 def text_lines(data: bytes, *, path: str | None = None) -> Iterator[str]:
     """Yield the lines of a text file without their ends (LF, CR or CR LF), decoded one by one.
 
-    Raises CorruptCheckpointError at the first line that is no UTF-8.
+    Raises CorruptCheckpointError at the first line that is not UTF-8.
     """
     for match in _LINE.finditer(data):
         try:

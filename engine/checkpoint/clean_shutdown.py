@@ -1,7 +1,7 @@
-""".kafka_cleanshutdown of a log dir: written last by a broker that stops, removed by the next start.
+""".kafka_cleanshutdown of a log dir: written last when a broker stops, removed at its next start.
 
-Empty before Kafka 3.7, since then JSON with the broker's epoch. That the file is there says nothing about
-the logs beside it: data can be torn all the same.
+Empty before Kafka 3.7, since then JSON with the broker's epoch. The file does not prove that the
+logs are whole: data can still be torn.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _LIMIT = 64 * 1024
 
 
 class CleanShutdown(NamedTuple):
-    """What a broker left when it stopped; both None in files of old versions."""
+    """Content of the file; both fields are None in files of old versions."""
 
     version: int | None = None
     broker_epoch: int | None = None
 
 
 def parse_clean_shutdown(data: bytes, *, path: str | None = None) -> CleanShutdown:
-    """Return the content of the file; fields that are not known are ignored. Raises CorruptCheckpointError."""
+    """Return the content of the file; unknown fields are ignored. Raises CorruptCheckpointError."""
     if not data.strip():
         return CleanShutdown()
     fields = parse_json_object(data, path=path)
@@ -36,7 +36,7 @@ def parse_clean_shutdown(data: bytes, *, path: str | None = None) -> CleanShutdo
 
 
 def render_clean_shutdown(shutdown: CleanShutdown) -> bytes:
-    """Return the file that says so.
+    """Return the file's bytes.
 
     >>> render_clean_shutdown(CleanShutdown(0, 10))
     b'{"version":0,"brokerEpoch":10}'
@@ -46,7 +46,7 @@ def render_clean_shutdown(shutdown: CleanShutdown) -> bytes:
 
 
 def read_clean_shutdown(root: SourceRoot) -> CleanShutdown | None:
-    """What the file of a log dir says, None when there is no file; one that is broken says nothing."""
+    """Return the content of a log dir's file, None without a file; a broken file counts as empty."""
     try:
         data = root.read(CLEAN_SHUTDOWN, limit=_LIMIT)
         return parse_clean_shutdown(data, path=root.display(CLEAN_SHUTDOWN))

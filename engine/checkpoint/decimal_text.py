@@ -1,4 +1,4 @@
-"""Decimal numbers in text files, as Java parses them but in ASCII digits only."""
+"""Parse decimal numbers in text files as Java does, but with ASCII digits only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files that hold one JSON object."""
+"""Read small files of one JSON object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIMIT = 1024 * 1024
 
 
 def parse_json_object(data: bytes, *, path: str | None = None) -> dict[str, Any]:
-    """Return the object that the bytes are. Raises CorruptCheckpointError when they are none, or over 1 MiB."""
+    """Return the JSON object. Raises CorruptCheckpointError for other bytes or more than 1 MiB."""
     if len(data) > _LIMIT:
         raise CorruptCheckpointError(
             "the file is too large", path=path, expected=f"at most {_LIMIT} bytes", found=len(data)
@@ -30,7 +30,7 @@ def parse_json_object(data: bytes, *, path: str | None = None) -> dict[str, Any]
 
 
 def int_field(fields: Mapping[str, Any], name: str, *, path: str | None = None) -> int | None:
-    """Return a field that is a 64-bit number, None when it is not there. Raises CorruptCheckpointError."""
+    """Return a 64-bit number field, None if it is missing. Raises CorruptCheckpointError."""
     value = fields.get(name)
     if value is None:
         return None
@@ -40,7 +40,7 @@ def int_field(fields: Mapping[str, Any], name: str, *, path: str | None = None) 
 
 
 def text_field(fields: Mapping[str, Any], name: str, *, path: str | None = None) -> str | None:
-    """Return a field that is a string, None when it is not there. Raises CorruptCheckpointError."""
+    """Return a string field, None if it is missing. Raises CorruptCheckpointError."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise CorruptCheckpointError(f"{name} is not a string", path=path)

@@ -1,4 +1,4 @@
-"""leader-epoch-checkpoint of a partition: where each leader epoch began, as "epoch offset" lines."""
+"""leader-epoch-checkpoint of a partition: the start offset of each leader epoch, as "epoch offset" lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.units import EpochEntry
 
 
 def parse_leader_epochs(data: bytes, *, path: str | None = None) -> list[EpochEntry]:
-    """Return the entries in the file's order, which may not be the epochs' order.
+    """Return the entries in the file's order, which may differ from the order of epochs.
 
     Raises CorruptCheckpointError, also for negative numbers, and LimitExceededError.
     """
@@ -18,7 +18,7 @@ def parse_leader_epochs(data: bytes, *, path: str | None = None) -> list[EpochEn
 
 
 def render(entries: Iterable[EpochEntry]) -> bytes:
-    """Return the file that holds the entries.
+    """Return the file of these entries.
 
     >>> render([EpochEntry(0, 0), EpochEntry(3, 120)])
     b'0\\n2\\n0 0\\n3 120\\n'

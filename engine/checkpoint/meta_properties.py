@@ -1,7 +1,7 @@
-"""meta.properties of a log dir: which cluster, node and directory it belongs to.
+"""meta.properties of a log dir: ids of its cluster, node and directory.
 
-Version 0 (also when none is stated) names the node broker.id and may leave out anything; version 1, of
-KRaft, has node.id and cluster.id. See MetaProperties in Kafka.
+Version 0 (also if no version is stated) names the node broker.id and requires nothing; version 1,
+of KRaft, requires node.id and cluster.id. See MetaProperties in Kafka.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _DIRECTORY_ID = "directory.id"
 
 
 KNOWN_KEYS = frozenset({_VERSION, _CLUSTER_ID, _BROKER_ID, _NODE_ID, _DIRECTORY_ID})
-"""The keys that a broker reads; it passes over all others."""
+"""Keys that a broker reads; it ignores all others."""
 
 
 class MetaPropertiesVersion(IntEnum):
-    """Versions that there are."""
+    """Versions of meta.properties."""
 
     V0 = 0
     V1 = 1
 
     @classmethod
     def from_number(cls, number: int) -> MetaPropertiesVersion:
-        """Return the version of that number. Raises CorruptCheckpointError when there is none."""
+        """Return the version with a number. Raises CorruptCheckpointError for an unknown number."""
         if number not in (cls.V0, cls.V1):
             raise CorruptCheckpointError(f"there is no meta.properties version {number}")
         return cls(number)
 
     @classmethod
     def from_text(cls, text: str) -> MetaPropertiesVersion:
-        """Return the version that a property states. Raises CorruptCheckpointError."""
+        """Return the version in a property's text. Raises CorruptCheckpointError."""
         try:
             number = parse_int32(text.strip())
         except ValueError:
@@ -52,26 +52,26 @@ class MetaPropertiesVersion(IntEnum):
 
     @property
     def has_broker_id(self) -> bool:
-        """Whether the node is named broker.id, not node.id."""
+        """Whether the node's key is broker.id instead of node.id."""
         return self is MetaPropertiesVersion.V0
 
     @property
     def always_has_node_id(self) -> bool:
-        """Whether the node must be stated."""
+        """Whether the node id is required."""
         return self is not MetaPropertiesVersion.V0
 
     @property
     def always_has_cluster_id(self) -> bool:
-        """Whether the cluster must be stated."""
+        """Whether the cluster id is required."""
         return self is not MetaPropertiesVersion.V0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
-    """What a log dir says about itself; None for what it does not state.
+    """Content of a log dir's meta.properties; None for a missing property.
 
-    The directory's id is a UUID in base64, the cluster's usually is one.
-    Raises CorruptCheckpointError when the version asks for more than there is.
+    The directory id is a UUID in base64, the cluster id usually is. Raises CorruptCheckpointError
+    if a property that the version requires is missing.
     """
 
     version: MetaPropertiesVersion = MetaPropertiesVersion.V0
@@ -89,7 +89,7 @@ class MetaProperties:
     def from_properties(
         cls, properties: Mapping[str, str], *, path: str | None = None
     ) -> MetaProperties:
-        """What the properties of a file say. Raises CorruptCheckpointError."""
+        """Return the content of a file's properties. Raises CorruptCheckpointError."""
         version = MetaPropertiesVersion.from_text(properties.get(_VERSION, "0"))
         name = _BROKER_ID if version.has_broker_id else _NODE_ID
         node_id = None
@@ -109,7 +109,7 @@ class MetaProperties:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """Return the properties that say this."""
+        """Return the properties of this content."""
         properties = {_VERSION: str(int(self.version))}
         if self.cluster_id is not None:
             properties[_CLUSTER_ID] = self.cluster_id
@@ -121,7 +121,7 @@ class MetaProperties:
 
 
 def parse_meta_properties(data: bytes, *, path: str | None = None) -> MetaProperties:
-    """What a meta.properties file says. Raises CorruptCheckpointError."""
+    """Return the content of a meta.properties file. Raises CorruptCheckpointError."""
     properties = parse_properties(data, path=path)
     try:
         return MetaProperties.from_properties(properties, path=path)

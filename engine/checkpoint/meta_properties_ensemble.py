@@ -1,4 +1,4 @@
-"""The meta.properties of all log dirs of a broker, which must be of one cluster and one node.
+"""The meta.properties of all log dirs of a broker, which must belong to one cluster and one node.
 
 See MetaPropertiesEnsemble in Kafka.
 """
@@ -26,19 +26,19 @@ Id = TypeVar("Id", int, str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaPropertiesEnsemble:
-    """Log dirs by path: those that have the file, those that have none, those whose file is not readable."""
+    """Log dirs by path: with the file, without it, and with an unreadable one."""
 
     properties: Mapping[str, MetaProperties] = field(default_factory=dict)
     empty_log_dirs: frozenset[str] = frozenset()
     error_log_dirs: Mapping[str, str] = field(default_factory=dict)
-    """With the reason."""
+    """Paths with the reason why the file is unreadable."""
     metadata_log_dir: str | None = None
 
     @classmethod
     def load(
         cls, roots: Mapping[str, SourceRoot | None], *, metadata_log_dir: str | None = None
     ) -> MetaPropertiesEnsemble:
-        """Reads the file of each log dir; None for a log dir that cannot be opened."""
+        """Read the file of each log dir; `roots` has None for a log dir that cannot be opened."""
         properties: dict[str, MetaProperties] = {}
         empty: set[str] = set()
         errors: dict[str, str] = {}
@@ -62,18 +62,18 @@ class MetaPropertiesEnsemble:
 
     @property
     def node_id(self) -> int | None:
-        """First node id that a log dir states."""
+        """First node id in the files."""
         stated = (each.node_id for _, each in sorted(self.properties.items(), key=_path))
         return next((each for each in stated if each is not None), None)
 
     @property
     def cluster_id(self) -> str | None:
-        """First cluster id that a log dir states."""
+        """First cluster id in the files."""
         stated = (each.cluster_id for _, each in sorted(self.properties.items(), key=_path))
         return next((each for each in stated if each is not None), None)
 
     def non_failed(self) -> Iterator[tuple[str, MetaProperties | None]]:
-        """Yield the log dirs without errors, None for those without the file."""
+        """Yield the log dirs without errors, with None for those without the file."""
         for name in sorted(self.empty_log_dirs):
             yield name, None
         yield from sorted(self.properties.items(), key=_path)
@@ -87,7 +87,9 @@ class MetaPropertiesEnsemble:
         require_metadata_log_dir: bool = False,
         require_at_least_one_valid: bool = False,
     ) -> None:
-        """Raises CorruptCheckpointError when the log dirs cannot be one broker's, or the one that is expected."""
+        """Raise CorruptCheckpointError if the log dirs cannot belong to one broker, or not to the
+        expected one.
+        """
         if require_at_least_one_valid and not self.properties:
             raise CorruptCheckpointError("no log dir has a readable meta.properties")
         seen: dict[str, str] = {}

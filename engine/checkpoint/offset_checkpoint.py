@@ -1,8 +1,9 @@
 """Offset checkpoints of a log dir: an offset for each partition, as "topic partition offset" lines.
 
-recovery-point-offset-checkpoint: up to where the log was flushed. log-start-offset-checkpoint: the log
-start, where it is not the first segment's base. replication-offset-checkpoint: the high watermark.
-cleaner-offset-checkpoint: up to where the log was compacted. All lag behind a running broker.
+recovery-point-offset-checkpoint: the offset up to which the log was flushed.
+log-start-offset-checkpoint: the log start, if it is not the first segment's base offset.
+replication-offset-checkpoint: the high watermark. cleaner-offset-checkpoint: the offset up to which
+the log was compacted. All lag behind a running broker.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from engine.units import Offset, TopicPartition
 def parse_offset_checkpoint(
     data: bytes, *, path: str | None = None
 ) -> dict[TopicPartition, Offset]:
-    """Return the offset of each partition, as written: it may be negative, and the last line of two wins.
+    """Return the offset of each partition as written: it may be negative, and the last line of a partition wins.
 
     Raises CorruptCheckpointError and LimitExceededError.
     """
@@ -32,7 +33,7 @@ def parse_offset_checkpoint(
 
 
 def render_offset_checkpoint(offsets: Mapping[TopicPartition, Offset]) -> bytes:
-    """Return the file that holds the offsets.
+    """Return the file of these offsets.
 
     >>> render_offset_checkpoint({TopicPartition("orders", 1): 985})
     b'0\\n1\\norders 1 985\\n'

@@ -1,4 +1,4 @@
-"""partition.metadata of a partition: its topic's id, in the two lines "version: 0" and "topic_id: ...".
+"""partition.metadata of a partition: its topic id, in the two lines "version: 0" and "topic_id: ...".
 
 See PartitionMetadataFile in Kafka. Written since 2.8.
 """
@@ -17,7 +17,7 @@ CURRENT_VERSION = 0
 
 
 class PartitionMetadata(NamedTuple):
-    """File's version and the topic's id in base64."""
+    """The file's version and the topic id in base64."""
 
     version: int
     topic_id: str
@@ -26,8 +26,7 @@ class PartitionMetadata(NamedTuple):
 def parse_partition_metadata(data: bytes, *, path: str | None = None) -> PartitionMetadata:
     """Return the topic id of a partition.
 
-    Later versions are taken as they hold the same two lines first. Raises CorruptCheckpointError, also for
-    the id that means no topic.
+    Later versions must begin with the same two lines. Raises CorruptCheckpointError, also for the zero id.
     """
     lines = text_lines(data, path=path)
     version = _number(_value(lines, 1, "version", path), path)
@@ -44,7 +43,7 @@ def parse_partition_metadata(data: bytes, *, path: str | None = None) -> Partiti
 
 
 def render_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """Return the file that says so.
+    """Return the file's bytes.
 
     >>> render_partition_metadata(PartitionMetadata(0, "sgf5MsZgRTuEMv68ZXKJbQ"))
     b'version: 0\\ntopic_id: sgf5MsZgRTuEMv68ZXKJbQ'

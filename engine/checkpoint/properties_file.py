@@ -1,7 +1,7 @@
 """Files in Java's properties format: "key=value" lines in ISO 8859-1 with backslash escapes.
 
-See java.util.Properties.load. Keys end at the first unescaped "=", ":" or blank; a line that ends with a
-backslash goes on in the next; "#" and "!" start comments.
+See java.util.Properties.load. Keys end at the first unescaped "=", ":" or blank; a backslash at the
+end of a line continues it on the next; "#" and "!" start comments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engine.checkpoint.decimal_text import parse_int32
 from engine.errors import CorruptCheckpointError, LimitExceededError
 
 MAX_LINES = 100_000
-"""A meta.properties has about ten."""
+"""Most lines of a file; a meta.properties has about ten."""
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _BLANKS = " \t\f"
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
@@ -27,7 +27,7 @@ _LEADING_BLANK = re.compile(r"\A ")
 
 
 def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
-    """Return the properties of a file; the last of two with the same key wins.
+    """Return the properties of a file; the last one of a key wins.
 
     Raises CorruptCheckpointError for a malformed unicode escape, LimitExceededError for more than MAX_LINES.
     """
@@ -42,7 +42,7 @@ def parse_properties(data: bytes, *, path: str | None = None) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str]) -> bytes:
-    """Return the file that holds the properties, in this order; what is not printable ASCII is escaped.
+    """Return the file of these properties, in order; all but printable ASCII is escaped.
 
     >>> render_properties({"node.id": "1", "a b": "x=y"})
     b'#\\nnode.id=1\\na\\\\ b=x\\\\=y\\n'
@@ -52,7 +52,7 @@ def render_properties(properties: Mapping[str, str]) -> bytes:
 
 
 def required_int(properties: Mapping[str, str], name: str, *, path: str | None = None) -> int:
-    """Return a property that must be there as a 32-bit number. Raises CorruptCheckpointError."""
+    """Return a required property as a 32-bit number. Raises CorruptCheckpointError."""
     text = properties.get(name)
     if text is None:
         raise CorruptCheckpointError(f"there is no {name}", path=path)
@@ -65,7 +65,7 @@ def required_int(properties: Mapping[str, str], name: str, *, path: str | None =
 
 
 def _logical_lines(text: str, path: str | None) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers: no comments, no blank lines, continued lines joined."""
+    """Yield lines with their numbers, without comments and blank lines, continued lines joined."""
     parts: list[str] = []
     start = 0
     for number, natural in enumerate(_LINE.finditer(text), 1):
@@ -105,7 +105,7 @@ def _unescape(text: str, line: int, path: str | None) -> str:
 def _escape(text: str, blanks: re.Pattern[str] = _LEADING_BLANK) -> str:
     text = _SPECIAL.sub(lambda match: "\\" + _LETTERS.get(match[0], match[0]), text)
     text = blanks.sub(r"\\ ", text)
-    # Java's characters are those of UTF-16.
+    # Java's characters are UTF-16 code units.
     units = text.encode("utf-16-be", "surrogatepass")
     codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04X}" for code in codes)

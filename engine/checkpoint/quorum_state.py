@@ -1,4 +1,4 @@
-"""quorum-state of the metadata partition: what a KRaft node knows of the controllers' election, in JSON.
+"""quorum-state of the metadata partition: a KRaft node's view of the controllers' election, in JSON.
 
 See QuorumStateData and FileQuorumStateStore in Kafka; data versions 0 and 1.
 """
@@ -16,7 +16,7 @@ HIGHEST_VERSION = 1
 
 
 class QuorumState(NamedTuple):
-    """Election's state; -1 stands for no leader, no vote and no epoch as in the file.
+    """State of the election; as in the file, -1 means no leader, no vote or no epoch.
 
     Attributes:
         version: the file's data version.

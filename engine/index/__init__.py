@@ -1,1 +1,1 @@
-"""Sorted files of fixed-size entries that say where things are in a segment."""
+"""Index files: sorted entries of fixed size that point into a segment."""

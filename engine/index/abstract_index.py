@@ -1,4 +1,4 @@
-"""What all indexes of a segment share: entries of one size that belong to a base offset."""
+"""Base of a segment's indexes: entries of fixed size, relative to a base offset."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Entry = TypeVar("Entry")
 
 
 class AbstractIndex(Sequence[Entry], Generic[Entry]):
-    """A sequence of entries, read where they lie.
+    """A sequence of entries, read from the source on each access.
 
     Args:
-        source: the index's bytes, its open file, or what opens its file for each look-up.
-        base_offset: the segment's, to which entries are relative.
-        path: for error messages, when the source is not a file.
+        source: the index's bytes, its open file, or a function that opens its file for each look-up.
+        base_offset: base offset of the segment; entries are relative to it.
+        path: path for error messages, if the source is not a file.
 
-    A look-up in a file raises OSError (also FileNotFoundError from what opens it) and, once the index is
-    closed, ValueError. Entries are hints: prove them against the log.
+    A look-up in a file raises OSError (FileNotFoundError if it cannot be opened) and, on a closed
+    index, ValueError. Entries are hints: prove them against the log.
     """
 
     entry_size: int
@@ -55,12 +55,12 @@ class AbstractIndex(Sequence[Entry], Generic[Entry]):
         return self._open_slots is None
 
     def close(self) -> None:
-        """Let go of the source; look-ups raise ValueError from now on."""
+        """Release the source; later look-ups raise ValueError."""
         self._open_slots = None
 
     @property
     def byte_size(self) -> int:
-        """File's length now, zero padding included."""
+        """Current length of the file, with zero padding."""
         return self._slots.byte_size
 
     def __len__(self) -> int:
@@ -89,11 +89,11 @@ class AbstractIndex(Sequence[Entry], Generic[Entry]):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises CorruptIndexError when the index contradicts itself, as far as a quick look can tell."""
+        """Raise CorruptIndexError if a quick look shows that the index contradicts itself."""
 
     @abstractmethod
     def _parse(self, buffer: Buffer, position: int) -> Entry:
-        """Return the entry whose bytes start at `position`."""
+        """Return the entry at `position` of a buffer."""
 
     @property
     def _slots(self) -> Slots:

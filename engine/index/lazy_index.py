@@ -1,4 +1,4 @@
-"""An index that is opened at its first use: most segments of a log are never searched."""
+"""Open an index at its first use: most segments of a log are never searched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Index = TypeVar("Index", bound=AbstractIndex[Any])
 
 
 class LazyIndex(Generic[Index]):
-    """Opens the index once, also when two threads ask at the same time; what fails is tried again."""
+    """Opens the index once, also with several threads; a failed open is tried again."""
 
     __slots__ = ("_index", "_is_closed", "_load", "_lock")
 
@@ -24,12 +24,12 @@ class LazyIndex(Generic[Index]):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the index was opened already."""
+        """Whether the index is open."""
         return self._index is not None
 
     @property
     def index(self) -> Index:
-        """Index. Raises ValueError when closed, and what opening it raises."""
+        """The index, opened if needed. Raises ValueError when closed, and the errors of opening."""
         index = self._index
         if index is not None and not self._is_closed:
             return index
@@ -41,7 +41,7 @@ class LazyIndex(Generic[Index]):
             return self._index
 
     def close(self) -> None:
-        """Close the index if it was opened; it is not opened any more."""
+        """Close the index if it was opened; it cannot be opened again."""
         with self._lock:
             self._is_closed = True
             if self._index is not None:

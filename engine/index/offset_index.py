@@ -1,8 +1,9 @@
-"""The offset index of a segment (.index): where in the .log a batch with some offset lies.
+"""The offset index of a segment (.index): positions of batches in the .log by offset.
 
-Entries of 8 bytes, big-endian: the last offset of a batch relative to the segment's base (int32), and the
-batch's position in the log (int32); both only grow. There is one for every index.interval.bytes (4096) of
-appended data, so a look-up gives a place to scan from. See OffsetIndex in Kafka.
+Entries of 8 bytes, big-endian: the last offset of a batch relative to the segment's base (int32),
+and the batch's position in the log (int32); both only grow. There is an entry for every
+index.interval.bytes (4096) of appended data, so a look-up returns a position to scan from. See
+OffsetIndex in Kafka.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from engine.units import Offset, OffsetPosition
 
 
 class OffsetIndexEntry(NamedTuple):
-    """An entry as it lies in the file."""
+    """An entry as in the file."""
 
     relative_offset: Int32
     position: Int32
@@ -35,7 +36,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
     def lookup(self, target: Offset) -> OffsetPosition:
         """Return the entry with the largest offset that is at most `target`.
 
-        (base_offset, 0) when there is none: scan from the start of the log.
+        (base_offset, 0) without one: scan from the start of the segment.
         """
         base = self.base_offset
         found = self._slots.floor(OFFSETS, target - base) if target >= base else None
@@ -45,26 +46,26 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return OffsetPosition(base + relative, position)
 
     def upper_bound_for_fetch(self, fetched: OffsetPosition, size: int) -> OffsetPosition | None:
-        """Return the first entry at or past `size` bytes after `fetched`, None when the index ends before.
+        """Return the first entry `size` bytes or more after `fetched`, None if the index ends before.
 
-        Its offset is at or past the end of what a fetch of that size gives.
+        Its offset is an upper bound of the offsets in a fetch of that size.
         """
         found = self._slots.ceiling(_POSITIONS, fetched.position + size)
         return None if found is None else self._entry(found)
 
     @property
     def last_entry(self) -> OffsetPosition:
-        """Last entry, (base_offset, 0) when there is none."""
+        """Last entry, (base_offset, 0) without one."""
         found = self._slots.last()
         return OffsetPosition(self.base_offset, 0) if found is None else self._entry(found)
 
     @property
     def last_offset(self) -> Offset:
-        """Last entry's offset, the base offset when there is none."""
+        """Offset of the last entry, the base offset without one."""
         return self.last_entry.offset
 
     def check(self) -> None:
-        """Raises CorruptIndexError for part of an entry or a last offset below the base."""
+        """Raise CorruptIndexError for a partial entry or a last offset below the base offset."""
         self._check_length()
         found = self._slots.last()
         if found is None:
@@ -72,7 +73,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         last = self._entry(found)
         if last.offset < self.base_offset:
             raise self._corrupt(
-                "the last offset lies below the segment's base offset",
+                "the last offset is below the segment's base offset",
                 found[0],
                 expected=f"at least {self.base_offset}",
                 found=last.offset,

@@ -1,7 +1,7 @@
-"""Search in index entries of one size whose keys only grow: the floor and the ceiling of a target.
+"""Binary search in index entries of one size with growing keys: floor and ceiling of a target.
 
-Integers are big-endian. Keys that do not grow (damage) give some slot whose key is at most the target, or
-none: an index is a hint, and whoever uses the entry proves it against the log.
+Integers are big-endian. With keys that do not grow (damage) the result is some slot with a key at
+or below the target, or none: an index is a hint, and callers prove its entry against the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _MIN_INT64 = -MAX_INT64 - 1
 
 
 class Column(NamedTuple):
-    """Where an entry's key or value is: the entry's size, the number's position in it, 8 or 4 bytes wide."""
+    """Location of a number in an entry: the entry's size, the number's position in it, its width of 8
+    or 4 bytes.
+    """
 
     entry_size: int
     position: int
@@ -29,13 +31,13 @@ class Column(NamedTuple):
         return cls(layout.size, layout.position_of(field), layout.field_struct(field).size == 8)
 
     def value_at(self, buffer: Buffer, position: int) -> int:
-        """Return the number of the entry that starts at `position`."""
+        """Return the number in the entry at `position`."""
         read = read_int64 if self.is_int64 else read_int32
         return read(buffer, position + self.position)
 
 
 def floor_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
-    """Return the largest of the first `count` slots whose number is at most `target`; -1 when there is none."""
+    """Return the largest of the first `count` slots with a number at or below `target`; -1 without one."""
     if target > MAX_INT64:
         return count - 1
     if target < _MIN_INT64:
@@ -46,6 +48,6 @@ def floor_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
 
 
 def ceiling_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
-    """Return the smallest of the first `count` slots whose number is at least `target`; -1 when there is none."""
+    """Return the smallest of the first `count` slots with a number at or above `target`; -1 without one."""
     slot = floor_slot(buffer, count, column, target - 1) + 1
     return slot if slot < count else -1

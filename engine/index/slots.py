@@ -1,13 +1,14 @@
-"""Where an index's entries come from: bytes in memory, or a source file read page by page.
+"""Read an index's entries from bytes in memory, or from a source file page by page.
 
-A broker preallocates the active segment's index (10 MiB of zeros) and cuts it when the segment rolls, so a
-map of it would kill us; and it appends through its own map, so neither size nor mtime tells of a new entry.
-Hence the rules of the file back end: pread only, a short read means the file shrank; pages are kept while
-the file's identity, size and mtime stay; the end of a zero-padded file is read anew for each look-up. The
-logical end is the first entry of zeros after slot 0, found by bisection.
+A broker preallocates the active segment's index (10 MiB of zeros) and truncates it when the segment
+rolls, so reading it through mmap could kill the process. It appends through its own mmap, so
+neither size nor mtime changes with a new entry. Hence the rules of the file back end: pread only, a
+short read means the file shrank; pages are kept while the file's identity, size and mtime stay; the
+end of a zero-padded file is read again for each look-up. The logical end is the first entry of
+zeros after slot 0, found by binary search.
 
 A search begins at the warm end, the last 8192 bytes of entries, where most look-ups of a live log fall;
-below it, the first keys of the pages are bisected, then one page.
+below it, a binary search over the pages' first keys finds a page, and a second one the entry.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ _ATTEMPTS = 3
 _TRUSTED_SECONDS = 0.05
 
 SlotSource: TypeAlias = Buffer | SourceFile | Callable[[], SourceFile]
-"""An index's bytes; or its file; or what opens its file, so that no descriptor is held between look-ups."""
+"""An index's bytes; its open file; or a function that opens its file, so that no descriptor is held
+between look-ups.
+"""
 
 Found: TypeAlias = tuple[Slot, Buffer, int]
-"""An entry's slot, and the bytes that were searched with the entry's position in them."""
+"""Slot of an entry, the bytes that were searched, and the entry's position in them."""
 
 Answer = TypeVar("Answer")
 
@@ -43,29 +46,29 @@ class Slots(Protocol):
 
     @property
     def byte_size(self) -> int:
-        """File's length now, padding included."""
+        """Current length of the file, with padding."""
 
     def __len__(self) -> int:
-        """Return how many entries there are now."""
+        """Return the current number of entries."""
 
     def at(self, slot: Slot) -> Found | None:
-        """Return an entry, None at or past the logical end."""
+        """Return an entry, None at or after the logical end."""
 
     def last(self) -> Found | None:
-        """Return the last entry, None when there is none."""
+        """Return the last entry, None without one."""
 
     def floor(self, column: Column, target: int) -> Found | None:
-        """Return the entry of the largest slot whose number in `column` is at most `target`."""
+        """Return the entry of the largest slot with a number in `column` at or below `target`."""
 
     def ceiling(self, column: Column, target: int) -> Found | None:
-        """Return the entry of the smallest slot whose number in `column` is at least `target`."""
+        """Return the entry of the smallest slot with a number in `column` at or above `target`."""
 
     def chunks(self) -> Iterator[bytes]:
         """Yield all entries in order, some thousand bytes at a time."""
 
 
 def slots_of(source: SlotSource, entry_size: int) -> Slots:
-    """Return the back end that fits the source."""
+    """Return the implementation for the source."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BytesSlots(source, entry_size)
     if isinstance(source, SourceFile):
@@ -75,7 +78,7 @@ def slots_of(source: SlotSource, entry_size: int) -> Slots:
 
 
 class BytesSlots:
-    """Entries in memory; with `is_padded`, zeros at the end are none."""
+    """Entries in memory; with `is_padded`, zeros at the end are not entries."""
 
     __slots__ = ("_count", "_data", "_entry_size", "byte_size")
 
@@ -90,31 +93,32 @@ class BytesSlots:
         return self._count
 
     def at(self, slot: Slot) -> Found | None:
-        """See Slots."""
+        """Return an entry, None at or after the logical end."""
         return (slot, self._data, slot * self._entry_size) if 0 <= slot < self._count else None
 
     def last(self) -> Found | None:
-        """See Slots."""
+        """Return the last entry, None without one."""
         return self.at(self._count - 1)
 
     def floor(self, column: Column, target: int) -> Found | None:
-        """See Slots."""
+        """Return the entry of the largest slot with a number in `column` at or below `target`."""
         return self.at(floor_slot(self._data, self._count, column, target))
 
     def ceiling(self, column: Column, target: int) -> Found | None:
-        """See Slots."""
+        """Return the entry of the smallest slot with a number in `column` at or above `target`."""
         return self.at(floor_slot(self._data, self._count, column, target - 1) + 1)
 
     def chunks(self) -> Iterator[bytes]:
-        """See Slots."""
+        """Yield all entries in order, some thousand bytes at a time."""
         if self._count:
             yield self._data[: self._count * self._entry_size]
 
 
 class _PageCache:
-    """Pages of all indexes in two generations: the older one goes when the younger one is full.
+    """Pages of all indexes in two generations: when the younger one is full, the older one is dropped.
 
-    Two threads at once may lose a page or keep one twice, never mix pages up: a lock would cost more.
+    Not locked, which would cost more: two threads at once may lose or duplicate a page, but never
+    mix pages up.
     """
 
     def __init__(self, limit: int) -> None:
@@ -141,11 +145,11 @@ _serials = itertools.count()
 
 
 class _ChangedError(Exception):
-    """File became shorter or another one in the middle of a look-up."""
+    """The file became shorter, or was replaced, during a look-up."""
 
 
 class _State:
-    """What is known of a file for as long as its identity, size and mtime stay."""
+    """Cached state of a file, valid while its identity, size and mtime stay."""
 
     __slots__ = ("count", "fences", "first", "is_padded", "key", "serial", "until", "warm_key")
 
@@ -163,7 +167,7 @@ class _State:
 
 
 class _End(NamedTuple):
-    """Warm end of the file: `warm` holds the entries from slot `first` up to `count`."""
+    """Warm end of the file: `warm` has the entries from slot `first` to `count`."""
 
     entries: int
     first: Slot
@@ -171,10 +175,10 @@ class _End(NamedTuple):
 
 
 class FileSlots:
-    """Entries of a source file that may grow, shrink or be replaced at any moment; safe from threads.
+    """Entries of a source file that may grow, shrink or be replaced at any moment; safe from several threads.
 
-    `floor` and `ceiling` ask for the file's size and mtime 20 times a second at most: what they find is a
-    hint anyway. All else asks each time.
+    `floor` and `ceiling` check the file's size and mtime at most 20 times a second, since their
+    result is only a hint. All other methods check each time.
     """
 
     __slots__ = ("_entry_size", "_open", "_page_entries", "_state")
@@ -187,22 +191,22 @@ class FileSlots:
 
     @property
     def byte_size(self) -> int:
-        """File's length now, padding included."""
+        """Current length of the file, with padding."""
         return self._open().size()
 
     def __len__(self) -> int:
         return self._retry(lambda: self._end(self._asked()).entries, 0)
 
     def at(self, slot: Slot) -> Found | None:
-        """See Slots."""
+        """Return an entry, None at or after the logical end."""
         return self._retry(lambda: self._at(self._asked(), slot), None)
 
     def last(self) -> Found | None:
-        """See Slots."""
+        """Return the last entry, None without one."""
         return self._retry(self._last, None)
 
     def floor(self, column: Column, target: int) -> Found | None:
-        """See Slots."""
+        """Return the entry of the largest slot with a number in `column` at or below `target`."""
         state = self._state
         if state is not None and not state.is_padded and time.monotonic() < state.until:
             warm = _PAGES.get(state.warm_key)
@@ -217,13 +221,13 @@ class FileSlots:
         return self._retry(lambda: self._floor(self._trusted(), column, target), None)
 
     def ceiling(self, column: Column, target: int) -> Found | None:
-        """See Slots."""
+        """Return the entry of the smallest slot with a number in `column` at or above `target`."""
         below = self.floor(column, target - 1)
         slot = 0 if below is None else below[0] + 1
         return self._retry(lambda: self._at(self._trusted(), slot), None)
 
     def chunks(self) -> Iterator[bytes]:
-        """See Slots; what is appended meanwhile is not seen."""
+        """Yield all entries in order, without those appended during the iteration."""
         left = len(self)
         file, position = self._open(), 0
         while left > 0:
@@ -238,7 +242,7 @@ class FileSlots:
             left -= entries
 
     def _retry(self, look_up: Callable[[], Answer], nothing: Answer) -> Answer:
-        """Return a look-up on one state of the file; a file that changes again and again has no entries."""
+        """Return the result of a look-up on one state of the file, `nothing` if the file keeps changing."""
         for _ in range(_ATTEMPTS):
             try:
                 return look_up()
@@ -278,7 +282,7 @@ class FileSlots:
         return number * self._page_entries + index, page, index * self._entry_size
 
     def _floor_page(self, state: _State, column: Column, target: int, end: Slot) -> int:
-        """Return the last page before slot `end` whose first number is at most `target`, -1 for none."""
+        """Return the last page before slot `end` with a first number at or below `target`, -1 without one."""
         low, high = 0, -(-end // self._page_entries)
         fences = state.fences.get(column)
         if fences is None or len(fences) < high:
@@ -296,7 +300,7 @@ class FileSlots:
         return low - 1
 
     def _page(self, state: _State, page: int) -> bytes:
-        """Return a page below the warm end, which is why it is full."""
+        """Return a page below the warm end; it is always full."""
         key = (state.serial, page)
         data = _PAGES.get(key)
         if data is None:
@@ -314,7 +318,7 @@ class FileSlots:
         return _End(state.count, state.first, warm)
 
     def _padded_end(self, state: _State) -> _End:
-        """Return the warm end read anew, since entries may have been added into the padding."""
+        """Return the warm end, read again, since entries may have replaced padding."""
         entry_size = self._entry_size
         file = self._same_file(state)
         while True:
@@ -334,12 +338,12 @@ class FileSlots:
             state.count = self._logical_end(file, file.size() // entry_size, count + added)
 
     def _trusted(self) -> _State:
-        """What was known a moment ago."""
+        """Return the cached state if it is recent, else the current state."""
         state = self._state
         return state if state is not None and time.monotonic() < state.until else self._asked()
 
     def _asked(self) -> _State:
-        """What the file says now."""
+        """Return the current state of the file."""
         file = self._open()
         status = file.stat()
         key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -359,7 +363,7 @@ class FileSlots:
         return _State(key, count, self._page_entries, is_padded=True)
 
     def _logical_end(self, file: SourceFile, slots: int, hint: int) -> int:
-        """Return how many of `slots` entries come before the padding; found fast when it is near `hint`."""
+        """Return the number of entries before the padding, of `slots`; fast if it is near `hint`."""
         low = hint if 0 < hint <= slots and not self._is_zero(file, hint) else 0
         step = _LOOK_AHEAD
         while low + step <= slots and not self._is_zero(file, low + step):
@@ -375,7 +379,7 @@ class FileSlots:
         return low
 
     def _is_zero(self, file: SourceFile, count: int) -> bool:
-        """Return whether the last of the first `count` entries is all zeros, or not there any more."""
+        """Return whether the last of the first `count` entries is all zeros, or gone."""
         return not any(file.read_at((count - 1) * self._entry_size, self._entry_size))
 
     def _same_file(self, state: _State) -> SourceFile:

@@ -1,8 +1,8 @@
-"""The time index of a segment (.timeindex): up to which offset all timestamps are at most some time.
+"""The time index of a segment (.timeindex): largest timestamps by offset.
 
-Entries of 12 bytes, big-endian: a timestamp (int64, ms) and the offset of the record that has it, relative
-to the segment's base (int32); both only grow. An entry says that no record up to its offset has a larger
-timestamp. See TimeIndex in Kafka.
+Entries of 12 bytes, big-endian: a timestamp (int64, ms) and the offset of its record, relative to
+the segment's base offset (int32); both only grow. No record up to an entry's offset has a larger
+timestamp than the entry. See TimeIndex in Kafka.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.units import NO_TIMESTAMP, Timestamp, TimestampOffset
 
 
 class TimeIndexEntry(NamedTuple):
-    """An entry as it lies in the file."""
+    """An entry as in the file."""
 
     timestamp: Int64
     relative_offset: Int32
@@ -33,21 +33,23 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
     entry_size = ENTRY.size
 
     def lookup(self, target: Timestamp) -> TimestampOffset:
-        """Return the entry with the largest timestamp that is at most `target`.
+        """Return the entry with the largest timestamp at or below `target`.
 
-        (NO_TIMESTAMP, base_offset) when there is none: search from the start of the segment.
+        (NO_TIMESTAMP, base_offset) without one: search from the start of the segment.
         """
         found = self._slots.floor(_TIMESTAMPS, target)
         return self._nothing if found is None else self._entry(found)
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """Last entry, (NO_TIMESTAMP, base_offset) when there is none."""
+        """Last entry, (NO_TIMESTAMP, base_offset) without one."""
         found = self._slots.last()
         return self._nothing if found is None else self._entry(found)
 
     def check(self) -> None:
-        """Raises CorruptIndexError for part of an entry, times that go back, an offset below the base."""
+        """Raise CorruptIndexError for a partial entry, a decreasing timestamp or an offset below the
+        base offset.
+        """
         self._check_length()
         found = self._slots.last()
         if found is None:
@@ -56,14 +58,14 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         first = self.entry_at(0)
         if last.timestamp < first.timestamp:
             raise self._corrupt(
-                "the last timestamp lies before the first",
+                "the last timestamp is before the first",
                 found[0],
                 expected=f"at least {first.timestamp}",
                 found=last.timestamp,
             )
         if last.offset < self.base_offset:
             raise self._corrupt(
-                "the last offset lies below the segment's base offset",
+                "the last offset is below the segment's base offset",
                 found[0],
                 expected=f"at least {self.base_offset}",
                 found=last.offset,

@@ -1,8 +1,9 @@
-"""The transaction index of a segment (.txnindex): the transactions that were aborted in it.
+"""The transaction index of a segment (.txnindex): its aborted transactions.
 
-Entries of 34 bytes, big-endian: version (int16, 0), producer id, first offset of the transaction, last
-offset (the abort marker's), and the last stable offset at that time (int64 each), ordered by last offset.
-The file is made with the first entry, so most segments have none. See TransactionIndex in Kafka.
+Entries of 34 bytes, big-endian: version (int16, 0), producer id, first offset of the transaction,
+last offset (of the abort marker), and the last stable offset at that time (int64 each), ordered by
+last offset. The file is created with the first entry, so most segments have none. See
+TransactionIndex in Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MAX_ENTRIES = 1_000_000
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction: what `producer_id` wrote from `first_offset` up to `last_offset`."""
+    """An aborted transaction: the records of `producer_id` from `first_offset` to `last_offset`."""
 
     version: Int16
     producer_id: Int64
@@ -33,17 +34,17 @@ ENTRY = Layout(AbortedTxn)
 
 
 class TransactionIndex(AbstractIndex[AbortedTxn]):
-    """Entries in order; a file that is not there holds none.
+    """Entries in order; a missing file has none.
 
-    Iterating raises CorruptIndexError at an entry of another version. Entries of zeros at the end are not
-    entries, part of an entry at the end is left out.
+    Iteration raises CorruptIndexError at an entry of another version. Zeros and a partial entry at
+    the end are left out.
     """
 
     entry_size = ENTRY.size
 
     @property
     def is_empty(self) -> bool:
-        """Whether no transaction was aborted in the segment."""
+        """Whether the segment has no aborted transaction."""
         return next(iter(self), None) is None
 
     def all(self) -> list[AbortedTxn]:
@@ -53,16 +54,16 @@ class TransactionIndex(AbstractIndex[AbortedTxn]):
             entries.append(entry)
             if len(entries) > MAX_ENTRIES:
                 raise LimitExceededError(
-                    "the index holds too many transactions", limit="MAX_ENTRIES", path=self.path
+                    "the index has too many transactions", limit="MAX_ENTRIES", path=self.path
                 )
         return entries
 
     def aborted_between(
         self, fetch_offset: Offset, upper_bound: Offset
     ) -> tuple[list[AbortedTxn], bool]:
-        """Return the aborted transactions that touch [fetch_offset, upper_bound), and whether these are all.
+        """Return the aborted transactions that touch [fetch_offset, upper_bound), and whether the list is complete.
 
-        They are not all when later segments' indexes can hold more.
+        It is incomplete if later segments' indexes may have more.
         """
         found = []
         for entry in self:
@@ -73,7 +74,7 @@ class TransactionIndex(AbstractIndex[AbortedTxn]):
         return found, False
 
     def check(self) -> None:
-        """Raises CorruptIndexError for part of an entry, another version, an offset below the base."""
+        """Raise CorruptIndexError for a partial entry, another version or an offset below the base offset."""
         try:
             self._check_length()
         except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""What is derived from a log and kept beside it."""
+"""Files derived from a log: leader epochs and producer snapshots."""

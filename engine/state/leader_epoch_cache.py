@@ -1,6 +1,6 @@
-"""Which leader wrote which part of a log: the leader epochs of a partition and their first offsets.
+"""Leader epochs of a partition and their start offsets.
 
-See LeaderEpochFileCache in Kafka; this is its reading side, a value that never changes.
+See LeaderEpochFileCache in Kafka; this is its reading half, immutable.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from engine.units import EpochEntry, Offset
 
 
 class LeaderEpochCache:
-    """Epochs and first offsets, both only growing.
+    """Epochs and start offsets, both only growing.
 
-    Entries are taken in the given order as a broker assigns them: one whose epoch or offset is not above
-    all before it takes the place of those that contradict it.
-    Raises ValueError for negative numbers.
+    Entries are assigned in the given order as a broker does: an entry with an epoch or offset not
+    above all earlier ones replaces those that contradict it. Raises ValueError for negative
+    numbers.
     """
 
     __slots__ = ("_epochs", "_offsets")
@@ -43,7 +43,7 @@ class LeaderEpochCache:
 
     @property
     def entries(self) -> list[EpochEntry]:
-        """All entries, the oldest first."""
+        """All entries, oldest first."""
         return list(self)
 
     @property
@@ -57,11 +57,11 @@ class LeaderEpochCache:
         return self._entry(len(self._epochs) - 1) if self._epochs else None
 
     def has_begun(self, epoch: int, offset: Offset) -> bool:
-        """Return whether the newest entry is of this epoch, and begins at or below the offset."""
+        """Return whether the newest entry has this epoch and starts at or below the offset."""
         return bool(self._epochs) and self._epochs[-1] == epoch and self._offsets[-1] <= offset
 
     def start_offset_of(self, epoch: int) -> Offset | None:
-        """Return the first offset of an epoch, None when it is not known."""
+        """Return the start offset of an epoch, None for an unknown epoch."""
         slot = bisect_left(self._epochs, epoch)
         found = slot < len(self._epochs) and self._epochs[slot] == epoch
         return self._offsets[slot] if found else None
@@ -77,15 +77,15 @@ class LeaderEpochCache:
         return self._entry(slot) if slot < len(self._epochs) else None
 
     def epoch_for(self, offset: Offset) -> int | None:
-        """Return the epoch that an offset was written in, None below the first entry."""
+        """Return the epoch of the record at an offset, None below the first entry."""
         slot = bisect_right(self._offsets, offset)
         return self._epochs[slot - 1] if slot else None
 
     def end_offset_for(self, epoch: int, log_end_offset: Offset) -> tuple[int, Offset] | None:
-        """Return the largest known epoch up to `epoch`, and the offset where the next one begins.
+        """Return the largest known epoch up to `epoch`, and the start offset of the next one.
 
-        For the latest epoch that is the log end. For an epoch before all that are known: the epoch itself
-        and the first known offset. None for a negative epoch or one past the latest.
+        For the latest epoch the offset is the log end. For an epoch below all known ones: the epoch
+        itself and the first start offset. None for a negative epoch or one above the latest.
         """
         if epoch < 0:
             return None
@@ -99,7 +99,9 @@ class LeaderEpochCache:
         return (self._epochs[slot - 1] if slot else epoch), higher.start_offset
 
     def entries_between(self, start_offset: Offset, end_offset: Offset) -> list[EpochEntry]:
-        """Return the entries that a log of [start_offset, end_offset) needs: the first one begins with it."""
+        """Return the entries of a log of [start_offset, end_offset); the first one starts at or after
+        `start_offset`.
+        """
         if start_offset >= end_offset:
             return []
         first = max(bisect_right(self._offsets, start_offset) - 1, 0)

@@ -1,4 +1,4 @@
-"""Producer snapshots (.snapshot): what a broker knew of each producer just before the offset in the name.
+"""Producer snapshots (.snapshot): state of each producer just before the offset in the name.
 
 Big-endian: version (int16, 1), CRC-32C of all that follows (uint32), number of entries (int32), entries of
 46 bytes. See ProducerSnapshot and ProducerStateManager in Kafka.
@@ -18,7 +18,7 @@ CURRENT_VERSION = 1
 
 
 class SnapshotHeader(NamedTuple):
-    """First 10 bytes."""
+    """First 10 bytes of the file."""
 
     version: Int16
     crc: UInt32
@@ -26,7 +26,7 @@ class SnapshotHeader(NamedTuple):
 
 
 class SnapshotEntry(NamedTuple):
-    """A producer as it lies in the file; -1 for no batch and for no transaction."""
+    """A producer's entry as in the file; -1 for no batch and for no transaction."""
 
     producer_id: Int64
     producer_epoch: Int16
@@ -45,7 +45,7 @@ _COUNT = HEADER.field_struct("entry_count")
 
 
 class ProducerSnapshot:
-    """Reads and writes the format; not made."""
+    """Reader and writer of the format; not instantiated."""
 
     @staticmethod
     def parse(data: bytes, path: str | None = None) -> list[ProducerStateEntry]:
@@ -54,12 +54,12 @@ class ProducerSnapshot:
 
     @staticmethod
     def iterate(data: bytes, path: str | None = None) -> Iterator[ProducerStateEntry]:
-        """Yield the same one after the other, for snapshots of very many producers; checked before the first."""
+        """Yield the producers one by one, for very large snapshots; the file is checked before the first."""
         return map(_state, _entries(data, path))
 
     @staticmethod
     def render(producers: Iterable[ProducerStateEntry]) -> bytes:
-        """Return the snapshot that has these producers, in this order."""
+        """Return the snapshot of these producers, in this order."""
         entries = b"".join(ENTRY.pack(_entry(producer)) for producer in producers)
         counted = _COUNT.pack(len(entries) // ENTRY.size) + entries
         header = SnapshotHeader(CURRENT_VERSION, crc32c(counted), 0)
@@ -67,7 +67,7 @@ class ProducerSnapshot:
 
 
 def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
-    """Return the entries as they lie in the file. Raises CorruptSnapshotError."""
+    """Return the entries as in the file. Raises CorruptSnapshotError."""
     return list(_entries(data, path))
 
 
@@ -96,7 +96,7 @@ def _entries(data: bytes, path: str | None) -> Iterator[SnapshotEntry]:
     end = HEADER.size + header.entry_count * ENTRY.size
     if header.entry_count < 0 or end > len(data):
         raise CorruptSnapshotError(
-            "the snapshot has other than the entries it counts",
+            "the number of entries is not the stated one",
             path=path,
             position=_CHECKED_FROM,
             expected=f"{header.entry_count} entries",

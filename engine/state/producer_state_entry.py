@@ -1,4 +1,4 @@
-"""What is known of a producer: its epoch, its last batches and its open transaction."""
+"""State of a producer: its epoch, its last batches and its open transaction."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from engine.units import (
 )
 
 BATCHES_TO_RETAIN = 5
-"""How many batches a producer may have under way at once, and so how many duplicates are recognized."""
+"""Most batches that a producer may have in flight, and so the number of duplicates that are recognized."""
 
 
 class BatchMetadata(NamedTuple):
-    """A batch of a producer: its last sequence and offset, and how far before them it begins."""
+    """A batch of a producer: its last sequence and offset, and its number of offsets less one."""
 
     last_sequence: int
     last_offset: Offset
@@ -29,24 +29,24 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_offset(self) -> Offset:
-        """Batch's first offset."""
+        """First offset of the batch."""
         return self.last_offset - self.offset_delta
 
     @property
     def first_sequence(self) -> int:
-        """Batch's first sequence, which wraps after 2^31 - 1."""
+        """First sequence of the batch; sequences wrap after 2^31 - 1."""
         return (self.last_sequence - self.offset_delta) % 2**31
 
 
 class ProducerStateEntry:
-    """What is known of a producer; it changes as the producer appends.
+    """State of a producer; changed by its appends.
 
     Attributes:
         producer_id, producer_epoch: of the newest batch or marker; the epoch is -1 before the first.
         coordinator_epoch: of the last transaction marker, -1 before the first.
         last_timestamp: of the last batch or marker.
-        current_txn_first_offset: where its open transaction begins, None when none is open.
-        batches: its last batches of this epoch, the oldest first, at most 5.
+        current_txn_first_offset: first offset of its open transaction, None without one.
+        batches: its last batches of this epoch, oldest first, at most 5.
     """
 
     __slots__ = (
@@ -85,12 +85,12 @@ class ProducerStateEntry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no batch is known, at most markers."""
+        """Whether no batch is known; markers may be."""
         return not self.batches
 
     @property
     def last_batch(self) -> BatchMetadata | None:
-        """Newest batch, None when only markers are known."""
+        """Newest batch, None if only markers are known."""
         return self.batches[-1] if self.batches else None
 
     @property
@@ -115,17 +115,17 @@ class ProducerStateEntry:
 
     @property
     def last_offset_delta(self) -> int:
-        """How far before its end the newest batch begins, or 0."""
+        """Offset delta of the newest batch, or 0."""
         return self.batches[-1].offset_delta if self.batches else 0
 
     def copied(self) -> Self:
-        """Return the same as of now; what happens to one does not happen to the other."""
+        """Return a copy that does not change with the original."""
         copy = self.without_batches()
         copy.batches.extend(self.batches)
         return copy
 
     def without_batches(self) -> Self:
-        """Return a copy that knows no batch."""
+        """Return a copy without batches."""
         return type(self)(
             self.producer_id,
             self.producer_epoch,
@@ -135,7 +135,7 @@ class ProducerStateEntry:
         )
 
     def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
-        """Note a batch; those of another epoch are forgotten."""
+        """Add a batch; batches of another epoch are dropped."""
         self._enter_epoch(producer_epoch)
         self.batches.append(batch)
         self.last_timestamp = batch.timestamp
@@ -143,14 +143,14 @@ class ProducerStateEntry:
     def end_transaction(
         self, producer_epoch: int, coordinator_epoch: int, timestamp: Timestamp
     ) -> None:
-        """Note an end marker."""
+        """Update the state with an end marker."""
         self._enter_epoch(producer_epoch)
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_first_offset = None
         self.last_timestamp = timestamp
 
     def update(self, newer: ProducerStateEntry) -> None:
-        """Note all that a newer entry has; its batches come after those that are known."""
+        """Update the state with a newer entry; the newer entry's batches are added after the known ones."""
         self._enter_epoch(newer.producer_epoch)
         self.batches.extend(newer.batches)
         self.coordinator_epoch = newer.coordinator_epoch
@@ -158,7 +158,7 @@ class ProducerStateEntry:
         self.last_timestamp = newer.last_timestamp
 
     def find_duplicate_batch(self, batch: RecordBatch) -> BatchMetadata | None:
-        """Return the batch that is known and has the same epoch and sequences, None for a new one."""
+        """Return the known batch with the same epoch and sequences, None for a new batch."""
         if batch.producer_epoch != self.producer_epoch:
             return None
         wanted = (batch.base_sequence, batch.last_sequence)

@@ -66,7 +66,7 @@ class CoordinatorDecoder(TopicDecoder):
     def decode(
         self, key: bytes | None, value: bytes | None, *, as_kafka: bool = False
     ) -> DecodedRecord:
-        """See TopicDecoder."""
+        """Return a decoded record; never raises for bad bytes."""
         found = self._key(key)
         kind = found.type
         if kind is None:

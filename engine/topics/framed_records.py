@@ -52,7 +52,7 @@ class FramedDecoder(TopicDecoder):
     def decode(
         self, key: bytes | None, value: bytes | None, *, as_kafka: bool = False
     ) -> DecodedRecord:
-        """See TopicDecoder."""
+        """Return a decoded record; never raises for bad bytes."""
         key_note = None if key is None else "records of this topic have no key"
         if value is None:
             return DecodedRecord("", None, None, key_note, None, Failure(self._null_says))

@@ -1,4 +1,6 @@
-"""The first look at batches that are to be appended: are they whole, allowed, in order; where do they begin and end."""
+"""First analysis of batches to append: whether they are whole, allowed and in order, and their first
+and last offsets.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,15 @@ _HEADER = HEADER.subset(
 
 
 class AppendTerms(NamedTuple):
-    """How batches are appended.
+    """Terms of an append.
 
     Attributes:
-        origin: where they come from.
-        leader_epoch: of whoever appends; a leader stamps it, a follower takes nothing above it.
-        assigns_offsets: a leader gives offsets; else those of the batches stand.
-        ignores_size: whether batches above max.message.bytes are taken.
-        to_magic: the format that a leader converts to.
-        transaction_version: of an end marker that a coordinator writes; -1 when it does not say.
+        origin: who appends.
+        leader_epoch: the appender's leader epoch; a leader stamps it, a follower refuses batches above it.
+        assigns_offsets: whether offsets are assigned, by a leader; otherwise the batches keep theirs.
+        ignores_size: whether batches above max.message.bytes are accepted.
+        to_magic: magic that a leader converts to.
+        transaction_version: transaction version of a coordinator's end marker; -1 if not stated.
     """
 
     origin: AppendOrigin
@@ -56,13 +58,13 @@ class AppendTerms(NamedTuple):
 
 
 class AppendedBatch(NamedTuple):
-    """What an append has to know of a batch.
+    """Facts of a batch that an append needs.
 
     Attributes:
-        position, size: where it lies in its buffer, in bytes.
+        position, size: position in the buffer and size, in bytes.
         magic, crc, codec_id: as the header states them.
-        base_offset: -1 for magic 0 and 1, where it takes decoding.
-        last_offset, leader_epoch, max_timestamp, producer_id: -1 where there is none.
+        base_offset: -1 for magic 0 and 1, which would need decoding.
+        last_offset, leader_epoch, max_timestamp, producer_id: -1 without one.
     """
 
     position: Position
@@ -78,14 +80,14 @@ class AppendedBatch(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """What the first look found: facts, and the batches to append."""
+    """Result of the analysis: the facts of an append, and the batches to append."""
 
     info: LogAppendInfo
     batches: list[AppendedBatch]
 
 
 def facts_of(records: MemoryRecords) -> Iterator[AppendedBatch]:
-    """Yield the facts of each whole batch. CorruptRecordError for a frame that cannot be."""
+    """Yield the facts of each whole batch. Raises CorruptRecordError for an impossible frame."""
     buffer = records.buffer
     end = len(buffer)
     position = 0
@@ -123,7 +125,7 @@ def _facts_of_any(batch: RecordBatch, position: Position) -> AppendedBatch:
 
 
 def batch_of(records: MemoryRecords, facts: AppendedBatch) -> RecordBatch:
-    """Return the batch itself."""
+    """Return the batch of these facts."""
     batch = batch_at(
         records.buffer,
         facts.position,
@@ -142,16 +144,16 @@ def analyze(
     max_message_size: int,
     log_start_offset: Offset,
 ) -> Analysis:
-    """Check each batch by itself and against the one before; nothing is decompressed.
+    """Check each batch by itself and against the previous one; nothing is decompressed.
 
-    A follower leaves out batches of a leader epoch above its own, and all that come after one: their sender
-    has lost the leadership, and they may be truncated yet.
+    A follower leaves out the first batch with a leader epoch above its own and all after it: their
+    sender has lost the leadership, and the batches may still be truncated.
 
     Raises:
         CorruptRecordError: a batch's frame or checksum is wrong.
         InvalidRecordError: a client's offsets do not start at 0, or a raft leader's epoch is not its own.
         RecordTooLargeError: a batch is above `max_message_size`.
-        OffsetsOutOfOrderError: given offsets do not ascend.
+        OffsetsOutOfOrderError: the batches' own offsets do not ascend.
     """
     info = LogAppendInfo(log_start_offset=log_start_offset, valid_bytes=0)
     batches: list[AppendedBatch] = []

@@ -1,8 +1,8 @@
-"""What a leader does with records before it appends them: check them, and give them their offsets.
+"""Validate records for a leader before it appends them, and assign their offsets.
 
-Where the log wants them as they came (same magic, same codec, offsets inside that count from zero), only
-their headers are stamped, in a copy. Else they are written anew, in one batch of the log's magic and codec
-(magic 0 and 1 without a codec: in one message each).
+If the log's magic and codec are those of the batches and inner offsets count from zero, only the
+headers are stamped, in a copy. Otherwise the records are rewritten into one batch of the log's
+magic and codec (magic 0 and 1 without a codec: one message each).
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _NO_STATS = RecordValidationStats()
 
 @dataclass(slots=True)
 class LogValidator:
-    """Records on their way into a leader's log; they are not changed.
+    """Validator of records for a leader's log; the records are not changed.
 
     Attributes:
-        records: whole batches, whose own checksums were checked before.
-        topic_partition: for messages.
-        clock: tells the time of the append.
-        source_compression: the codec that the records came in.
-        target_compression: the codec of the log, and its level.
+        records: whole batches; their checksums were checked before.
+        topic_partition: for error messages.
+        clock: time of the append.
+        source_compression: codec of the records.
+        target_compression: codec of the log, with its level.
         compact: whether every record needs a key.
-        to_magic: the log's.
-        timestamp_type: the log's.
-        before_max_ms, after_max_ms: how far a record's time may lie before and after the clock's.
-        partition_leader_epoch: to stamp on batches of magic 2.
+        to_magic: magic of the log.
+        timestamp_type: timestamp type of the log.
+        before_max_ms, after_max_ms: most milliseconds of a record's timestamp before and after the clock's.
+        partition_leader_epoch: leader epoch to stamp on batches of magic 2.
         origin: who appends; only a client's batches are checked as a whole.
-        budgets: how much a batch may hold.
+        budgets: limits of a batch.
     """
 
     records: MemoryRecords
@@ -81,16 +81,16 @@ class LogValidator:
     def validate(
         self, offset_counter: OffsetCounter, metrics: ValidationMetrics | None = None
     ) -> ValidationResult:
-        """Check the records and give them offsets from the counter's on.
+        """Validate the records and assign offsets from the counter's on.
 
         Args:
-            offset_counter: moved to the offset after the last, unless this raises.
-            metrics: counts what is refused.
+            offset_counter: set to the offset after the last, unless an error is raised.
+            metrics: counts refusals.
 
         Raises:
-            RecordValidationError: records are refused; its cause is an InvalidTimestampError or an
+            RecordValidationError: records are refused; the cause is an InvalidTimestampError or an
                 InvalidRecordError.
-            InvalidRecordError: a batch or a record breaks the rules as such.
+            InvalidRecordError: a batch or a record breaks the format's rules.
             CorruptRecordError: a message in a wrapper has a wrong checksum, or records do not inflate.
             UnsupportedForMessageFormatError: a magic below 2 cannot hold a producer or a transaction.
             ValueError: a magic below 2 cannot hold headers, zstd or a negative timestamp.
@@ -121,12 +121,12 @@ class LogValidator:
             budgets=self.budgets,
         )
 
-    # The ways
+    # In place, converted or compressed
 
     def _assign_offsets(
         self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
     ) -> tuple[ValidationResult, Offset]:
-        """Without a codec: stamp each batch with the offsets that follow."""
+        """Without a codec: stamp each batch with the next offsets."""
         buffer = bytearray(self.records.buffer)
         position, newest = 0, NO_TIMESTAMP
         for batch in batches:
@@ -162,7 +162,7 @@ class LogValidator:
     def _convert(
         self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
     ) -> tuple[ValidationResult, Offset]:
-        """Without a codec: write all anew in another magic."""
+        """Without a codec: rewrite all records in another magic."""
         checked = []
         for batch in batches:
             self._check_batch(batches[0], batch, rules.metrics)
@@ -172,13 +172,13 @@ class LogValidator:
     def _validate_compressed(
         self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
     ) -> tuple[ValidationResult, Offset]:
-        """With a codec, before or after: stamp the one batch, or write all anew."""
+        """With a codec before or after: stamp the one batch, or rewrite all records."""
         first = batches[0]
         is_in_place = self.source_compression is self.target_compression.type
         if first.magic != self.to_magic or self.to_magic == 0:
             is_in_place = False
         if self.source_compression is _NONE and first.is_control:
-            is_in_place = True  # control records stay without a codec
+            is_in_place = True  # control records are never compressed
         checked: list[CheckedBatch] = []
         size = 0
         for batch in batches:
@@ -186,7 +186,7 @@ class LogValidator:
             checked.append(rules.check(batch))
             size += batch_overhead(self.to_magic, batch.compression) + checked[-1].bytes
             if batch.magic > 0 and self.to_magic > 0 and not checked[-1].counts_from_zero:
-                # Of older magics clients that counted wrong are put up with.
+                # In older magics wrong inner offsets of some clients are accepted.
                 if is_in_place and batch.magic == _V2 and batch.is_compressed:
                     raise self._invalid("offsets in a compressed batch do not count from 0")
                 is_in_place = False
@@ -213,7 +213,7 @@ class LogValidator:
         offset: Offset,
         size: int,
     ) -> tuple[ValidationResult, Offset]:
-        """One batch of the log's magic and codec; `size` is what was inflated for it, in bytes."""
+        """Return one batch of the log's magic and codec; `size` is the inflated size in bytes."""
         started = time.perf_counter_ns()
         builder = RecordsBuilder(
             magic=self.to_magic,
@@ -241,7 +241,7 @@ class LogValidator:
         newest = builder.info.max_timestamp
         return ValidationResult(now, records, newest, True, stats), offset
 
-    # Batches as such
+    # Checks of whole batches
 
     @staticmethod
     def _check_first(batches: list[RecordBatch], source: CompressionType) -> None:

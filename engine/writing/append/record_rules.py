@@ -1,8 +1,8 @@
-"""What a leader asks of each record of a batch that it appends, and what it learns on the way.
+"""Rules that a leader checks for each record of a batch that it appends, and the facts collected meanwhile.
 
-A batch of magic 2 is decoded into columns by the kernel, and most often a look at their extremes says that
-all is well. Where it does not, and for magic 0 and 1, the records are looked at one by one: that says what
-is wrong with which.
+A batch of magic 2 is decoded into columns by the kernel; most often the columns' extremes show that
+all records are valid. If not, and for magic 0 and 1, the records are checked one by one, which
+names the invalid ones.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from engine.writing.append.validation_result import ValidationMetrics
 
 _ROW = np.zeros(1, BATCH_DTYPE)
 _LEAST, _MOST = np.minimum.reduce, np.maximum.reduce
-"""As `min` and `max` of an array, without the Python around them."""
+"""`min` and `max` of an array without numpy's Python wrappers."""
 _SHOWN = 3
-"""Errors of records that are put into the message of the error for all."""
+"""Most record errors in the message of the error for all."""
 
 
 class CheckedRecord(NamedTuple):
-    """What is kept of a record that is written anew."""
+    """Fields of a record that is rewritten."""
 
     timestamp: Timestamp
     key: bytes | None
@@ -49,7 +49,7 @@ class CheckedRecord(NamedTuple):
 
 
 class RecordFailure(NamedTuple):
-    """Why a record is refused: its place in the batch, the reason, and whether it is its timestamp."""
+    """A refused record: its index in the batch, the reason, and whether the reason is its timestamp."""
 
     place: int
     reason: str
@@ -58,12 +58,12 @@ class RecordFailure(NamedTuple):
 
 @dataclass(slots=True)
 class CheckedBatch:
-    """A batch whose records are all right.
+    """A batch of valid records.
 
     Attributes:
-        count: how many records there are.
-        max_timestamp: the largest timestamp among them, at least -1.
-        bytes: of the records before the codec.
+        count: number of records.
+        max_timestamp: largest timestamp of the records, at least -1.
+        bytes: uncompressed bytes of the records.
         source: the records themselves.
     """
 
@@ -74,7 +74,7 @@ class CheckedBatch:
 
     @property
     def counts_from_zero(self) -> bool:
-        """Whether the records' offsets are 0, 1, 2 and so on."""
+        """Whether the record offsets in the batch are 0, 1, 2 and so on."""
         if isinstance(self.source, Columns):
             return bool(np.array_equal(self.source.offset, np.arange(self.count)))
         return all(record.offset == index for index, record in enumerate(self.source))
@@ -93,16 +93,16 @@ class CheckedBatch:
 
 @dataclass(slots=True, kw_only=True)
 class RecordRules:
-    """What is asked of each record of one append.
+    """Rules for each record of one append.
 
     Attributes:
-        topic_partition: for messages.
-        now: the leader's clock, in milliseconds.
-        timestamp_type: the log's.
-        before_max_ms, after_max_ms: how far a record's time may lie before and after `now`.
+        topic_partition: for error messages.
+        now: time of the leader's clock, in milliseconds.
+        timestamp_type: timestamp type of the log.
+        before_max_ms, after_max_ms: most milliseconds of a record's timestamp before and after `now`.
         compact: whether every record needs a key.
-        metrics: where refusals are counted.
-        budgets: how much a batch may hold.
+        metrics: counts refusals.
+        budgets: limits of a batch.
     """
 
     topic_partition: TopicPartition
@@ -115,13 +115,14 @@ class RecordRules:
     budgets: Budgets = DEFAULT_BUDGETS
 
     def check(self, batch: RecordBatch) -> CheckedBatch:
-        """Look at all records of a batch.
+        """Check all records of a batch.
 
         Raises:
-            RecordValidationError: some are refused; all of them are listed.
-            InvalidRecordError: one breaks the format.
-            CorruptRecordError: the checksum of a message in a wrapper is wrong, or it does not inflate.
-            LimitExceededError: the batch is too large, or holds too much.
+            RecordValidationError: some records are refused; the error lists all of them.
+            InvalidRecordError: a record breaks the format.
+            CorruptRecordError: the checksum of a message in a wrapper is wrong, or the message does
+                not inflate.
+            LimitExceededError: the batch or its content is too large.
         """
         if batch.magic == CURRENT_MAGIC:
             checked = self.check_columns(batch)
@@ -132,7 +133,7 @@ class RecordRules:
     # All at once
 
     def check_columns(self, batch: RecordBatch) -> CheckedBatch | None:
-        """Return the result for a batch of magic 2 when nothing can be wrong with it, else None."""
+        """Return the result for a batch of magic 2 if its columns show that all records are valid, else None."""
         columns = self._columns_of(batch)
         if columns is None or columns.problems:
             return None
@@ -162,7 +163,9 @@ class RecordRules:
     ) -> bool:
         if self.timestamp_type is not TimestampType.CREATE_TIME:
             return kind is not TimestampType.LOG_APPEND_TIME
-        if low <= NO_TIMESTAMP <= high:  # a record without a timestamp is no matter of the window
+        if (
+            low <= NO_TIMESTAMP <= high
+        ):  # a record without a timestamp is not checked against the window
             if kind is TimestampType.LOG_APPEND_TIME:
                 return False
             stamps = stamps[stamps != NO_TIMESTAMP]
@@ -174,7 +177,7 @@ class RecordRules:
     # One by one
 
     def check_one_by_one(self, batch: RecordBatch) -> CheckedBatch:
-        """Return the same for any batch; raises what `check` raises."""
+        """Return the result for any batch. Raises as `check` does."""
         failures: list[RecordFailure] = []
         records: list[Record] = []
         newest, size = NO_TIMESTAMP, 0
@@ -217,7 +220,7 @@ class RecordRules:
         return self._timestamp_failure(batch, record, index)
 
     def _check_message(self, message: LegacyRecordBatch) -> None:
-        """The checksum of a message in a wrapper; a message alone is checked as a batch."""
+        """Check the checksum of a message in a wrapper; a bare message is checked as a batch."""
         try:
             message.ensure_valid()
         except CorruptRecordError:
@@ -243,7 +246,7 @@ class RecordRules:
         return None
 
     def _refusal(self, failures: list[RecordFailure]) -> RecordValidationError:
-        """Return the error for a batch; its cause says whether it is the timestamps'."""
+        """Return the error for a batch; its cause depends on whether timestamps are refused."""
         errors = tuple((failure.place, failure.reason) for failure in failures)
         cause: Exception
         if any(failure.is_timestamp for failure in failures):
@@ -262,7 +265,7 @@ _HEADER = HEADER.size
 
 
 def _size_of(record: Record, magic: int) -> int:
-    """Bytes of a record with the length before it, and of a message with its offset."""
+    """Return the bytes of a record with its length prefix, or of a message with its offset."""
     if magic == CURRENT_MAGIC:
         return size_of_varint(record.size) + record.size
     return LOG_OVERHEAD + record.size

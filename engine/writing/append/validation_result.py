@@ -1,4 +1,4 @@
-"""What a validation counts and what comes of it."""
+"""Statistics and result of a validation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.units import Offset, Timestamp
 
 @dataclass(slots=True)
 class OffsetCounter:
-    """Offset that the next record gets; a validation that succeeds moves it on."""
+    """Offset of the next record; a successful validation advances it."""
 
     value: Offset
 
 
 @dataclass(slots=True)
 class ValidationMetrics:
-    """How often something was refused, by what was wrong with it; a validation adds to them."""
+    """Counts of refusals by reason; validations add to them."""
 
     invalid_magic: int = 0
     invalid_offset: int = 0
@@ -28,12 +28,12 @@ class ValidationMetrics:
 
 
 class RecordValidationStats(NamedTuple):
-    """What a validation cost.
+    """Cost of a validation.
 
     Attributes:
-        temporary_memory_bytes: of records that were inflated or built anew.
-        records_converted: records that were built anew.
-        conversion_time_ns: nanoseconds that this took.
+        temporary_memory_bytes: bytes of records that were inflated or rewritten.
+        records_converted: number of rewritten records.
+        conversion_time_ns: nanoseconds of rewriting.
     """
 
     temporary_memory_bytes: int = 0
@@ -45,11 +45,11 @@ class ValidationResult(NamedTuple):
     """Records as a leader appends them.
 
     Attributes:
-        log_append_time_ms: the clock at the validation.
-        records: with their offsets; a buffer of their own.
-        max_timestamp_ms: the largest timestamp, -1 when there is none.
-        message_size_maybe_changed: whether they were built anew.
-        conversion_stats: what it cost.
+        log_append_time_ms: time of the validation.
+        records: records with their offsets, in a new buffer.
+        max_timestamp_ms: largest timestamp, -1 without one.
+        message_size_maybe_changed: whether records were rewritten.
+        conversion_stats: cost of the validation.
     """
 
     log_append_time_ms: Timestamp

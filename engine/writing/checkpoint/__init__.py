@@ -1,1 +1,1 @@
-"""The small text files of a log dir that is written, and its lock."""
+"""Small text files of a log dir, with their writers, and its lock."""

@@ -1,4 +1,4 @@
-"""The .kafka_cleanshutdown of a log dir that is written."""
+"""Write and remove the .kafka_cleanshutdown of a log dir."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from engine.writing.disk import DISK, Disk, StrPath
 
 
 class CleanShutdownFile:
-    """Written last when a log dir is closed, and removed before anything in it is changed again.
+    """The file that is written last when a log dir is closed, and removed before anything in it changes again.
 
     Args:
         folder: the log dir.
-        disk: what reads, replaces and removes the file.
+        disk: disk to read, replace and remove the file.
     """
 
     def __init__(self, folder: StrPath, disk: Disk = DISK) -> None:
@@ -32,25 +32,25 @@ class CleanShutdownFile:
         return f"{type(self).__name__}({self.path!r})"
 
     def write(self, broker_epoch: int, version: int = CURRENT_VERSION) -> None:
-        """Say that the log dir was closed; on the device when this returns. Raises OSError."""
+        """Write that the log dir was closed; on the device on return. Raises OSError."""
         data = render_clean_shutdown(CleanShutdown(version, broker_epoch))
         self._disk.replace_atomically(self.path, data)
 
     def read(self) -> int | None:
-        """Return the epoch of the broker that closed the log dir, None when the file does not say."""
+        """Return the epoch of the broker that closed the log dir, None if the file has none."""
         try:
             return parse_clean_shutdown(self._disk.read(self.path), path=self.path).broker_epoch
         except (OSError, CorruptCheckpointError):
             return None
 
     def exists(self) -> bool:
-        """Return whether there is a file."""
+        """Return whether the file exists."""
         return self._disk.exists(self.path)
 
     def delete(self) -> None:
-        """Remove the file if it is there; gone from the device when this returns. Raises OSError.
+        """Remove the file if it exists; removed from the device on return. Raises OSError.
 
-        If it came back after a crash, a log that needs recovery would be taken for one that was closed.
+        If the file came back after a crash, a log that needs recovery would count as cleanly closed.
         """
         if self._disk.remove(self.path, missing_ok=True):
             self._disk.sync_folder(self._folder)

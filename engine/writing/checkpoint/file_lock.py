@@ -1,8 +1,8 @@
-"""The .lock of a log dir: who holds it is the only one that writes there, be it a broker or this library.
+"""The .lock of a log dir: its holder, a broker or this library, is the only writer there.
 
-The lock is the one over the whole file that Java's FileChannel takes with fcntl, but owned by the open
-file instead of the process: the system then still keeps out other processes that lock as Java does, and
-does not drop the lock when some other part of this process closes the file after it looked at it.
+The lock is the fcntl lock over the whole file that Java's FileChannel takes, but owned by the open
+file instead of the process. It excludes processes that lock as Java does, and is not dropped when
+another part of this process opens and closes the file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _held_guard = threading.Lock()
 
 
 class FileLock:
-    """A lock on a file, which is made when it is not there; one holder at a time, also within this process.
+    """A lock on a file, which is created if missing; one holder at a time, also within this process.
 
     Args:
-        path: its folder must be there.
-        disk: what opens and removes the file.
+        path: path of the file; its folder must exist.
+        disk: disk to open and remove the file.
 
     Raises OSError.
     """
@@ -47,14 +47,18 @@ class FileLock:
         return _held.get(self._identity) is self
 
     def holder_pid(self) -> int | None:
-        """Return the process that holds the lock; None when nobody does, or when the system does not say which."""
+        """Return the process that holds the lock; None without one, or if the system does not know the
+        process.
+        """
         if self._identity in _held:
             return os.getpid()
         pid: int = _FLOCK.unpack(self._fcntl(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[4]
         return pid if pid > 0 else None
 
     def try_lock(self) -> bool:
-        """Take the lock if nobody holds it, neither this object; whether it was taken. Raises OSError."""
+        """Take the lock unless it is held, by this object or another; return whether it was taken.
+        Raises OSError.
+        """
         with _held_guard:
             if self._identity in _held:
                 return False
@@ -68,9 +72,9 @@ class FileLock:
             return True
 
     def lock(self) -> None:
-        """Take the lock, after waiting for another process that holds it.
+        """Take the lock, waiting while another process holds it.
 
-        Raises DirectoryLockedError when this process holds it already, and OSError.
+        Raises DirectoryLockedError if this process already holds it, and OSError.
         """
         if not self.try_lock():
             self._refuse_own()
@@ -79,14 +83,14 @@ class FileLock:
                 _held[self._identity] = self
 
     def unlock(self) -> None:
-        """Give the lock back if this object holds it."""
+        """Release the lock if this object holds it."""
         with _held_guard:
             if self.is_held:
                 self._fcntl(fcntl.F_OFD_SETLK, fcntl.F_UNLCK)
                 del _held[self._identity]
 
     def destroy(self) -> None:
-        """Give the lock back, remove and close the file; a second call does nothing."""
+        """Release the lock, remove and close the file. May be called twice."""
         if self._file.is_closed:
             return
         self.unlock()
@@ -94,7 +98,7 @@ class FileLock:
         self._file.close()
 
     def unlock_and_close(self) -> None:
-        """Give the lock back and close the file, which stays; a second call does nothing."""
+        """Release the lock and close the file, which stays. May be called twice."""
         if not self._file.is_closed:
             self.unlock()
             self._file.close()

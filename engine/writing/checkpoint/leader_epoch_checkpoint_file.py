@@ -1,4 +1,4 @@
-"""The leader-epoch-checkpoint of a partition that is written."""
+"""Read and write the leader-epoch-checkpoint of a partition."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from engine.writing.checkpoint.writable_checkpoint import WritableCheckpoint
 
 
 class LeaderEpochCheckpointFile(WritableCheckpoint):
-    """Epochs of a partition and where each began; see WritableCheckpoint for arguments and errors."""
+    """Leader epochs of a partition with their start offsets; see WritableCheckpoint for arguments and errors."""
 
     def read(self) -> list[EpochEntry]:
         """Return the entries. Raises CorruptCheckpointError and LimitExceededError."""
         return parse_leader_epochs(self._read_bytes(), path=self.path)
 
     def write(self, entries: Iterable[EpochEntry]) -> None:
-        """Make these the entries, on the device when this returns."""
+        """Replace the entries; on the device on return."""
         self._write_bytes(render(entries))
 
     def write_if_dir_exists(self, entries: Iterable[EpochEntry]) -> None:
-        """The same, or nothing when the folder was renamed or removed meanwhile."""
+        """Replace the entries; do nothing if the folder was renamed or removed meanwhile."""
         self._write_bytes_if_dir_exists(render(entries))

@@ -1,4 +1,4 @@
-"""Changes to the meta.properties of a broker's log dirs, and writing those that changed."""
+"""Change the meta.properties of a broker's log dirs, and write the changed ones."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from engine.writing.disk import DISK, Disk, StrPath
 
 
 def write_properties(path: StrPath, properties: dict[str, str], *, disk: Disk = DISK) -> None:
-    """Make these the properties of a file, on the device when this returns. Raises OSError."""
+    """Replace the properties of a file; on the device on return. Raises OSError."""
     disk.replace_atomically(path, render_properties(properties))
 
 
 def write_meta_properties(folder: StrPath, meta: MetaProperties, *, disk: Disk = DISK) -> None:
-    """Say what a log dir belongs to. Raises OSError."""
+    """Replace the meta.properties of a log dir. Raises OSError."""
     write_properties(os.path.join(folder, META_PROPERTIES), meta.to_properties(), disk=disk)
 
 
 class MetaPropertiesCopier:
-    """A copy of an ensemble to be changed: log dirs by path, each in one of the three.
+    """A changeable copy of an ensemble; each log dir is in one of its three maps, by path.
 
     Args:
-        previous: what the files say now.
-        random_bytes: as many as it is asked for, for directory ids.
-        disk: what replaces the files.
+        previous: current content of the files.
+        random_bytes: function that returns that many random bytes, for directory ids.
+        disk: disk to replace the files.
 
     Attributes:
         properties, empty_log_dirs, error_log_dirs, metadata_log_dir: as in MetaPropertiesEnsemble.
@@ -54,13 +54,13 @@ class MetaPropertiesCopier:
         self.metadata_log_dir = previous.metadata_log_dir
 
     def set_properties(self, log_dir: str, meta: MetaProperties) -> None:
-        """Say what a log dir belongs to, be it empty or unreadable now."""
+        """Set the properties of a log dir, even if it has none or unreadable ones now."""
         self.empty_log_dirs.discard(log_dir)
         self.error_log_dirs.pop(log_dir, None)
         self.properties[log_dir] = meta
 
     def generate_directory_id(self) -> str:
-        """Return a UUID in base64 that no log dir has, is not reserved and does not look like an option."""
+        """Return a new UUID in base64 for a log dir: not reserved, and not like a command-line option."""
         taken = {meta.directory_id for meta in self.properties.values()} | RESERVED_DIRECTORY_IDS
         while True:
             text = base64.urlsafe_b64encode(self._random_bytes(16)).decode().rstrip("=")
@@ -68,7 +68,7 @@ class MetaPropertiesCopier:
                 return text
 
     def verify(self) -> None:
-        """Raises InconsistentBrokerMetadataError for a log dir in two places, or the metadata's in none."""
+        """Raise InconsistentBrokerMetadataError for a log dir in two maps, or a metadata log dir in none."""
         parts = (
             ("empty", set(self.empty_log_dirs)),
             ("failed", set(self.error_log_dirs)),
@@ -90,13 +90,13 @@ class MetaPropertiesCopier:
         before_write: Callable[[str, bool, MetaProperties], None] | None = None,
         on_error: Callable[[str, OSError], None] | None = None,
     ) -> None:
-        """Write the files of log dirs whose properties are new or others than before.
+        """Write the files of log dirs with new or changed properties.
 
-        A log dir that cannot be written is put among the failed ones.
+        A log dir that cannot be written becomes a failed one.
 
         Args:
-            before_write: told the log dir, whether it is a new one, and what will be written.
-            on_error: told the log dir and the error, which is raised otherwise.
+            before_write: called with the log dir, whether it is new, and its new properties.
+            on_error: called with the log dir and the error; without it the error is raised.
         """
         for log_dir, meta in sorted(self.properties.items()):
             before = self._previous.properties.get(log_dir)
@@ -114,7 +114,7 @@ class MetaPropertiesCopier:
                 on_error(log_dir, error)
 
     def copy(self) -> MetaPropertiesEnsemble:
-        """Return the ensemble as it is now."""
+        """Return the ensemble in its current state."""
         return MetaPropertiesEnsemble(
             properties=dict(self.properties),
             empty_log_dirs=frozenset(self.empty_log_dirs),

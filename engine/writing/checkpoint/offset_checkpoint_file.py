@@ -1,4 +1,4 @@
-"""An offset checkpoint of a log dir that is written."""
+"""Read and write an offset checkpoint of a log dir."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class OffsetCheckpointFile(WritableCheckpoint):
         return parse_offset_checkpoint(self._read_bytes(), path=self.path)
 
     def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """Make these the offsets, in this order, on the device when this returns."""
+        """Replace the offsets, keeping their order; on the device on return."""
         self._write_bytes(render_offset_checkpoint(offsets))
 
     def write_if_dir_exists(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """The same, or nothing when the folder was renamed or removed meanwhile."""
+        """Replace the offsets; do nothing if the folder was renamed or removed meanwhile."""
         self._write_bytes_if_dir_exists(render_offset_checkpoint(offsets))

@@ -1,4 +1,4 @@
-"""The partition.metadata of a partition that is written."""
+"""Read and write the partition.metadata of a partition."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from engine.writing.disk import DISK, Disk, StrPath
 
 
 class PartitionMetadataFile:
-    """A topic's id, in memory until it is flushed; threads may share it.
+    """A topic id, in memory until it is flushed; safe from several threads.
 
     Args:
-        path: the file, which need not be there.
-        disk: what reads and replaces the file.
+        path: path of the file, which need not exist.
+        disk: disk to read and replace the file.
     """
 
     def __init__(self, path: StrPath, disk: Disk = DISK) -> None:
@@ -34,10 +34,9 @@ class PartitionMetadataFile:
         return f"{type(self).__name__}({self.path!r})"
 
     def record(self, topic_id: str) -> None:
-        """Remember the id, in base64, for the next flush.
+        """Keep the id, in base64, for the next flush.
 
-        Raises InconsistentTopicIdError when it is not the one that waits for that, ValueError when it is
-        no UUID.
+        Raises InconsistentTopicIdError if another id is waiting, ValueError if it is no UUID.
         """
         topic_id = canonical_uuid(topic_id)
         unwritten = self._unwritten
@@ -48,7 +47,7 @@ class PartitionMetadataFile:
         self._unwritten = topic_id
 
     def maybe_flush(self) -> None:
-        """Write the id that was recorded, if any; it is on the device when this returns. Raises OSError."""
+        """Write the recorded id, if any; on the device on return. Raises OSError."""
         if self._unwritten is None:
             return
         with self._lock:
@@ -59,12 +58,12 @@ class PartitionMetadataFile:
                 self._unwritten = None
 
     def read(self) -> PartitionMetadata:
-        """What the file says. Raises OSError and CorruptCheckpointError."""
+        """Return the content of the file. Raises OSError and CorruptCheckpointError."""
         with self._lock:
             return parse_partition_metadata(self._disk.read(self.path), path=self.path)
 
     def exists(self) -> bool:
-        """Return whether there is a file."""
+        """Return whether the file exists."""
         return self._disk.exists(self.path)
 
     def delete(self) -> None:

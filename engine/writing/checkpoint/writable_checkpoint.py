@@ -1,4 +1,4 @@
-"""A checkpoint file that is read and replaced as a whole."""
+"""Read and replace a checkpoint file as a whole."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ log = logging.getLogger(__name__)
 
 
 class WritableCheckpoint:
-    """A file that is there from now on, empty at first; threads may share it.
+    """A checkpoint file, created empty if missing; safe from several threads.
 
     Args:
-        path: its folder must be there.
-        disk: what opens and replaces the file.
+        path: path of the file; its folder must exist.
+        disk: disk to open and replace the file.
 
-    Raises OSError, as all that is done with it does; a write that fails leaves the old content.
+    Raises OSError, as all its methods do; a failed write leaves the old content.
     """
 
     def __init__(self, path: StrPath, disk: Disk = DISK) -> None:

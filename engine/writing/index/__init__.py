@@ -1,1 +1,1 @@
-"""Indexes that are written."""
+"""Index writers."""

@@ -1,7 +1,8 @@
-"""Where the entries of an index that we write come from: a map of its file, as far as entries were completed.
+"""Access the entries of an index that is being written, through an mmap of its file up to the last
+complete entry.
 
-Only the file's one writer has such a map. It may change the map under a look-up's feet, so each look-up
-holds a lock for the microsecond that it takes, and gives a copy of the entry that it finds.
+Only the file's one writer has such a map. It may change the map during a look-up, so each look-up
+holds a lock for about a microsecond, and returns a copy of the entry.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ _CHUNK_BYTES = 8 * WARM_BYTES
 
 
 class MappedSlots:
-    """First `count` entries of a map; see Slots.
+    """First `count` entries of a map, as Slots.
 
     Attributes:
-        mapping: the whole file, what is behind the entries too.
-        count: how many entries are complete; it is set after an entry's bytes are there.
-        capacity: how many the map has room for.
+        mapping: mmap of the whole file, beyond the entries too.
+        count: number of complete entries; increased after an entry's bytes are written.
+        capacity: most entries that fit into the map.
     """
 
     __slots__ = ("_entry_size", "_lock", "_warm", "capacity", "count", "mapping")
@@ -38,34 +39,34 @@ class MappedSlots:
 
     @property
     def byte_size(self) -> int:
-        """File's length, what is preallocated included."""
+        """Length of the file, with preallocated bytes."""
         return self.mapping.size
 
     def __len__(self) -> int:
         return self.count
 
     def at(self, slot: Slot) -> Found | None:
-        """See Slots."""
+        """Return an entry, None at or after the logical end."""
         with self._lock:
             return self._found(slot)
 
     def last(self) -> Found | None:
-        """See Slots."""
+        """Return the last entry, None without one."""
         with self._lock:
             return self._found(self.count - 1)
 
     def floor(self, column: Column, target: int) -> Found | None:
-        """See Slots."""
+        """Return the entry of the largest slot with a number in `column` at or below `target`."""
         with self._lock:
             return self._found(self._floor_slot(column, target))
 
     def ceiling(self, column: Column, target: int) -> Found | None:
-        """See Slots."""
+        """Return the entry of the smallest slot with a number in `column` at or above `target`."""
         with self._lock:
             return self._found(self._floor_slot(column, target - 1) + 1)
 
     def chunks(self) -> Iterator[bytes]:
-        """See Slots; what is appended meanwhile is not seen, nor what is truncated."""
+        """Yield all entries in order, some thousand bytes at a time, without later appends and truncations."""
         position, end = 0, self.count * self._entry_size
         step = _CHUNK_BYTES // self._entry_size * self._entry_size
         while position < end:
@@ -78,17 +79,17 @@ class MappedSlots:
             position += len(chunk)
 
     def write(self, entries: bytes) -> None:
-        """Add entries behind the last one. Raises ValueError where the map ends, and OSError."""
+        """Add entries after the last one. Raises ValueError if the map is full, and OSError."""
         self.mapping.write(self.count * self._entry_size, entries)
         self.count += len(entries) // self._entry_size
 
     def truncate(self, count: int) -> None:
-        """Let go of the entries from slot `count` on; their bytes stay until others take their place."""
+        """Drop the entries from slot `count` on; their bytes stay until they are overwritten."""
         with self._lock:
             self.count = min(self.count, count)
 
     def remap(self, make: Callable[[], Mapping]) -> None:
-        """Put another map in the place of this one, which no look-up uses meanwhile."""
+        """Replace the map by another, while no look-up uses it."""
         with self._lock:
             before, self.mapping = self.mapping, make()
             self.capacity = self.mapping.size // self._entry_size
@@ -105,7 +106,9 @@ class MappedSlots:
         return slot, self.mapping.read(slot * self._entry_size, self._entry_size), 0
 
     def _floor_slot(self, column: Column, target: int) -> Slot:
-        """Return the largest slot whose number is at most `target`, -1 for none; the warm end is asked first."""
+        """Return the largest slot with a number at or below `target`, -1 without one; search the warm
+        end first.
+        """
         count, buffer = self.count, self.mapping.buffer
         first = max(count - 1 - self._warm, 0)
         if not first:

@@ -1,8 +1,8 @@
-"""What the offset and the time index of a segment share when they are written.
+"""Base of the writable offset and time indexes of a segment.
 
-A new index is preallocated to its largest size, rounded down to whole entries, so that appending never
-makes the file longer; it is cut to its entries when the segment rolls or closes. The file of an index that
-was there before is taken as it is, every entry of it. See AbstractIndex in Kafka.
+A new index is preallocated to its largest size, rounded down to whole entries, so that appending
+never makes the file longer; it is cut to its entries when the segment rolls or closes. Every entry
+of an existing index file is kept. See AbstractIndex in Kafka.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ Entry = TypeVar("Entry")
 
 
 class WritableIndex(AbstractIndex[Entry]):
-    """An index that one thread at a time changes while others look up.
+    """An index that one thread at a time changes while others read.
 
     Args:
-        path: the file, which is made when it is not there.
-        base_offset: the segment's, to which entries are relative.
-        max_index_size: bytes to preallocate for a new file, and those `reset` goes back to.
-        writable: whether entries will be added; a file that is only read must be there.
-        disk: what opens, renames and removes the file.
+        path: path of the file, which is created if missing.
+        base_offset: base offset of the segment; entries are relative to it.
+        max_index_size: bytes to preallocate for a new file, and after `reset`.
+        writable: whether entries will be added; a file that is only read must exist.
+        disk: disk to open, rename and remove the file.
 
-    Raises ValueError for a new file with no room for an entry, and OSError.
+    Raises ValueError for a new file without room for an entry, and OSError.
     """
 
     path: str
     offset_column: Column
-    """Where an entry's offset is."""
+    """Location of the offset in an entry."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class WritableIndex(AbstractIndex[Entry]):
 
     @property
     def entries(self) -> int:
-        """How many there are."""
+        """Number of entries."""
         return self._mapped.count
 
     @property
     def max_entries(self) -> int:
-        """How many there is room for."""
+        """Most entries that fit into the file."""
         return self._mapped.capacity
 
     @property
@@ -82,16 +82,16 @@ class WritableIndex(AbstractIndex[Entry]):
 
     @property
     def length(self) -> int:
-        """File's bytes."""
+        """Bytes of the file."""
         return self._mapped.byte_size
 
     @property
     def size_in_bytes(self) -> int:
-        """Entries' bytes."""
+        """Bytes of the entries."""
         return self.entries * self.entry_size
 
     def relative_offset(self, offset: Offset) -> int:
-        """Return an offset as entries hold it. Raises OffsetOverflowError where 31 bits do not reach."""
+        """Return an offset relative to the base offset. Raises OffsetOverflowError above 31 bits."""
         relative = offset - self.base_offset
         if not 0 <= relative <= MAX_INT32:
             raise OffsetOverflowError(
@@ -100,11 +100,11 @@ class WritableIndex(AbstractIndex[Entry]):
         return relative
 
     def can_append_offset(self, offset: Offset) -> bool:
-        """Return whether an entry can hold an offset."""
+        """Return whether an offset fits into an entry."""
         return 0 <= offset - self.base_offset <= MAX_INT32
 
     def sanity_check(self) -> None:
-        """Raises CorruptIndexError when the index contradicts itself, as far as a quick look can tell."""
+        """Raise CorruptIndexError if a quick look shows that the index contradicts itself."""
         self.check()
 
     def truncate(self) -> None:
@@ -118,16 +118,16 @@ class WritableIndex(AbstractIndex[Entry]):
             self._truncate_to_entries(0 if below is None else below[0] + 1)
 
     def reset(self) -> None:
-        """Remove all entries and preallocate the file anew."""
+        """Remove all entries and preallocate the file again."""
         with self._lock:
             self.truncate()
             self.resize(max(self.max_index_size, 0))
 
     def resize(self, size: int) -> bool:
-        """Make the file as long as the whole entries that fit into `size` bytes; whether it changed.
+        """Set the file's length to the whole entries that fit into `size` bytes; return whether it changed.
 
-        Raises ValueError for a size that the entries do not fit into, StateError for an index that is only
-        read, and OSError; then all is as before.
+        Raises ValueError for a size below that of the entries, StateError for a read-only index,
+        and OSError; then nothing has changed.
         """
         with self._lock:
             slots = self._writable_slots()
@@ -143,22 +143,22 @@ class WritableIndex(AbstractIndex[Entry]):
             return True
 
     def trim_to_valid_size(self) -> None:
-        """Cut the file behind its last entry."""
+        """Cut the file after its last entry."""
         with self._lock:
             if not self.is_closed:
                 self.resize(self.size_in_bytes)
 
     def flush(self) -> None:
-        """Return when all entries are on the device."""
+        """Sync all entries to the device."""
         with self._lock:
             if not self.is_closed:
                 self._mapped.mapping.sync()
                 self._is_synced = True
 
     def close(self) -> None:
-        """Trim, sync what was not, and close; a second call does nothing.
+        """Trim, sync what is unsynced, and close. May be called twice.
 
-        Nobody flushes or checks an index after a clean shutdown, which closes it.
+        After a clean shutdown, which closes the index, nothing flushes or checks it again.
         """
         with self._lock:
             if self.writable:
@@ -175,22 +175,22 @@ class WritableIndex(AbstractIndex[Entry]):
             self._file.close()
 
     def delete_if_exists(self) -> bool:
-        """Close and remove the file; whether it was there."""
+        """Close and remove the file; return whether it existed."""
         self.close_handler()
         return self._disk.remove(self.path, missing_ok=True)
 
     def rename_to(self, path: StrPath) -> None:
-        """Give the file another name; it stays open. Raises OSError, then the name is the old one."""
+        """Rename the file; it stays open. Raises OSError; then the old name stays."""
         with self._lock:
             self._disk.rename(self.path, path)
             self._moved(os.fspath(path))
 
     def update_parent_dir(self, folder: StrPath) -> None:
-        """Say that the folder was renamed."""
+        """Update the path after the folder was renamed."""
         self._moved(os.path.join(folder, os.path.basename(self.path)))
 
     def _check_extension(self, offsets: npt.NDArray[np.int64], room: int) -> None:
-        """Raises what adding entries of these ascending offsets one by one would raise."""
+        """Raise the error that adding entries of these ascending offsets one by one would raise."""
         if len(offsets) > room:
             raise ValueError(
                 f"{self.path} is full: it has room for {room} of {len(offsets)} entries"
@@ -201,7 +201,7 @@ class WritableIndex(AbstractIndex[Entry]):
     @property
     @abstractmethod
     def _none(self) -> Entry:
-        """What stands for the last entry where there is none."""
+        """Value of the last entry when there is none."""
 
     def _last_in_file(self) -> Entry:
         found = self._slots.last()
@@ -227,7 +227,7 @@ class WritableIndex(AbstractIndex[Entry]):
         return self._mapped
 
     def _open_file(self) -> tuple[WritableFile, Mapping, bool]:
-        """Return the file, its map, and whether it is new."""
+        """Return the file, its mmap, and whether it is new."""
         try:
             file = self._disk.open(self.path, writable=self.writable)
         except FileNotFoundError:
@@ -257,7 +257,7 @@ class WritableIndex(AbstractIndex[Entry]):
             raise
 
     def _resized(self, size: int) -> Mapping:
-        """Return the map of the file at its new length; when that fails, file and old map are as they were."""
+        """Return the mmap of the file at its new length; on an error the file and the old mmap are unchanged."""
         file, before = self._file, self._file.size()
         if size > before:
             file.truncate(size)

@@ -1,4 +1,4 @@
-"""An index to be written that is opened at its first use: most segments of a log are never searched."""
+"""Open a writable index at its first use: most segments of a log are never searched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Index = TypeVar("Index", bound=WritableIndex[Any])
 
 
 class LazyWritableIndex(Generic[Index]):
-    """Opens the index once, also when two threads ask at the same time; what fails is tried again.
+    """Opens the index once, also with several threads; a failed open is tried again.
 
-    Until then, renaming and removing is done to the file alone, and closing does nothing.
+    Before that, renames and removals affect only the file, and closing does nothing.
     """
 
     def __init__(self, path: StrPath, make: Callable[[str], Index], *, disk: Disk = DISK) -> None:
@@ -38,7 +38,7 @@ class LazyWritableIndex(Generic[Index]):
         *,
         disk: Disk = DISK,
     ) -> LazyWritableIndex[WritableOffsetIndex]:
-        """Return an offset index; see there for the arguments."""
+        """Return a lazy offset index; see WritableIndex for the arguments."""
         return LazyWritableIndex(
             path,
             lambda at: WritableOffsetIndex(at, base_offset, max_index_size, writable, disk=disk),
@@ -54,7 +54,7 @@ class LazyWritableIndex(Generic[Index]):
         *,
         disk: Disk = DISK,
     ) -> LazyWritableIndex[WritableTimeIndex]:
-        """Return a time index; see there for the arguments."""
+        """Return a lazy time index; see WritableIndex for the arguments."""
         return LazyWritableIndex(
             path,
             lambda at: WritableTimeIndex(at, base_offset, max_index_size, writable, disk=disk),
@@ -63,17 +63,17 @@ class LazyWritableIndex(Generic[Index]):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the index was opened already."""
+        """Whether the index is open."""
         return self._index is not None
 
     @property
     def path(self) -> str:
-        """Where the file is, or will be."""
+        """Current path of the file, which may not exist yet."""
         index = self._index
         return self._path if index is None else index.path
 
     def get(self) -> Index:
-        """Return the index. Raises what opening it raises."""
+        """Return the index, opened if needed. Raises the errors of opening."""
         index = self._index
         if index is not None:
             return index
@@ -83,9 +83,9 @@ class LazyWritableIndex(Generic[Index]):
             return self._index
 
     def rename_to(self, path: StrPath) -> None:
-        """Give the file another name; one that was never opened need not be there.
+        """Rename the file; without an opened index it need not exist.
 
-        Raises OSError, then the name is the old one.
+        Raises OSError; then the old name stays.
         """
         with self._lock:
             if self._index is not None:
@@ -95,27 +95,27 @@ class LazyWritableIndex(Generic[Index]):
             self._path = os.fspath(path)
 
     def update_parent_dir(self, folder: StrPath) -> None:
-        """Say that the folder was renamed."""
+        """Update the path after the folder was renamed."""
         with self._lock:
             self._path = os.path.join(folder, os.path.basename(self._path))
             if self._index is not None:
                 self._index.update_parent_dir(folder)
 
     def delete_if_exists(self) -> bool:
-        """Close the index and remove its file; whether it was there."""
+        """Close the index and remove its file; return whether it existed."""
         with self._lock:
             if self._index is not None:
                 return self._index.delete_if_exists()
             return self._disk.remove(self._path, missing_ok=True)
 
     def close(self) -> None:
-        """Trim and close the index, if it was opened."""
+        """Trim and close the index, if it is open."""
         with self._lock:
             if self._index is not None:
                 self._index.close()
 
     def close_handler(self) -> None:
-        """Close the index without trimming, if it was opened."""
+        """Close the index without trimming, if it is open."""
         with self._lock:
             if self._index is not None:
                 self._index.close_handler()

@@ -1,4 +1,4 @@
-"""The offset index of a segment that is written."""
+"""Write the offset index of a segment."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _PACK = ENTRY.plain.pack
 
 
 class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
-    """Pairs of an offset and the position of the batch that has it, both ascending."""
+    """Pairs of an offset and the position of its batch, both ascending."""
 
     offset_column = OFFSETS
 
     @property
     def last_entry(self) -> OffsetPosition:
-        """Last entry, (base_offset, 0) when there is none."""
+        """Last entry, (base_offset, 0) without one."""
         return self._last
 
     def append(self, offset: Offset, position: Position) -> None:
-        """Add an entry. When that raises, nothing was added.
+        """Add an entry. After an error nothing was added.
 
         Raises:
             ValueError: the index is full, or the position does not fit into 31 bits.
-            InvalidOffsetError: the offset is not above the last one.
-            OffsetOverflowError: the offset is below the base, or too far above it.
+            InvalidOffsetError: the offset is not above that of the last entry.
+            OffsetOverflowError: the offset is below the base offset, or too far above it.
         """
         with self._lock:
             slots, last = self._mapped, self._last.offset
@@ -46,7 +46,7 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
             self._write(entry, OffsetPosition(offset, position))
 
     def extend(self, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
-        """Add entries, both columns ascending. Raises what `append` raises; then none was added."""
+        """Add entries, both columns ascending. Raises as `append` does; then nothing was added."""
         with self._lock:
             if not len(offsets):
                 return

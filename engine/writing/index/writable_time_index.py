@@ -1,4 +1,4 @@
-"""The time index of a segment that is written."""
+"""Write the time index of a segment."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ _PACK = ENTRY.plain.pack
 
 
 class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
-    """Pairs of a timestamp and the offset of the first record that has it; timestamps ascend."""
+    """Pairs of a timestamp and the offset of its first record; timestamps ascend."""
 
     offset_column = OFFSETS
 
     @property
     def is_full(self) -> bool:
-        """Whether there is room for one entry at most, which is for when the segment rolls."""
+        """Whether at most one entry fits; that slot is kept for the segment's roll."""
         slots = self._mapped
         return slots.count >= slots.capacity - 1
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """Last entry, (NO_TIMESTAMP, base_offset) when there is none."""
+        """Last entry, (NO_TIMESTAMP, base_offset) without one."""
         return self._last
 
     def maybe_append(
         self, timestamp: Timestamp, offset: Offset, skip_full_check: bool = False
     ) -> None:
-        """Add an entry if its timestamp is above the last one. When that raises, nothing was added.
+        """Add an entry if its timestamp is above the last entry's. After an error nothing was added.
 
         Args:
-            timestamp: the largest of the segment so far.
-            offset: of the record that has it.
-            skip_full_check: the last slot may be taken: the segment rolls or closes.
+            timestamp: largest timestamp of the segment so far.
+            offset: offset of the record with that timestamp.
+            skip_full_check: use the last slot too, when the segment rolls or closes.
 
         Raises:
             ValueError: the index is full.
-            InvalidOffsetError: the offset is below the last one.
-            StateError: the timestamp is below the last one.
-            OffsetOverflowError: the offset is below the base, or too far above it.
+            InvalidOffsetError: the offset is below the last entry's.
+            StateError: the timestamp is below the last entry's.
+            OffsetOverflowError: the offset is below the base offset, or too far above it.
         """
         with self._lock:
             slots, last = self._mapped, self._last
@@ -65,9 +65,9 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
                 self._write(entry, TimestampOffset(timestamp, offset))
 
     def extend(self, timestamps: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
-        """Add entries, both columns ascending; those at or below the last timestamp are left out.
+        """Add entries, both columns ascending; entries at or below the last timestamp are left out.
 
-        Raises what `maybe_append` raises; then none was added.
+        Raises as `maybe_append` does; then nothing was added.
         """
         with self._lock:
             above = timestamps > self._last.timestamp

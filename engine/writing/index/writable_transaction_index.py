@@ -1,4 +1,4 @@
-"""The transaction index of a segment that is written."""
+"""Write the transaction index of a segment."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from engine.writing.disk import DISK, Disk, StrPath, WritableFile
 
 
 class WritableTransactionIndex(TransactionIndex):
-    """Aborted transactions in the order of their last offsets, in a file that the first one makes.
+    """Aborted transactions in the order of their last offsets; the first one creates the file.
 
-    One thread at a time may change it while others read; a reading sees what was there when it began.
-    Of a file that was there before, part of an entry at the end does not count.
+    One thread at a time may change the index while others read; a read sees the entries of its
+    start. A partial entry at the end of an existing file is ignored.
 
     Args:
-        start_offset: the segment's base offset.
-        path: the file, which need not be there.
-        disk: what opens, renames and removes the file.
+        start_offset: base offset of the segment.
+        path: path of the file, which need not exist.
+        disk: disk to open, rename and remove the file.
     """
 
     path: str
@@ -39,14 +39,14 @@ class WritableTransactionIndex(TransactionIndex):
 
     @property
     def byte_size(self) -> int:
-        """File's length."""
+        """Length of the file in bytes."""
         return 0 if self._file is None else self._file.size()
 
     def append(self, transaction: AbortedTxn) -> None:
         """Add a transaction.
 
-        Raises ValueError when its last offset is not above that of the one appended before it, and OSError;
-        then nothing was added.
+        Raises ValueError if its last offset is not above that of the last entry, and OSError; then
+        nothing was added.
         """
         with self._lock:
             last = self._last_offset
@@ -63,7 +63,7 @@ class WritableTransactionIndex(TransactionIndex):
     def collect_aborted_txns(
         self, fetch_offset: Offset, upper_bound: Offset
     ) -> tuple[list[AbortedTxn], bool]:
-        """See `aborted_between`."""
+        """Return the aborted transactions of a range; see `aborted_between`."""
         return self.aborted_between(fetch_offset, upper_bound)
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
@@ -71,7 +71,7 @@ class WritableTransactionIndex(TransactionIndex):
         return self.all()
 
     def sanity_check(self) -> None:
-        """Raises CorruptIndexError for another version, or a transaction that ends below the start offset."""
+        """Raise CorruptIndexError for another version, or a transaction that ends below the start offset."""
         for entry in self:
             if entry.last_offset < self.base_offset:
                 raise self._corrupt(
@@ -81,7 +81,7 @@ class WritableTransactionIndex(TransactionIndex):
                 )
 
     def truncate_to(self, offset: Offset) -> None:
-        """Remove the transactions that end at or above an offset, and those behind them."""
+        """Remove the transactions that end at or above an offset, and all entries after them."""
         with self._lock:
             last = None
             for slot, transaction in enumerate(self):
@@ -101,13 +101,13 @@ class WritableTransactionIndex(TransactionIndex):
             self._last_offset = None
 
     def flush(self) -> None:
-        """Return when all transactions are on the device."""
+        """Sync all transactions to the device."""
         with self._lock:
             if self._file is not None:
                 self._file.sync()
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. May be called twice."""
         with self._lock:
             super().close()
             if self._file is not None:
@@ -115,19 +115,19 @@ class WritableTransactionIndex(TransactionIndex):
                 self._file = None
 
     def delete_if_exists(self) -> bool:
-        """Close and remove the file; whether it was there."""
+        """Close and remove the file; return whether it existed."""
         self.close()
         return self._disk.remove(self.path, missing_ok=True)
 
     def rename_to(self, path: StrPath) -> None:
-        """Give the file, if there is one, another name; it stays open. OSError leaves the old name."""
+        """Rename the file, if it exists; it stays open. After an OSError the old name stays."""
         with self._lock:
             if self._disk.exists(self.path):
                 self._disk.rename(self.path, path)
             self._moved(os.fspath(path))
 
     def update_parent_dir(self, folder: StrPath) -> None:
-        """Say that the folder was renamed."""
+        """Update the path after the folder was renamed."""
         self._moved(os.path.join(folder, os.path.basename(self.path)))
 
     @property

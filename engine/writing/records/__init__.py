@@ -1,1 +1,1 @@
-"""Records and batches that are built, rewritten and appended to files."""
+"""Build and rewrite records and batches, and append them to files."""

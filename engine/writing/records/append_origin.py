@@ -1,4 +1,4 @@
-"""Where an append comes from, which decides what is checked."""
+"""Origin of an append, which decides what is checked."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import Enum, auto
 
 
 class AppendOrigin(Enum):
-    """Who appends."""
+    """Origin of an append."""
 
     REPLICATION = auto()
-    """A follower, with what its leader has checked."""
+    """A follower, with batches that its leader has checked."""
     COORDINATOR = auto()
     """A group or transaction coordinator, which may write control records."""
     CLIENT = auto()
     """A producer: everything is checked."""
     RAFT_LEADER = auto()
-    """The leader of the metadata quorum: its offsets are assigned already."""
+    """The leader of the metadata quorum, with assigned offsets."""

@@ -1,7 +1,8 @@
-"""Records in, a batch out: of any magic and codec, as Kafka's own writer makes it.
+"""Build batches of any magic and codec as Kafka's writer does.
 
-A builder makes one batch of magic 2, one wrapper of magic 0 or 1, or, of these two and without a codec, one
-message a record. Records are encoded as they come; the codec and the header come when it is closed.
+A builder makes one batch of magic 2 or one wrapper of magic 0 or 1; without a codec it makes one
+message of magic 0 or 1 per record. Records are encoded as they are appended; `close` compresses
+them and writes the header.
 """
 
 from __future__ import annotations
@@ -42,34 +43,35 @@ from engine.writing.records.encoding import (
 from engine.writing.records.simple_record import SimpleRecord
 
 RATIO_SAFETY = 1.05
-"""What an estimate of compressed bytes is multiplied with, to be on the safe side."""
+"""Safety factor for estimates of compressed sizes."""
 
 
 class RecordsInfo(NamedTuple):
-    """Largest timestamp of what was built, and the last offset of the first batch that has it."""
+    """Largest timestamp of the built batches, and the last offset of the first batch with that timestamp."""
 
     max_timestamp: Timestamp
     offset_of_max_timestamp: Offset
 
 
 class BatchBuilder:
-    """Makes a batch of records; a context manager that closes itself.
+    """Builder of a batch; as a context manager it closes itself.
 
     Args:
         magic: 0, 1 or 2.
-        compression, level: the codec, and its own level or None for Kafka's default.
-        timestamp_type: of all records; magic 0 has none and ignores it.
-        base_offset: of the batch, and of the first record unless it comes with another.
-        log_append_time: all records' time under LOG_APPEND_TIME.
-        producer_id, producer_epoch, base_sequence: the producer; -1 each for none.
+        compression, level: the codec, and its level or None for Kafka's default.
+        timestamp_type: timestamp type of all records; ignored by magic 0, which has none.
+        base_offset: base offset of the batch, and offset of the first record unless it is given.
+        log_append_time: timestamp of all records with LOG_APPEND_TIME.
+        producer_id, producer_epoch, base_sequence: the producer; -1 for none.
         is_transactional, is_control_batch: of magic 2 only.
         partition_leader_epoch: of magic 2 only.
-        write_limit: bytes to stop at, as `is_full` and `has_room_for` see it; nothing is refused for it.
-        delete_horizon_ms: when tombstones may go; timestamps count from it then. None or -1 for none.
-        initial: bytes to go before what is built in `buffer`.
+        write_limit: limit in bytes for `is_full` and `has_room_for`; appends ignore it.
+        delete_horizon_ms: time when tombstones may be removed, base of the timestamp deltas if set;
+            None or -1 for none.
+        initial: bytes in `buffer` before the built batch.
 
     Raises:
-        ValueError: the magic cannot hold what is asked for, or there is no such level.
+        ValueError: the magic does not have these fields, or the level is unknown.
     """
 
     def __init__(
@@ -119,9 +121,9 @@ class BatchBuilder:
         self.write_limit = MAX_INT32 if write_limit is None else write_limit
         self.delete_horizon_ms = horizon if horizon >= 0 else None
         self.record_count = 0
-        """Records appended so far."""
+        """Number of records appended so far."""
         self.compression_ratio = 1.0
-        """Bytes written for records against bytes before the codec; known when it is closed."""
+        """Bytes written for records divided by their bytes before compression; set by `close`."""
         self.estimated_compression_ratio = 1.0
         self._initial = initial
         self._records = bytearray()
@@ -155,7 +157,7 @@ class BatchBuilder:
         value: Buffer | None,
         headers: Sequence[Header] = (),
     ) -> None:
-        """Append a record at the next offset; raises what `append_with_offset` raises."""
+        """Append a record at the next offset. Raises as `append_with_offset` does."""
         last = self._last_offset
         offset = self.base_offset if last is None else last + 1
         self._append(offset, timestamp, key, value, headers, is_control=False)
@@ -178,7 +180,7 @@ class BatchBuilder:
         self._append(offset, timestamp, key, value, headers, is_control=False)
 
     def append_record(self, record: SimpleRecord | Record) -> None:
-        """Append a record: one that was read at its own offset, another at the next one."""
+        """Append a record: one that was read at its own offset, another one at the next offset."""
         key, value, headers = record.key, record.value, record.headers
         if isinstance(record, Record):
             is_control, offset = self.is_control_batch, record.offset
@@ -187,7 +189,7 @@ class BatchBuilder:
         self._append(offset, record.timestamp, key, value, headers, is_control=is_control)
 
     def append_record_with_offset(self, offset: Offset, record: SimpleRecord | Record) -> None:
-        """Append a record at an offset that is not its own; raises what `append_with_offset` raises."""
+        """Append a record at another offset than its own. Raises as `append_with_offset` does."""
         self._append(
             offset, record.timestamp, record.key, record.value, record.headers, is_control=False
         )
@@ -195,10 +197,10 @@ class BatchBuilder:
     def append_unchecked_with_offset(
         self, offset: Offset, record: SimpleRecord, *, magic: int | None = None
     ) -> None:
-        """Append without a look at the order of offsets: to make what only a broken writer makes.
+        """Append without a check of the offset order, to build batches of a broken writer.
 
         Args:
-            magic: another one of a message, before magic 2.
+            magic: a different magic for a message of magic 0 or 1.
         """
         key, value, timestamp = record.key, record.value, record.timestamp
         if self.magic == CURRENT_MAGIC:
@@ -210,7 +212,7 @@ class BatchBuilder:
 
     @property
     def next_offset(self) -> Offset:
-        """Where the next record goes."""
+        """Offset of the next record."""
         return self.base_offset if self._last_offset is None else self._last_offset + 1
 
     def _append(
@@ -284,22 +286,22 @@ class BatchBuilder:
 
     @property
     def uncompressed_bytes_written(self) -> int:
-        """Header, and the records before the codec."""
+        """Bytes of the header and of the records before compression."""
         return batch_overhead(self.magic, self.compression.type) + len(self._records)
 
     @property
     def max_allowed_bytes(self) -> int:
-        """What the write limit leaves for records."""
+        """Bytes that the write limit leaves for records."""
         return self.write_limit - batch_overhead(self.magic, self.compression.type)
 
     @property
     def estimated_size(self) -> int:
-        """Bytes of what is built; exact without a codec and when it is closed."""
+        """Estimated bytes of the result; exact without a codec and once closed."""
         return self._estimated_bytes if self._built is None else self._built.size
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no more: closed, or with a record and at the write limit."""
+        """Whether the builder accepts no more: closed, or with a record and at the write limit."""
         if self._section is not None:
             return True
         return self.record_count > 0 and self.write_limit <= self._estimated_bytes
@@ -311,7 +313,7 @@ class BatchBuilder:
         value: Buffer | None,
         headers: Sequence[Header] = (),
     ) -> bool:
-        """Return whether this record would stay below the write limit; the first always does."""
+        """Return whether the batch stays below the write limit with this record; True for the first record."""
         if self.is_full:
             return False
         if self.record_count == 0:
@@ -325,7 +327,7 @@ class BatchBuilder:
         return self.write_limit >= self._estimated_bytes + size
 
     def has_room_for_bytes(self, size: int) -> bool:
-        """Return whether so many bytes of records would stay below the write limit."""
+        """Return whether the batch stays below the write limit with this many more bytes of records."""
         return not self.is_full and self.write_limit >= self._estimated_bytes + size
 
     @property
@@ -336,16 +338,16 @@ class BatchBuilder:
         ratio = _float32(len(self._records) * self.estimated_compression_ratio)
         return overhead + int(_float32(ratio * _float32(RATIO_SAFETY)))
 
-    # The end
+    # Closing
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the builder was closed."""
         return self._built is not None
 
     @property
     def info(self) -> RecordsInfo:
-        """Largest timestamp and where it is: of one batch its last offset, as followers see it too."""
+        """Largest timestamp and its offset: for a single batch the last offset, as followers see it too."""
         last = self.base_offset - 1 if self._last_offset is None else self._last_offset
         is_one_batch = (
             self.magic == CURRENT_MAGIC or self.compression.type is not CompressionType.NONE
@@ -360,7 +362,7 @@ class BatchBuilder:
     def set_producer_state(
         self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool
     ) -> None:
-        """Say whose batch it is. StateError when it is closed: what was sent must not change."""
+        """Set the producer. Raises StateError once closed, since a sent batch must not change."""
         if self.is_closed:
             raise StateError("the producer of a closed batch does not change")
         self._set_producer(producer_id, producer_epoch, base_sequence, is_transactional)
@@ -368,7 +370,7 @@ class BatchBuilder:
     def reopen_and_rewrite_producer_state(
         self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool
     ) -> None:
-        """Make the header of a closed batch anew when it is closed again. StateError after `abort`."""
+        """Rewrite the header with another producer at the next `close`. Raises StateError after `abort`."""
         if self._is_aborted:
             raise StateError("an aborted batch is not opened again")
         self._built = None
@@ -383,29 +385,29 @@ class BatchBuilder:
         self.is_transactional = is_transactional
 
     def override_last_offset(self, last_offset: Offset) -> None:
-        """Let the batch end at an offset that no record has. StateError when it is closed."""
+        """Set a last offset that no record has. Raises StateError once closed."""
         if self.is_closed:
             raise StateError("the last offset of a closed batch does not change")
         self._last_offset = last_offset
 
     def close_for_appends(self) -> None:
-        """Take no more records; the header may still change."""
+        """Accept no more records; the header may still change."""
         if self._section is None:
             kind, level = self.compression.type, self.compression.level
             self._section = compress(kind, self._records, magic=self.magic, level=level)
 
     def abort(self) -> None:
-        """Throw away what was appended; `buffer` is what it began with."""
+        """Discard the appended records; `buffer` has only its initial bytes."""
         self._section = b""
         self._built = None
         self._is_aborted = True
 
     def close(self) -> None:
-        """Make the batch; a second time does nothing.
+        """Complete the batch. May be called twice.
 
         Raises:
-            StateError: it was aborted.
-            ValueError: the producer's state is not one that a batch can have.
+            StateError: the builder was aborted.
+            ValueError: no batch can have this producer state.
         """
         if self._is_aborted:
             raise StateError("an aborted batch is not closed")
@@ -434,14 +436,14 @@ class BatchBuilder:
             self._built = MemoryRecords(bytearray(section))
 
     def build(self) -> MemoryRecords:
-        """What was appended, as a buffer that may be written to; raises what `close` raises."""
+        """Return the batches in a writable buffer. Raises as `close` does."""
         self.close()
         assert self._built is not None
         return self._built
 
     @property
     def buffer(self) -> bytes:
-        """What was there before, and what was built since, if it was."""
+        """Initial bytes, and the built batches once closed."""
         return bytes(self._initial) + (b"" if self._built is None else self._built.buffer)
 
     def _header(self) -> BatchHeader:
@@ -477,6 +479,6 @@ class BatchBuilder:
 
 
 def _float32(value: float) -> float:
-    """Return the nearest number of single precision, which is what Kafka reckons with here."""
+    """Return the nearest single-precision number, as Kafka computes here."""
     rounded: float = struct.unpack("f", struct.pack("f", value))[0]
     return rounded

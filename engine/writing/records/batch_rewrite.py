@@ -1,7 +1,7 @@
-"""A batch of magic 2 again with some of its records, which are not taken apart for it.
+"""Rewrite a batch of magic 2 with some of its records, without decoding them.
 
-An encoded record counts its timestamp from the batch's base timestamp, and nothing else in it depends on the
-batch. So a record is copied, at most with another timestamp delta.
+In an encoded record only the timestamp delta and the offset delta depend on the batch. The base
+offset stays, so a record is copied with at most another timestamp delta.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.writing.records.encoding import check_producer, encode_batch
 
 
 class Rewritten(NamedTuple):
-    """New batch, and the largest timestamp of its records."""
+    """The new batch, and the largest timestamp of its records."""
 
     data: bytearray
     max_timestamp: Timestamp
@@ -32,17 +32,17 @@ def rewrite_batch(
     horizon: Timestamp | None,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Rewritten:
-    """Return the batch with the records that are kept, one at least; its offsets, producer and codec stay.
+    """Return the batch with the kept records, at least one; offsets, producer and codec stay.
 
     Args:
-        batch: what it holds was decoded before: here it is believed.
-        kept: for each record, whether it stays.
-        horizon: the delete horizon of the new batch, None for none.
-        budgets: what the batch may inflate to.
+        batch: batch that was decoded before, so that its records are not checked here.
+        kept: one bool per record, whether to keep it.
+        horizon: delete horizon of the new batch, or None.
+        budgets: limit of the inflated batch.
 
     Raises:
-        ValueError: offsets do not ascend, a timestamp is negative and not -1, or the producer's state is not
-            one that a batch can have: what no builder takes.
+        ValueError: as in a builder: offsets do not ascend, a timestamp is negative and not -1, or
+            no batch can have the producer state.
         The errors of `DefaultRecordBatch.inflated`.
     """
     check_producer(
@@ -80,9 +80,9 @@ def _copy(
     horizon: Timestamp | None,
     fixed: Timestamp | None,
 ) -> tuple[bytearray, Timestamp, Timestamp]:
-    """Return the encoded records that stay, what their timestamps count from, and the largest timestamp.
+    """Return the kept encoded records, the base of their timestamp deltas, and the largest timestamp.
 
-    `fixed` is the timestamp of all records under LOG_APPEND_TIME, None else.
+    `fixed` is the timestamp of all records with LOG_APPEND_TIME, otherwise None.
     """
     out = bytearray()
     base, newest, last = horizon, NO_TIMESTAMP, -1 << 31

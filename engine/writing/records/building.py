@@ -1,4 +1,4 @@
-"""Batches in one call, from the records that go into them."""
+"""Build a batch in one call from its records."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def records_of(
     base_sequence: int = NO_SEQUENCE,
     is_transactional: bool = False,
 ) -> MemoryRecords:
-    """One batch of these records, at offsets from `base_offset` on; of none, nothing.
+    """Return one batch of these records, with offsets from `base_offset` on; empty without records.
 
-    `log_append_time` is now when it is left out. Raises what `RecordsBuilder` raises.
+    `log_append_time` defaults to now. Raises as `RecordsBuilder` does.
     """
     if not records:
         return MemoryRecords(b"")
@@ -73,7 +73,7 @@ def idempotent_records(
     compression: CompressionType = CompressionType.NONE,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> MemoryRecords:
-    """One batch of an idempotent producer; raises what `RecordsBuilder` raises."""
+    """Return one batch of an idempotent producer. Raises as `RecordsBuilder` does."""
     return records_of(
         *records,
         base_offset=base_offset,
@@ -96,7 +96,7 @@ def transactional_records(
     compression: CompressionType = CompressionType.NONE,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> MemoryRecords:
-    """One batch of a transaction; raises what `RecordsBuilder` raises."""
+    """Return one batch of a transaction. Raises as `RecordsBuilder` does."""
     return records_of(
         *records,
         base_offset=base_offset,
@@ -119,10 +119,10 @@ def end_transaction_marker(
     base_offset: Offset = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> MemoryRecords:
-    """Return the control batch that ends a transaction; its timestamp is now when it is left out.
+    """Return the control batch that ends a transaction; its timestamp defaults to now.
 
     Raises:
-        ValueError: the producer id is -1 or the epoch is.
+        ValueError: the producer id or the epoch is -1.
     """
     if timestamp is None:
         timestamp = SYSTEM_CLOCK.now_ms()
@@ -142,7 +142,7 @@ def end_transaction_marker(
 def leader_change(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """Return the control batch that a new leader of a quorum begins with. ValueError for an epoch of -1."""
+    """Return the control batch of a new quorum leader. Raises ValueError for an epoch of -1."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_leader_change(timestamp, fields)
     return builder.build()
@@ -151,7 +151,7 @@ def leader_change(
 def snapshot_header(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """Return the control batch that a snapshot begins with."""
+    """Return the first control batch of a snapshot."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_snapshot_header(timestamp, fields)
     return builder.build()
@@ -160,7 +160,7 @@ def snapshot_header(
 def snapshot_footer(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """Return the control batch that a snapshot ends with."""
+    """Return the last control batch of a snapshot."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_snapshot_footer(timestamp, fields)
     return builder.build()
@@ -169,7 +169,7 @@ def snapshot_footer(
 def kraft_version(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """Return the control batch that states a quorum's version."""
+    """Return the control batch with a quorum's version."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_kraft_version(timestamp, fields)
     return builder.build()
@@ -178,7 +178,7 @@ def kraft_version(
 def kraft_voters(
     fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
 ) -> MemoryRecords:
-    """Return the control batch that states a quorum's voters."""
+    """Return the control batch with a quorum's voters."""
     builder = _quorum_builder(base_offset, timestamp, leader_epoch)
     builder.append_voters(timestamp, fields)
     return builder.build()

@@ -1,7 +1,7 @@
-"""Records, messages and batch headers as bytes; the layouts are those that reading declares.
+"""Encode records, messages and batch headers, with the layouts of the readers.
 
-Sizes are in bytes. A key or value of None is null. Numbers wrap as Java's do: an offset or a timestamp a
-whole int or long away from its batch's base comes back as it was.
+Sizes are in bytes. A key or value of None is null. Numbers wrap as in Java, so an offset or
+timestamp delta that overflows is read back as the original value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from engine.units import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, Offset
 
 BATCH_OVERHEAD = HEADER.size
 RECORD_OVERHEAD = 21
-"""The most that a record of magic 2 takes beside its key, its value and its headers."""
+"""Most bytes of a record of magic 2 besides its key, value and headers."""
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
 _SMALL = len(SMALL_VARINTS)
@@ -53,7 +53,7 @@ def encode_record(
     value: Buffer | None,
     headers: Sequence[Header] = (),
 ) -> bytes:
-    """Return a record of magic 2 with its length. ValueError when the key of a header is null."""
+    """Return a record of magic 2 with its length. Raises ValueError for a null header key."""
     body = b"".join(
         (
             b"\0",
@@ -81,7 +81,7 @@ def size_of_record(
     value: Buffer | None,
     headers: Sequence[Header] = (),
 ) -> int:
-    """Return how many bytes `encode_record` gives."""
+    """Return the number of bytes of `encode_record`."""
     size = 1 + size_of_varlong(to_int64(timestamp_delta)) + size_of_varint(to_int32(offset_delta))
     size += _size_of(key) + _size_of(value) + _size_of_headers(headers)
     return size_of_varint(size) + size
@@ -90,7 +90,7 @@ def size_of_record(
 def largest_record_size(
     key: Buffer | None, value: Buffer | None, headers: Sequence[Header] = ()
 ) -> int:
-    """Return the most that a record of magic 2 can take, wherever in a batch it stands."""
+    """Return the most bytes of a record of magic 2, at any place in a batch."""
     return RECORD_OVERHEAD + _size_of(key) + _size_of(value) + _size_of_headers(headers)
 
 
@@ -129,7 +129,7 @@ def check_producer(
     is_transactional: bool,
     is_control: bool,
 ) -> None:
-    """ValueError for a producer's state that no batch can have."""
+    """Raise ValueError for a producer state that no batch can have."""
     if is_transactional and producer_id == NO_PRODUCER_ID:
         raise ValueError("a transactional batch needs a producer id")
     if producer_id == NO_PRODUCER_ID:
@@ -141,7 +141,7 @@ def check_producer(
 
 
 def encode_batch(header: BatchHeader, records: Buffer = b"") -> bytearray:
-    """Return a batch of magic 2: the header with its length and checksum made right, and the records after it."""
+    """Return a batch of magic 2: the header with correct length and checksum, and the records."""
     size = BATCH_OVERHEAD + len(records)
     made = bytearray(HEADER.pack(header._replace(length=size - LOG_OVERHEAD)))
     made += records
@@ -163,7 +163,7 @@ def encode_empty_batch(
     is_transactional: bool,
     is_control: bool,
 ) -> bytearray:
-    """What compaction leaves of a batch of magic 2 whose records are gone: a header alone.
+    """Return a batch of magic 2 without records, as compaction leaves it: a header alone.
 
     Raises:
         ValueError: there is no timestamp type.
@@ -191,21 +191,21 @@ def encode_empty_batch(
 
 
 def message_overhead(magic: int) -> int:
-    """What a message takes beside key and value, without its offset and size. ValueError from magic 2 on."""
+    """Return the bytes of a message besides key, value, offset and size. Raises ValueError from magic 2 on."""
     if magic not in (0, 1):
         raise ValueError(f"a message of magic {magic}")
     return SMALLEST_BATCH[magic] - LOG_OVERHEAD
 
 
 def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
-    """Return how many bytes `encode_message` gives, without the offset and the size."""
+    """Return the number of bytes of `encode_message`, without the offset and the size."""
     return message_overhead(magic) + len(key or b"") + len(value or b"")
 
 
 def message_attributes(
     magic: int, compression: CompressionType, timestamp_type: TimestampType
 ) -> int:
-    """Return the attribute bits of a message. ValueError for magic 1 without a timestamp type."""
+    """Return the attribute bits of a message. Raises ValueError for magic 1 without a timestamp type."""
     return int(compression) if magic == 0 else compute_attributes(compression, timestamp_type)
 
 
@@ -220,7 +220,7 @@ def encode_message(
     """Return a message of magic 0 or 1 with its offset, size and checksum.
 
     Raises:
-        ValueError: the timestamp is negative and not -1, or the magic is neither.
+        ValueError: the timestamp is negative and not -1, or the magic is not 0 or 1.
     """
     size = message_size(magic, key, value)
     if timestamp < NO_TIMESTAMP:
@@ -241,7 +241,7 @@ def _sized(data: Buffer | None) -> bytes:
 
 
 def batch_overhead(magic: int, compression: CompressionType) -> int:
-    """What a builder puts before the records: a header, a wrapper's head, or nothing."""
+    """Return the bytes of a builder before the records: a header, a wrapper's header, or none."""
     if magic > 1:
         return BATCH_OVERHEAD
     if compression is CompressionType.NONE:
@@ -256,7 +256,7 @@ def largest_batch_size(
     value: Buffer | None,
     headers: Sequence[Header] = (),
 ) -> int:
-    """Return the most that a batch of one record takes, but for what a codec adds."""
+    """Return the most bytes of a batch of one record, without what a codec may add."""
     if magic > 1:
         return BATCH_OVERHEAD + largest_record_size(key, value, headers)
     wrapper = 0 if compression is CompressionType.NONE else message_overhead(magic)

@@ -1,7 +1,7 @@
-"""The values of a KRaft quorum's control records as bytes: what `parse_quorum_record` reads.
+"""Encode the values of a KRaft quorum's control records, which `parse_quorum_record` reads.
 
-Fields are named as there, which is as in Kafka's own JSON; a version that is left out is the current one, 0.
-A leader change of version 1 names its voters' directories; Kafka 4 writes version 0, without them.
+Fields have the names of Kafka's JSON; the version defaults to the current one, 0. A leader change
+of version 1 has the voters' directories; Kafka 4 writes version 0, without them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def encode_quorum_record(kind: ControlRecordType, fields: QuorumFields) -> bytes:
-    """Return the value of one of the quorum's records.
+    """Return the encoded value of a quorum record.
 
     Raises:
-        ValueError: the type is not one of the quorum's, or a field is missing or does not fit.
+        ValueError: the type is not a quorum record's, or a field is missing or does not fit.
     """
     write = _QUORUM_RECORDS.get(kind)
     if write is None:
-        raise ValueError(f"{kind.name} is not a record of a quorum")
+        raise ValueError(f"{kind.name} is not a quorum record")
     try:
         return _int16(fields.get("version", 0)) + write(fields) + _NO_TAGS
     except (KeyError, struct.error) as error:

@@ -1,7 +1,8 @@
-"""Batches without some of their records: how the log cleaner rewrites a log.
+"""Filter the records of batches, as the log cleaner does.
 
-What stays whole is copied; a batch that loses records, or gets a delete horizon, is written anew as magic 2
-with its offsets, its producer and its codec. A batch of older magic always is.
+A batch that keeps all records is copied. A batch that loses records or gets a delete horizon is
+rewritten as magic 2 with its offsets, producer and codec. A batch of older magic is always
+rewritten.
 """
 
 from __future__ import annotations
@@ -26,52 +27,52 @@ from engine.writing.records.records_builder import RecordsBuilder
 
 
 class BatchRetention(Enum):
-    """What becomes of a batch."""
+    """Retention of a batch."""
 
     DELETE = "delete"
-    """It goes, without a look at its records."""
+    """Remove the batch without a look at its records."""
     RETAIN_EMPTY = "retain empty"
-    """It stays, if need be without a record."""
+    """Keep the batch, even without records."""
     DELETE_EMPTY = "delete empty"
-    """It goes when none of its records stays."""
+    """Remove the batch if no record is kept."""
 
 
 class BatchRetentionResult(NamedTuple):
-    """What becomes of a batch, and whether it is the marker of a transaction of which nothing is left."""
+    """Retention of a batch, and whether it is the marker of a transaction without remaining records."""
 
     batch_retention: BatchRetention
     contains_marker_for_empty_txn: bool = False
 
 
 class RecordFilter(Protocol):
-    """Who decides what stays.
+    """Protocol that decides which records to keep.
 
     Attributes:
-        current_time: now, in milliseconds since 1970.
-        delete_retention_ms: how long after that tombstones and markers stay.
+        current_time: current time, in milliseconds since 1970.
+        delete_retention_ms: milliseconds after that during which tombstones and markers are kept.
     """
 
     current_time: Timestamp
     delete_retention_ms: int
 
     def check_batch_retention(self, batch: RecordBatch) -> BatchRetentionResult:
-        """What becomes of a batch; asked once, before its records."""
+        """Return the retention of a batch; called once, before its records."""
 
     def should_retain_record(self, batch: RecordBatch, record: Record) -> bool:
-        """Return whether a record stays; asked in order, for batches that were not deleted."""
+        """Return whether to keep a record; called in order, for batches that are not deleted."""
 
 
 @dataclass(slots=True)
 class FilterResult:
-    """What a filter left, and what it went through.
+    """Result of a filter.
 
     Attributes:
-        output: the batches that are left.
-        messages_read, bytes_read: what was gone through, in records and in bytes of whole batches.
-        messages_retained, bytes_retained: what is left of them.
-        max_offset: the last offset that is left, -1 for none.
-        max_timestamp: the largest timestamp of what is left, -1 for none.
-        offset_of_max_timestamp: the last offset of the first batch that has it, -1 for none.
+        output: the remaining batches.
+        messages_read, bytes_read: filtered records, and bytes of whole batches.
+        messages_retained, bytes_retained: remaining records and bytes.
+        max_offset: largest remaining offset, -1 without one.
+        max_timestamp: largest remaining timestamp, -1 without one.
+        offset_of_max_timestamp: last offset of the first batch with that timestamp, -1 without one.
     """
 
     output: bytearray = field(default_factory=bytearray)
@@ -91,7 +92,7 @@ class FilterResult:
         messages: int,
         size: int,
     ) -> None:
-        """Count a batch that is left. ValueError when an offset of it is not known."""
+        """Count a remaining batch. Raises ValueError if one of its offsets is unknown."""
         if timestamp != NO_TIMESTAMP and offset_of_timestamp < 0:
             raise ValueError(f"no offset for the largest timestamp {timestamp}")
         if max_offset < 0:
@@ -104,7 +105,7 @@ class FilterResult:
         self.bytes_retained += size
 
     def add_whole(self, batch: RecordBatch, messages: int) -> None:
-        """Copy a batch that stays as it is."""
+        """Copy an unchanged batch."""
         self.output += batch.raw
         last = batch.last_offset
         self.add(batch.max_timestamp, last, last, messages, batch.size)
@@ -117,14 +118,14 @@ class FilterResult:
         horizon: Timestamp | None,
         budgets: Budgets = DEFAULT_BUDGETS,
     ) -> None:
-        """Write a batch anew with the records that stay, one at least; they were decoded before.
+        """Rewrite a batch with the kept records, at least one; they were decoded before.
 
         Args:
-            batch: of magic 2.
-            stays: for each record, whether it does.
-            max_offset: of the last that does.
-            horizon: the delete horizon that the batch gets now; None leaves it the one it has.
-            budgets: what the batch may inflate to.
+            batch: batch of magic 2.
+            stays: one bool per record, whether to keep it.
+            max_offset: offset of the last kept record.
+            horizon: new delete horizon of the batch; None keeps its own.
+            budgets: limit of the inflated batch.
 
         Raises:
             The errors of `rewrite_batch`.
@@ -137,7 +138,7 @@ class FilterResult:
         self.add(timestamp, known, max_offset, sum(stays), len(data))
 
     def add_empty(self, batch: RecordBatch) -> None:
-        """Write the header of a batch without its records. StateError before magic 2."""
+        """Write the header of a batch without its records. Raises StateError before magic 2."""
         if batch.magic != CURRENT_MAGIC:
             raise StateError(f"a batch of magic {batch.magic} is not kept empty")
         last = batch.last_offset
@@ -163,18 +164,18 @@ def filter_to(
     capacity: int | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> FilterResult:
-    """Go through batches and keep what a filter keeps.
+    """Return the batches and records that a filter keeps.
 
     Args:
         batches: in the order of the log.
-        record_filter: decides.
-        capacity: bytes of output to stop at: the batch that passes them is still whole in the output, those
-            behind it are not gone through, which `bytes_read` shows. None for all batches.
-        budgets: what a batch may take to be decoded.
+        record_filter: the filter.
+        capacity: bytes of output after which to stop; the batch that reaches the limit is included,
+            and `bytes_read` is the end of the filtered batches. None for no limit.
+        budgets: limits of a decoded batch.
 
     Raises:
-        StateError: a batch of magic 0 or 1 is to be kept empty.
-        ValueError: a batch that is left has no last offset.
+        StateError: a batch of magic 0 or 1 should be kept empty.
+        ValueError: a remaining batch has no last offset.
         The errors of `RecordBatch.records`.
     """
     result = FilterResult()
@@ -200,7 +201,7 @@ def filter_to(
 def _new_horizon(
     batch: RecordBatch, retained: list[Record], record_filter: RecordFilter, is_marker: bool
 ) -> Timestamp | None:
-    """Return the delete horizon that a batch gets now, if it gets one."""
+    """Return the delete horizon to set on a batch now, or None."""
     if batch.delete_horizon_ms is not None:
         return None
     if is_marker or any(record.value is None for record in retained):
@@ -231,7 +232,9 @@ def _write(
 def _converted(
     batch: RecordBatch, records: list[Record], horizon: Timestamp | None
 ) -> RecordsBuilder:
-    """Records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they are -1 and «created»."""
+    """Return records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they become -1,
+    CREATE_TIME.
+    """
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     builder = RecordsBuilder(
         compression=batch.compression,

@@ -1,4 +1,4 @@
-"""The builder of records with all that control batches hold beside what every batch does."""
+"""Build batches of records and control records."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["RecordsBuilder", "RecordsInfo"]
 
 
 class RecordsBuilder(BatchBuilder):
-    """Makes a batch of records, of control records too."""
+    """Builder of a batch, also of control records."""
 
     def append_control_record(
         self, timestamp: Timestamp, kind: ControlRecordType, value: Buffer | None
     ) -> None:
-        """Append a control record. ValueError for one of an unknown type, or when this is no control batch."""
+        """Append a control record. Raises ValueError for an unknown type, or if this is no control batch."""
         self._append(self.next_offset, timestamp, kind.record_key(), value, (), is_control=True)
 
     def append_control_record_with_offset(self, offset: Offset, record: SimpleRecord) -> None:
-        """Append a control record as it is.
+        """Append a control record unchanged.
 
         Raises:
-            ValueError: its type is unknown, or this is no control batch.
-            InvalidRecordError: its key is not that of a control record.
+            ValueError: the type is unknown, or this is no control batch.
+            InvalidRecordError: the key is not a control record's.
         """
         key = parse_control_key(record.key)
         if key.type is ControlRecordType.UNKNOWN:
@@ -42,7 +42,7 @@ class RecordsBuilder(BatchBuilder):
     def append_end_transaction_marker(
         self, timestamp: Timestamp, marker: EndTransactionMarker
     ) -> None:
-        """Append what ends a transaction. ValueError unless this is a transactional control batch."""
+        """Append an end marker. Raises ValueError unless this is a transactional control batch."""
         if self.producer_id == NO_PRODUCER_ID:
             raise ValueError("an end marker needs a producer id")
         if not self.is_transactional:
@@ -50,17 +50,17 @@ class RecordsBuilder(BatchBuilder):
         self.append_control_record(timestamp, marker.type, marker.value())
 
     def append_leader_change(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append the note of a new leader. ValueError without a leader epoch."""
+        """Append a leader change. Raises ValueError without a leader epoch."""
         if self.partition_leader_epoch == NO_PARTITION_LEADER_EPOCH:
             raise ValueError("a leader change needs the leader's epoch")
         self._append_quorum_record(timestamp, ControlRecordType.LEADER_CHANGE, fields)
 
     def append_snapshot_header(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append what a snapshot begins with."""
+        """Append a snapshot header."""
         self._append_quorum_record(timestamp, ControlRecordType.SNAPSHOT_HEADER, fields)
 
     def append_snapshot_footer(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append what a snapshot ends with."""
+        """Append a snapshot footer."""
         self._append_quorum_record(timestamp, ControlRecordType.SNAPSHOT_FOOTER, fields)
 
     def append_kraft_version(self, timestamp: Timestamp, fields: QuorumFields) -> None:

@@ -1,4 +1,4 @@
-"""A record that is still to be written: it has no offset yet."""
+"""A record to be written, which has no offset yet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Batches changed where they lie: what a leader stamps on the bytes that a producer sent.
+"""Change batches in place: the fields that a leader stamps on a producer's batches.
 
-`buffer` is writable and holds the whole batch, which starts at `position`. Offset and leader epoch stand
-outside of what the checksum covers; for a timestamp it is made anew.
+`buffer` is writable and holds the whole batch, which starts at `position`. The checksum does not
+cover offset and leader epoch; it is recomputed for a timestamp.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _ATTRIBUTES_PLACE = _HEADER.position_of("attributes")
 _CRC = _HEADER.field_struct("crc")
 _CRC_PLACE = _HEADER.position_of("crc")
 _KEPT = COMPRESSION_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MASK
-"""The attribute bits that a new timestamp leaves alone; those that mean nothing become 0."""
+"""Attribute bits that stay with a new timestamp; unused bits become 0."""
 
 
 def set_last_offset(buffer: bytearray | memoryview, position: int, offset: Offset) -> None:
-    """Move a batch so that its last record has this offset."""
+    """Set the offsets of a batch so that its last record has this offset."""
     if buffer[position + MAGIC_POSITION] == CURRENT_MAGIC:
         offset = to_int64(offset - read_int32(buffer, position + _LAST_OFFSET_DELTA))
     _OFFSET.pack_into(buffer, position, offset)
 
 
 def set_partition_leader_epoch(buffer: bytearray | memoryview, position: int, epoch: int) -> None:
-    """Say in whose epoch a batch was written. UnsupportedForMessageFormatError before magic 2."""
+    """Set the leader epoch of a batch. Raises UnsupportedForMessageFormatError before magic 2."""
     magic = buffer[position + MAGIC_POSITION]
     if magic != CURRENT_MAGIC:
         raise UnsupportedForMessageFormatError(f"a batch of magic {magic} has no leader epoch")
@@ -67,7 +67,7 @@ def set_max_timestamp(
     timestamp_type: TimestampType,
     timestamp: Timestamp,
 ) -> None:
-    """Set a batch's largest timestamp and what timestamps say; nothing happens when both are so already.
+    """Set a batch's largest timestamp and timestamp type; do nothing if it has both already.
 
     Raises:
         UnsupportedForMessageFormatError: the batch is of magic 0.

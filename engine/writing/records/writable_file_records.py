@@ -18,14 +18,14 @@ from engine.writing.disk import DISK, Disk, StrPath, WritableFile
 class WritableFileRecords(FileRecords):
     """Batches of a file from its start up to `end`, which grows with each append.
 
-    What is behind `end` (preallocated zeros, what a failed append left) is not read, is overwritten by the
-    next append, and is cut off by `close`. Iterations and slices stop where `end` was when they began.
-    Appending, truncating and closing is for one thread at a time; all may read meanwhile.
+    Bytes after `end` (preallocated zeros, remains of a failed append) are not read; the next append
+    overwrites them, and `close` cuts them off. Iterations and slices stop at the `end` of their
+    start. Only one thread at a time may append, truncate or close; all may read meanwhile.
 
     Args:
-        file: which the records own from now on.
-        end: where the batches end; None for the file's size now.
-        disk: where renames and removals go.
+        file: open file, owned by the records from now on.
+        end: end of the batches; None for the current size of the file.
+        disk: disk for renames and removals.
         walk: finds the batches.
 
     Raises KafkaStorageError for a file of 2^31 bytes or more.
@@ -59,10 +59,10 @@ class WritableFileRecords(FileRecords):
         budgets: Budgets = DEFAULT_BUDGETS,
         walk: Walk = walk_batches,
     ) -> Self:
-        """Return the batches of a file, which is made when it is not there, unless it is only to be read.
+        """Return the batches of a file, which is created if missing, unless it is only read.
 
-        With `preallocate`, a file that does not exist already is `init_file_size` bytes of zeros long, none
-        of which are batches. Raises OSError, and KafkaStorageError for a file that is too large.
+        With `preallocate`, a new file has `init_file_size` bytes of zeros, which are not batches.
+        Raises OSError, and KafkaStorageError for a file that is too large.
         """
         file = disk.open(path, create=writable, writable=writable)
         try:
@@ -87,7 +87,7 @@ class WritableFileRecords(FileRecords):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the file was closed."""
+        """Whether the file is closed."""
         return self._out.is_closed
 
     def fileno(self) -> int:
@@ -95,14 +95,14 @@ class WritableFileRecords(FileRecords):
         return self._out.fileno()
 
     def read_into(self, buffer: bytearray | memoryview, position: Position) -> int:
-        """Fill a buffer from an absolute position on; how many bytes there were before the end."""
+        """Fill a buffer from an absolute position on; return the number of bytes before the end."""
         wanted = max(0, min(len(buffer), self.end - position))
         return self._out.read_into(memoryview(buffer)[:wanted], position) if wanted else 0
 
     def append(self, records: MemoryRecords) -> int:
-        """Write batches behind the last one; how many bytes.
+        """Write batches after the last one; return the number of bytes.
 
-        Raises ValueError when the file would have 2^31 bytes or more, and OSError; then no batch was added.
+        Raises ValueError if the file would have 2^31 bytes or more, and OSError; then no batch was added.
         """
         size, end = records.size, self.end
         if size > MAX_INT32 - end:
@@ -114,9 +114,9 @@ class WritableFileRecords(FileRecords):
         return size
 
     def truncate_to(self, size: int) -> int:
-        """Cut the file; how many bytes of batches are gone. A file that is not longer is not touched.
+        """Truncate the file and return the number of removed bytes of batches; a file of that size is not touched.
 
-        Raises KafkaStorageError for a size below 0 or above the present one.
+        Raises KafkaStorageError for a size below 0 or above the current size.
         """
         before = self.end
         if not 0 <= size <= before:
@@ -129,15 +129,15 @@ class WritableFileRecords(FileRecords):
         return before - size
 
     def trim(self) -> None:
-        """Cut off what is behind the last batch."""
+        """Cut off the bytes after the last batch."""
         self.truncate_to(self.end)
 
     def flush(self) -> None:
-        """Return when all that was appended is on the device."""
+        """Sync all appended batches to the device."""
         self._out.sync()
 
     def close(self) -> None:
-        """Flush, trim and close the file; a second call does nothing."""
+        """Flush, trim and close the file. May be called twice."""
         if self._out.is_closed:
             return
         self.flush()
@@ -149,15 +149,15 @@ class WritableFileRecords(FileRecords):
         self._out.close()
 
     def delete_if_exists(self) -> bool:
-        """Close and remove the file; whether it was there."""
+        """Close and remove the file; return whether it existed."""
         self._out.close()
         return self._disk.remove(self.path, missing_ok=True)
 
     def rename_to(self, path: StrPath) -> None:
-        """Give the file another name; it stays open. Raises OSError, then the name is the old one."""
+        """Rename the file; it stays open. Raises OSError; then the old name stays."""
         self._disk.rename(self.path, path)
         self._out.path = os.fspath(path)
 
     def update_parent_dir(self, folder: StrPath) -> None:
-        """Say that the folder was renamed."""
+        """Update the path after the folder was renamed."""
         self._out.path = os.path.join(folder, os.path.basename(self.path))

@@ -1,1 +1,1 @@
-"""Leader epochs and producers of a log that is written."""
+"""Leader epochs and producers of a writable log."""

@@ -11,8 +11,8 @@ class CompletedTxn(NamedTuple):
     """A transaction with records, and its end marker.
 
     Attributes:
-        first_offset: of its first batch in this partition.
-        last_offset: of the end marker.
+        first_offset: first offset of its first batch in this partition.
+        last_offset: offset of the end marker.
     """
 
     producer_id: int

@@ -1,7 +1,7 @@
-"""The leader epochs of a log that is written to, kept in its leader-epoch-checkpoint.
+"""Leader epochs of a writable log, kept in its leader-epoch-checkpoint.
 
-See LeaderEpochFileCache in Kafka. The entries are a LeaderEpochCache, a value that never changes: who
-asks takes no lock, who changes something puts another in its place.
+See LeaderEpochFileCache in Kafka. The entries are an immutable LeaderEpochCache: readers take no
+lock, a change replaces it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ log = logging.getLogger(__name__)
 
 
 class EpochCheckpoint(Protocol):
-    """Where the entries are kept: a LeaderEpochCheckpointFile."""
+    """Protocol of the file that keeps the entries, a LeaderEpochCheckpointFile."""
 
     def read(self) -> list[EpochEntry]:
-        """Return the entries that are kept; none when there is no file yet."""
+        """Return the kept entries; none without a file."""
 
     def write(self, entries: Sequence[EpochEntry]) -> None:
-        """Keep other entries, on the device when this returns."""
+        """Replace the entries; on the device on return."""
 
     def write_if_dir_exists(self, entries: Sequence[EpochEntry]) -> None:
-        """The same, or nothing at all when the log's folder is gone or renamed."""
+        """Replace the entries; do nothing if the log's folder is gone or renamed."""
 
 
 class LeaderEpochFileCache:
-    """Epochs and their first offsets, both only growing.
+    """Epochs and their start offsets, both only growing.
 
-    `assign` returns when the file has the new entry. A truncation leaves the file to the scheduler: an
-    entry too many is harmless, since whoever loads the log truncates again.
+    `assign` returns once the file has the new entry. A truncation lets the scheduler write the
+    file: an excess entry is harmless, since loading the log truncates again.
 
     Args:
-        topic_partition: whose epochs these are.
-        checkpoint: read now, and written with each change.
-        scheduler: writes the file after a truncation; without one it is written at once.
+        topic_partition: partition of the log.
+        checkpoint: file that is read now and written with each change.
+        scheduler: writes the file after a truncation; without a scheduler it is written at once.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class LeaderEpochFileCache:
 
     @property
     def epoch_entries(self) -> list[EpochEntry]:
-        """All entries, the oldest first."""
+        """All entries, oldest first."""
         return self._epochs.entries
 
     @property
@@ -76,7 +76,7 @@ class LeaderEpochFileCache:
 
     @property
     def latest_epoch(self) -> int | None:
-        """Newest epoch that has records."""
+        """Newest epoch."""
         latest = self._epochs.latest
         return latest.epoch if latest else None
 
@@ -91,7 +91,7 @@ class LeaderEpochFileCache:
         return None if start is None else EpochEntry(epoch, start)
 
     def start_offset_of(self, epoch: int) -> Offset | None:
-        """Where an epoch begins."""
+        """Return the start offset of an epoch, None for an unknown epoch."""
         return self._epochs.start_offset_of(epoch)
 
     def previous_entry(self, epoch: int) -> EpochEntry | None:
@@ -114,32 +114,32 @@ class LeaderEpochFileCache:
         return following.epoch if following else None
 
     def epoch_for_offset(self, offset: Offset) -> int | None:
-        """Return the epoch that an offset was written in, None below the first entry."""
+        """Return the epoch of the record at an offset, None below the first entry."""
         return self._epochs.epoch_for(offset)
 
     def end_offset_for(self, epoch: int, log_end_offset: Offset) -> tuple[int, Offset] | None:
-        """Return the largest known epoch up to `epoch`, and the offset where the next one begins.
+        """Return the largest known epoch up to `epoch`, and the start offset of the next one.
 
-        For the latest epoch that is the log end. For an epoch before all that are known: the epoch itself
-        and the first known offset. None for a negative epoch or one past the latest, where Kafka says
-        (-1, -1).
+        For the latest epoch the offset is the log end. For an epoch below all known ones: the epoch
+        itself and the first start offset. None for a negative epoch or one above the latest, where
+        Kafka returns (-1, -1).
         """
         return self._epochs.end_offset_for(epoch, log_end_offset)
 
     def epoch_entries_in_range(self, start_offset: Offset, end_offset: Offset) -> list[EpochEntry]:
-        """What would be left after truncating to [start, end); a negative offset truncates nothing."""
+        """Return the entries after truncating to [start, end); a negative offset truncates nothing."""
         return _until(_from(self._epochs.entries, start_offset), end_offset)
 
     def assign(self, epoch: int, start_offset: Offset) -> bool:
-        """Begin an epoch; True when that changed anything, and then it is in the file.
+        """Start an epoch; return True if that changed the entries, then also in the file.
 
-        An epoch that is the latest already keeps its offset, unless the new one is lower. Entries that
-        contradict the new one, by epoch or by offset, go.
+        The latest epoch keeps its start offset, unless the new offset is lower. Entries that
+        contradict the new one, by epoch or by offset, are removed.
 
         Raises:
             ValueError: a number is negative; nothing has changed.
         """
-        if self._epochs.has_begun(epoch, start_offset):  # as most have: it is asked for each append
+        if self._epochs.has_begun(epoch, start_offset):  # the usual case: called with each append
             return False
         with self._lock:
             changed = self._take(EpochEntry(epoch, start_offset))
@@ -148,10 +148,10 @@ class LeaderEpochFileCache:
         return changed
 
     def assign_all(self, entries: Iterable[EpochEntry]) -> None:
-        """Begin several epochs, and write the file once. Raises ValueError as `assign` does."""
+        """Start several epochs, and write the file once. Raises ValueError as `assign` does."""
         entries = list(entries)
         for entry in entries:
-            LeaderEpochCache([entry])  # refuses negative numbers before anything has changed
+            LeaderEpochCache([entry])  # refuses negative numbers before any change
         if entries:
             with self._lock:
                 for entry in entries:
@@ -159,7 +159,7 @@ class LeaderEpochFileCache:
                 self._checkpoint.write(self.epoch_entries)
 
     def truncate_from_end_async_flush(self, end_offset: Offset) -> None:
-        """Forget the epochs that begin at or after an offset; a negative one changes nothing."""
+        """Remove the epochs that start at or after an offset; a negative offset changes nothing."""
         with self._lock:
             before = self.epoch_entries
             left = _until(before, end_offset)
@@ -168,7 +168,7 @@ class LeaderEpochFileCache:
                 self._write_later()
 
     def truncate_from_start_async_flush(self, start_offset: Offset) -> None:
-        """Let the log begin at an offset: its epoch begins there too, and those before are forgotten."""
+        """Set the log start: its epoch starts there, and earlier epochs are removed."""
         with self._lock:
             before = self.epoch_entries
             if before and before[0].start_offset <= start_offset:
@@ -176,26 +176,26 @@ class LeaderEpochFileCache:
                 self._write_later()
 
     def clear(self) -> None:
-        """Forget all, but leave the file."""
+        """Remove all entries, but not from the file."""
         with self._lock:
             self._put([])
 
     def clear_and_flush(self) -> None:
-        """Forget all, in the file too."""
+        """Remove all entries, also from the file."""
         with self._lock:
             self.clear()
             self._checkpoint.write([])
 
     def write_if_dir_exists(self) -> None:
-        """Bring the file up to date, unless the log's folder is gone.
+        """Write the entries to the file, unless the log's folder is gone.
 
-        The lock is held meanwhile: newer entries must not be written over with older ones.
+        Holds the lock meanwhile, so that older entries never overwrite newer ones.
         """
         with self._lock:
             self._checkpoint.write_if_dir_exists(self.epoch_entries)
 
     def with_checkpoint(self, checkpoint: EpochCheckpoint) -> Self:
-        """Return the same entries above another file, which is neither read nor written now."""
+        """Return the same entries with another file, which is neither read nor written now."""
         made = type(self).__new__(type(self))
         made._topic_partition = self._topic_partition
         made._checkpoint = checkpoint
@@ -213,7 +213,7 @@ class LeaderEpochFileCache:
         before = self._epochs.entries
         self._put([*before, entry])
         lost = before[len(self._epochs) - 1 :]
-        # An epoch without records goes without a word when the next begins at the same offset.
+        # No message for an epoch without records, replaced by the next epoch at the same offset.
         if len(lost) > 1 or (lost and lost[0].start_offset != entry.start_offset):
             log.warning("%s: %s removed %s", self._topic_partition, entry, lost)
         return True
@@ -228,7 +228,7 @@ class LeaderEpochFileCache:
 
 
 def _from(entries: list[EpochEntry], start_offset: Offset) -> list[EpochEntry]:
-    """Return the entries of a log that begins at an offset, in which the first of them begins."""
+    """Return the entries of a log with this log start; the first entry starts there."""
     gone = list(takewhile(lambda entry: entry.start_offset <= start_offset, entries))
     if not gone:
         return entries

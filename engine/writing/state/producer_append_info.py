@@ -1,4 +1,4 @@
-"""What the batches of one append do to one producer, checked before anything is written."""
+"""Apply the batches of one append to one producer's state, and check them before anything is written."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _MAX_EPOCH = 2**15 - 1
 
 
 class ProducerAppendInfo:
-    """Begins with what is known of a producer and follows it through the batches of one append.
+    """Starts from a producer's state and applies the batches of one append.
 
-    A producer's own appends are checked in full, those of a coordinator only by their epoch, and what a
-    follower gets from its leader not at all: an epoch that is too old is only logged.
+    A producer's appends are checked in full, a coordinator's only by their epoch, and replicated
+    ones not at all: an old epoch is only logged.
 
     Attributes:
-        producer_id: whose batches these are.
-        updated_entry: the producer after the batches so far, without the batches that were known before.
-        started_transactions: those that the batches began.
+        producer_id: producer of the batches.
+        updated_entry: state of the producer after the applied batches, without earlier batches.
+        started_transactions: transactions that the batches started.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class ProducerAppendInfo:
         first_offset: LogOffsetMetadata | None = None,
         transaction_version: int = UNKNOWN_TRANSACTION_VERSION,
     ) -> CompletedTxn | None:
-        """Follow the producer through a batch.
+        """Apply a batch.
 
         Args:
-            batch: data, or one end marker; a control batch that the cleaner has emptied changes nothing.
-            first_offset: the batch's first offset and where it lies, when that is known.
-            transaction_version: of an end marker's transaction; only a follower need not know it.
+            batch: data, or one end marker; a control batch emptied by the cleaner changes nothing.
+            first_offset: first offset of the batch, with its position if known.
+            transaction_version: transaction version of an end marker; only a follower may leave it unknown.
 
         Returns:
             The transaction that the batch ends, if it had records.
 
         Raises:
             InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError,
-            TransactionCoordinatorFencedError: the batch contradicts what is known of the producer.
-            InvalidRecordError: a control record that is no end marker.
-            ValueError: an end marker of an unknown transaction version, or of another type.
+            TransactionCoordinatorFencedError: the batch contradicts the producer's state.
+            InvalidRecordError: a control record is no end marker.
+            ValueError: an end marker has an unknown transaction version, or the type is another.
         """
         if batch.is_control:
             record = self._control_record(batch)
@@ -123,7 +123,7 @@ class ProducerAppendInfo:
         *,
         is_transactional: bool,
     ) -> None:
-        """Follow the producer through a batch of data; raises as `append` does."""
+        """Apply a batch of data. Raises as `append` does."""
         first = first_offset.offset
         self._check_epoch(epoch, first, UNKNOWN_TRANSACTION_VERSION)
         if self._origin is AppendOrigin.CLIENT:
@@ -148,10 +148,10 @@ class ProducerAppendInfo:
         timestamp: Timestamp,
         transaction_version: int = UNKNOWN_TRANSACTION_VERSION,
     ) -> CompletedTxn | None:
-        """Follow the producer through the end of a transaction; raises as `append` does.
+        """Apply the end of a transaction. Raises as `append` does.
 
-        A follower need not know the version: its leader has checked the marker by it, and what passed
-        any version's check passes the first's.
+        A follower need not know the version: its leader has checked the marker, and a marker that
+        passes any version's check passes the first version's.
         """
         if transaction_version == UNKNOWN_TRANSACTION_VERSION:
             if self._origin is not AppendOrigin.REPLICATION:
@@ -172,7 +172,7 @@ class ProducerAppendInfo:
         return f"producer {self.producer_id} at offset {offset} of {self._topic_partition}"
 
     def _check_epoch(self, epoch: int, offset: Offset, transaction_version: int) -> None:
-        """From version 2 on the coordinator bumps the epoch for each marker; but it may write one twice."""
+        """Check the epoch; from version 2 on each marker has a new one, but a marker may be written twice."""
         known = self.updated_entry.producer_epoch
         bumps = transaction_version >= _MARKERS_BUMP_THE_EPOCH_FROM
         if epoch > known or (epoch == known and not bumps):
@@ -188,7 +188,7 @@ class ProducerAppendInfo:
         log.warning(reason)
 
     def _check_sequence(self, epoch: int, first_sequence: int, offset: Offset) -> None:
-        """Of a producer that is not known, or not any more, any sequence will do."""
+        """Check the sequence; an unknown or expired producer may start with any sequence."""
         entry = self.updated_entry
         if epoch != entry.producer_epoch:
             if first_sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:

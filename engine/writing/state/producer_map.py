@@ -1,8 +1,8 @@
-"""Producers by id, in the order that a broker writes them in.
+"""Producers by id, in the order in which a broker writes them.
 
-A broker keeps them in a java.util.HashMap and writes a snapshot in the order in which that iterates: by
-bucket, within a bucket by age. The number of buckets follows from how many producers there were at once, since
-a HashMap never shrinks. So the order depends on the ids and on the history, not on chance.
+A broker keeps them in a java.util.HashMap and writes a snapshot in its iteration order: by bucket,
+within a bucket by age. A HashMap never shrinks, so the number of buckets follows from the most
+producers at once, and the order is determined by the ids and the history.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ T = TypeVar("T")
 class ProducerMap(MutableMapping[int, ProducerStateEntry]):
     """Entries by producer id, iterating as Java's HashMap<Long, ...> would.
 
-    The one difference: from nine ids in one of at least 64 buckets on, HashMap makes the bucket a tree
-    and iterates from its root. Ids that brokers hand out do not meet like that.
+    One difference: with nine ids in one of at least 64 buckets, HashMap makes the bucket a tree and
+    iterates from its root. Ids that brokers assign do not collide like that.
     """
 
     __slots__ = ("_buckets", "_entries")
@@ -57,11 +57,11 @@ class ProducerMap(MutableMapping[int, ProducerStateEntry]):
         del self._entries[producer_id]
 
     def clear(self) -> None:
-        """Remove all; the buckets stay."""
+        """Remove all entries; the buckets stay."""
         self._entries.clear()
 
     def copied(self) -> ProducerMap:
-        """Return a map of copies of the entries, which iterates and grows as this one."""
+        """Return a map of copies of the entries, with the same iteration order and buckets."""
         copy = ProducerMap()
         copy._buckets = self._buckets
         copy._entries = {producer_id: each.copied() for producer_id, each in self._entries.items()}
@@ -80,10 +80,10 @@ class ProducerMap(MutableMapping[int, ProducerStateEntry]):
 
 
 class ProducerUpdates(Generic[T]):
-    """What one append, or one read of batches, does to each producer, in a broker's order.
+    """Updates of each producer by one append or one read of batches, in a broker's order.
 
-    A broker gathers it with HashMap.computeIfAbsent, which puts a new id first in its bucket, and looks only
-    before that whether there must be more buckets. In this order new producers get into `ProducerMap`.
+    A broker collects them with HashMap.computeIfAbsent, which puts a new id first in its bucket,
+    and resizes only before that. New producers enter `ProducerMap` in this order.
     """
 
     __slots__ = ("_buckets", "_updates")
@@ -96,7 +96,7 @@ class ProducerUpdates(Generic[T]):
         return len(self._updates)
 
     def of(self, producer_id: int, make: Callable[[], T]) -> T:
-        """Return the update of a producer, a new one if there is none yet."""
+        """Return the update of a producer, a new one for the first call."""
         if len(self._updates) > self._buckets * 3 // 4:
             self._buckets *= 2
         found = self._updates.get(producer_id)
@@ -105,7 +105,7 @@ class ProducerUpdates(Generic[T]):
         return found
 
     def values(self) -> list[T]:
-        """Return all updates: by bucket, in a bucket the newest first."""
+        """Return all updates: by bucket, within a bucket newest first."""
         newest_first = reversed(self._updates)
         ordered = sorted(newest_first, key=lambda each: _bucket_of(each, self._buckets))
         return [self._updates[producer_id] for producer_id in ordered]

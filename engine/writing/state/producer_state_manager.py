@@ -1,7 +1,7 @@
-"""The producers of a log: what each wrote last, which transactions are open, and snapshots of all that.
+"""Producer state of a log: last batches, open transactions, and snapshots of them.
 
-See ProducerStateManager in Kafka. Duplicates and gaps are recognized by it, the last stable offset comes
-from it. It keeps no track of which transactions a broker has verified with their coordinator.
+See ProducerStateManager in Kafka. It recognizes duplicates and sequence gaps, and gives the last
+stable offset. Transactions that a broker has verified with their coordinator are not tracked.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from engine.writing.state.transactions_by_offset import TransactionsByOffset, Tx
 log = logging.getLogger(__name__)
 
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
-"""How much longer than it may take a transaction must be open to be called late."""
+"""Milliseconds over its timeout after which an open transaction is late."""
 
 
 class ProducerStateManagerConfig(NamedTuple):
-    """`producer_id_expiration_ms`: how long after its last batch or marker a producer is known."""
+    """`producer_id_expiration_ms`: milliseconds after its last batch or marker until a producer expires."""
 
     producer_id_expiration_ms: int = 86_400_000
 
@@ -43,19 +43,19 @@ class ProducerStateManagerConfig(NamedTuple):
 class ProducerStateManager:
     """Producers by id, up to an offset of the log: `map_end_offset`.
 
-    Whoever appends prepares an update, follows the producer through each batch, writes the batches, and
-    only then calls `update`, `complete_txn` and `update_map_end_offset`. Not for several threads at once,
-    but for `has_late_transaction` and what is about snapshot files.
+    An append prepares an update, applies each batch to it, writes the batches, and only then calls
+    `update`, `complete_txn` and `update_map_end_offset`. Only `has_late_transaction` and the
+    methods about snapshot files are safe from several threads.
 
     Args:
-        topic_partition: whose producers these are.
-        folder: the log's, where the snapshots are.
-        max_transaction_timeout_ms: how long a transaction may be open.
-        config: when producers are forgotten.
-        clock: tells how long snapshots take; all other times come from whoever calls.
-        disk: what to read and write with.
-        rules: which snapshots count, and what a control batch must hold.
-        snapshots: the snapshots in the folder, taken over; None to list them.
+        topic_partition: partition of the log.
+        folder: folder of the log, with the snapshots.
+        max_transaction_timeout_ms: timeout of a transaction.
+        config: expiration of producers.
+        clock: measures how long snapshots take; all other times are arguments.
+        disk: disk to read and write with.
+        rules: which snapshots count, and what a control batch must have.
+        snapshots: snapshots in the folder, owned from now on; None to list them.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ProducerStateManager:
         self._producers = ProducerMap()
         self._ongoing = TransactionsByOffset()
         self._unreplicated = TransactionsByOffset()
-        """Ended, but the high watermark has not passed their markers."""
+        """Ended transactions with markers at or above the high watermark."""
         self._oldest_transaction_timestamp = -1
         self._map_end_offset = 0
         self._snapshot_offset = 0
@@ -121,27 +121,27 @@ class ProducerStateManager:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no producer and no transaction that awaits the high watermark."""
+        """Whether there is no producer and no ended transaction above the high watermark."""
         return not self._producers and not self._unreplicated
 
     @property
     def map_end_offset(self) -> Offset:
-        """Up to where the log's batches are in here."""
+        """Offset up to which the log's batches are applied."""
         return self._map_end_offset
 
     @property
     def active_producers(self) -> Mapping[int, ProducerStateEntry]:
-        """All producers by id, in the order that a snapshot has; it follows what happens."""
+        """Live view of all producers by id, in the order of a snapshot."""
         return MappingProxyType(self._producers)
 
     @property
     def producer_id_count(self) -> int:
-        """How many producers are known."""
+        """Number of known producers."""
         return len(self._producers)
 
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
-        """Where the first transaction begins that is open, or whose marker the high watermark has not passed."""
+        """Start of the first transaction that is open, or has its marker at or above the high watermark."""
         ended, ongoing = self._unreplicated.first, self._ongoing.first
         if ended is None or ongoing is None:
             first = ended or ongoing
@@ -151,7 +151,7 @@ class ProducerStateManager:
 
     @property
     def first_undecided_offset(self) -> Offset | None:
-        """Where the first open transaction begins, whatever the high watermark."""
+        """Start of the first open transaction, regardless of the high watermark."""
         first = self._ongoing.first
         return first.first_offset.offset if first else None
 
@@ -166,23 +166,23 @@ class ProducerStateManager:
         return self._snapshots.oldest
 
     def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
-        """What is known of a producer."""
+        """Return the state of a producer, None for an unknown one."""
         return self._producers.get(producer_id)
 
     def has_late_transaction(self, now_ms: Timestamp) -> bool:
-        """Return whether the oldest open transaction's producer has been silent for too long, to about five minutes."""
+        """Return whether the oldest open transaction is late, precise to about five minutes."""
         last = self._oldest_transaction_timestamp
         limit = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
         return last > 0 and now_ms - last > limit
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
-        """Begin to follow a producer through an append; nothing here changes before `update`."""
+        """Return an update of a producer for an append; the state here does not change before `update`."""
         entry = self.last_entry(producer_id) or ProducerStateEntry(producer_id)
         control_record = self._rules.control_record
         return ProducerAppendInfo(self.topic_partition, producer_id, entry, origin, control_record)
 
     def update(self, append_info: ProducerAppendInfo) -> None:
-        """Note what an append has done to a producer. Raises ValueError for the id of no producer."""
+        """Apply an update to a producer's state. Raises ValueError for producer id -1."""
         producer_id = append_info.producer_id
         if producer_id == NO_PRODUCER_ID:
             raise ValueError(f"an update of {self.topic_partition} has no producer id")
@@ -195,21 +195,23 @@ class ProducerStateManager:
         self._note_oldest_transaction()
 
     def update_map_end_offset(self, offset: Offset) -> None:
-        """Say that all batches below an offset are in here."""
+        """Set the offset up to which batches are applied."""
         self._map_end_offset = offset
 
     def last_stable_offset(self, completed: CompletedTxn) -> Offset:
-        """Return the last stable offset once a transaction is complete: the beginning of the next of another producer."""
+        """Return the last stable offset once a transaction is complete: the start of the next one of
+        another producer.
+        """
         for open_one in self._ongoing:
             if open_one.producer_id != completed.producer_id:
                 return open_one.first_offset.offset
         return completed.last_offset + 1
 
     def complete_txn(self, completed: CompletedTxn) -> None:
-        """End a transaction; it counts as unstable until the high watermark has passed its marker.
+        """End a transaction; it stays unstable until the high watermark has passed its marker.
 
         Raises:
-            ValueError: none begins there.
+            ValueError: no transaction starts there.
         """
         ended = self._ongoing.pop(completed.first_offset)
         if ended is None:
@@ -218,26 +220,28 @@ class ProducerStateManager:
         self._note_oldest_transaction()
 
     def on_high_watermark_updated(self, high_watermark: Offset) -> None:
-        """Forget ended transactions whose markers lie below."""
+        """Drop ended transactions with markers below the high watermark."""
         self._unreplicated.remove_ended_before(high_watermark)
 
     def on_log_start_offset_incremented(self, log_start_offset: Offset) -> None:
-        """Forget ended transactions below the log start. Producers stay, also those without records."""
+        """Drop ended transactions below the log start. Producers stay, also those without records."""
         self._unreplicated.remove_ended_before(log_start_offset)
         self._map_end_offset = max(self._map_end_offset, log_start_offset)
         latest = self.latest_snapshot_offset
         self._snapshot_offset = log_start_offset if latest is None else latest
 
     def remove_expired_producers(self, now_ms: Timestamp) -> None:
-        """Forget producers that have been silent for `producer_id_expiration_ms`, but for open transactions."""
+        """Drop producers without a batch or marker for `producer_id_expiration_ms`, except with open
+        transactions.
+        """
         for producer_id in [*self._producers]:
             if self._is_expired(self._producers[producer_id], now_ms):
                 del self._producers[producer_id]
 
     def take_snapshot(self, sync: bool = True) -> Path | None:
-        """Write a snapshot at `map_end_offset`, None if there was nothing new since the last.
+        """Write a snapshot at `map_end_offset` and return its path; None if nothing changed since the last one.
 
-        With `sync` it is on the device when this returns; its name is only when the folder is synced.
+        With `sync` the content is on the device on return; the name is once the folder is synced.
         """
         if self._map_end_offset <= self._snapshot_offset:
             return None
@@ -254,11 +258,12 @@ class ProducerStateManager:
     def truncate_and_reload(
         self, log_start_offset: Offset, log_end_offset: Offset, now_ms: Timestamp
     ) -> None:
-        """Go back, or forward, to what is known at the newest snapshot up to the log end.
+        """Load the state of the newest snapshot at or below the log end.
 
-        Snapshots outside of (log start, log end] are deleted. What is known at the log end already stays as it
-        is. Otherwise `map_end_offset` is the loaded snapshot's offset, or the log start when there is
-        none: the caller follows the batches from there on. A snapshot that is corrupt is deleted.
+        Snapshots outside of (log start, log end] are deleted. A state that is already at the log
+        end stays. Otherwise `map_end_offset` becomes the loaded snapshot's offset, or the log start
+        without one, and the caller applies the batches from there on. A corrupt snapshot is
+        deleted.
         """
         for offset in self._snapshots.outside(log_start_offset, log_end_offset):
             self._remove_and_delete_snapshot(offset)
@@ -269,7 +274,7 @@ class ProducerStateManager:
         self._load_from_snapshot(log_start_offset, now_ms)
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
-        """Forget all and delete all snapshots."""
+        """Drop all producers and delete all snapshots."""
         for each in [*self._snapshots]:
             self._remove_and_delete_snapshot(each)
         self._forget_all()
@@ -277,17 +282,17 @@ class ProducerStateManager:
         self._map_end_offset = offset
 
     def truncate_fully_and_reload_snapshots(self) -> None:
-        """Forget all, delete the snapshots that were known, and look which are there now."""
+        """Drop all producers, delete the known snapshots, and list the snapshots of the folder again."""
         self.truncate_fully_and_start_at(0)
         self._snapshots = self._load_snapshots()
 
     def fetch_snapshot(self, offset: Offset) -> Path | None:
-        """Return the file of the snapshot at an offset."""
+        """Return the path of the snapshot at an offset, None without one."""
         snapshot = self._snapshots.get(offset)
         return snapshot.path if snapshot else None
 
     def snapshot_file_for_offset(self, offset: Offset) -> SnapshotFile | None:
-        """Return the snapshot at an offset."""
+        """Return the snapshot at an offset, None without one."""
         return self._snapshots.get(offset)
 
     def delete_snapshots_before(self, offset: Offset) -> None:
@@ -297,7 +302,7 @@ class ProducerStateManager:
                 self._remove_and_delete_snapshot(each)
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[Offset]) -> None:
-        """Look which snapshots are there, and delete those that belong to no segment.
+        """List the snapshots, and delete those that belong to no segment.
 
         The newest of those stays if it is above all segments: a clean shutdown writes one there.
         """
@@ -312,7 +317,7 @@ class ProducerStateManager:
         self._snapshots = found
 
     def remove_and_mark_snapshot_for_deletion(self, offset: Offset) -> SnapshotFile | None:
-        """Take out the snapshot at an offset and rename its file; None when there is none, or no file any more."""
+        """Remove the snapshot at an offset from the list and rename its file; None without a snapshot or file."""
         snapshot = self._snapshots.take(offset)
         if snapshot is None:
             return None
@@ -324,13 +329,13 @@ class ProducerStateManager:
         return snapshot
 
     def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
-        """Follow the log's folder, which has another name now."""
+        """Update the path after the log's folder was renamed."""
         self.folder = Path(folder)
         for snapshot in [*self._snapshots.values()]:
             snapshot.update_parent_dir(folder)
 
     def load_producer_entry(self, entry: ProducerStateEntry) -> None:
-        """Take over what a snapshot says of a producer."""
+        """Add a producer's entry of a snapshot."""
         self._producers[entry.producer_id] = entry
         first = entry.current_txn_first_offset
         if first is not None:

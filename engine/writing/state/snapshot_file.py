@@ -1,4 +1,4 @@
-"""The producer snapshots in a log's folder: their files, by offset, and reading and writing one."""
+"""Producer snapshots in a log's folder: files by offset, and reading and writing one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class SnapshotFile:
     """Snapshot of the state before an offset.
 
     Attributes:
-        offset: the one in its name.
-        path: where it is now; renaming changes it.
+        offset: offset in the name.
+        path: current path; a rename changes it.
     """
 
     __slots__ = ("_disk", "offset", "path")
@@ -36,17 +36,17 @@ class SnapshotFile:
         return f"SnapshotFile({self.path})"
 
     def delete_if_exists(self) -> bool:
-        """Remove the file; whether it was there."""
+        """Remove the file; return whether it existed."""
         deleted = self._disk.remove(self.path, missing_ok=True)
         log.info("%s %s", "deleted" if deleted else "did not find", self.path)
         return deleted
 
     def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
-        """Follow the log's folder, which has another name now."""
+        """Update the path after the log's folder was renamed."""
         self.path = Path(folder, self.path.name)
 
     def rename_to_delete(self) -> None:
-        """Give it the ending of files to delete. Raises FileNotFoundError."""
+        """Rename the file with the suffix of files to delete. Raises FileNotFoundError."""
         renamed = self.path.with_name(self.path.name + FileState.DELETED.value)
         try:
             self._disk.rename(self.path, renamed)
@@ -55,9 +55,9 @@ class SnapshotFile:
 
 
 class SnapshotFiles(dict[Offset, SnapshotFile]):
-    """Snapshots of a log by offset. The newest is found at once, however many there are.
+    """Snapshots of a log by offset; the newest is found in constant time.
 
-    One thread changes them; others may ask meanwhile.
+    One thread changes them; others may read meanwhile.
     """
 
     def __init__(self, files: Iterable[SnapshotFile] = ()) -> None:
@@ -80,13 +80,13 @@ class SnapshotFiles(dict[Offset, SnapshotFile]):
         return offsets[: bisect_right(offsets, start)] + offsets[bisect_right(offsets, end) :]
 
     def add(self, file: SnapshotFile) -> None:
-        """Add a snapshot, or put it in the place of the one at its offset."""
+        """Add a snapshot, replacing the one at its offset."""
         if file.offset not in self:
             insort(self._offsets, file.offset)
         self[file.offset] = file
 
     def take(self, offset: Offset) -> SnapshotFile | None:
-        """Take out the snapshot at an offset; None when there is none."""
+        """Remove and return the snapshot at an offset; None without one."""
         file = self.pop(offset, None)
         if file is not None:
             del self._offsets[bisect_left(self._offsets, offset)]
@@ -94,7 +94,7 @@ class SnapshotFiles(dict[Offset, SnapshotFile]):
 
 
 def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> list[SnapshotFile]:
-    """Return the snapshots in a log's folder, ascending; none when there is no such folder."""
+    """Return the snapshots in a log's folder, ascending; none without the folder."""
     found = []
     for name in disk.list(folder) if disk.is_dir(folder) else ():
         parsed = parse_file_name(name)
@@ -108,7 +108,7 @@ def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> li
 
 
 def read_snapshot(path: str | os.PathLike[str], disk: Disk = DISK) -> list[ProducerStateEntry]:
-    """Return the producers in a snapshot. Raises CorruptSnapshotError, and OSError when there is no file."""
+    """Return the producers in a snapshot. Raises CorruptSnapshotError, and OSError without a file."""
     return ProducerSnapshot.parse(disk.read(path), str(path))
 
 
@@ -119,7 +119,7 @@ def write_snapshot(
     sync: bool = True,
     disk: Disk = DISK,
 ) -> None:
-    """Write a snapshot, which is corrupt until that is done; a file that is there is written over."""
+    """Write a snapshot, replacing an existing file; the file is corrupt until the write is complete."""
     data = ProducerSnapshot.render(producers)
     with disk.open(path, create=True) as file:
         file.write_at(0, data)

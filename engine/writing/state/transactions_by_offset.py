@@ -1,4 +1,4 @@
-"""Transactions of a partition, ordered by where they begin."""
+"""Transactions of a partition, ordered by first offset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.units import LogOffsetMetadata, Offset
 
 
 class TxnMetadata(NamedTuple):
-    """A transaction of a producer; `last_offset` is that of its end marker, None while it is open."""
+    """A transaction of a producer; `last_offset` is the offset of its end marker, None while it is open."""
 
     producer_id: int
     first_offset: LogOffsetMetadata
@@ -37,37 +37,37 @@ class TransactionsByOffset:
 
     @property
     def first(self) -> TxnMetadata | None:
-        """The one that begins first."""
+        """Transaction with the smallest first offset."""
         return self._transactions[self._offsets[0]] if self._offsets else None
 
     def put(self, transaction: TxnMetadata) -> None:
-        """Add one; it takes the place of one that begins at the same offset."""
+        """Add a transaction, replacing one with the same first offset."""
         offset = transaction.first_offset.offset
         if offset not in self._transactions:
             insort(self._offsets, offset)
         self._transactions[offset] = transaction
 
     def pop(self, first_offset: Offset) -> TxnMetadata | None:
-        """Take out the one that begins at an offset, None when there is none."""
+        """Remove and return the transaction with this first offset, None without one."""
         found = self._transactions.pop(first_offset, None)
         if found is not None:
             del self._offsets[bisect_left(self._offsets, first_offset)]
         return found
 
     def remove_ended_before(self, offset: Offset) -> None:
-        """Take out those whose end markers lie before an offset."""
+        """Remove the transactions with end markers before an offset."""
         for transaction in self:
             if transaction.last_offset is not None and transaction.last_offset < offset:
                 self.pop(transaction.first_offset.offset)
 
     def copied(self) -> TransactionsByOffset:
-        """Return the same transactions as of now."""
+        """Return a copy of the transactions."""
         copy = TransactionsByOffset()
         copy._offsets = [*self._offsets]
         copy._transactions = {**self._transactions}
         return copy
 
     def clear(self) -> None:
-        """Take out all."""
+        """Remove all transactions."""
         self._offsets.clear()
         self._transactions.clear()

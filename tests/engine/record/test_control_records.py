@@ -140,7 +140,7 @@ def test_only_the_two_end_markers_are_end_markers():
     for kind in (*QUORUM, ControlRecordType.UNKNOWN):
         with pytest.raises(ValueError, match="does not end a transaction"):
             parse_end_marker(kind, bytes(6))
-    with pytest.raises(ValueError, match="is not a record of a quorum"):
+    with pytest.raises(ValueError, match="is not a quorum record"):
         parse_quorum_record(ControlRecordType.ABORT, bytes(6))
     with pytest.raises(ValueError, match="unknown control record type"):
         ControlRecordType.UNKNOWN.record_key()

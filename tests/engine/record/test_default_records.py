@@ -222,7 +222,7 @@ def test_bytes_left_after_the_last_record_are_reported_after_it():
     section = records_section(THREE, 0, THREE[0].timestamp)
     found, error = decoded(batch(THREE, section=section + b"\x00"))
     assert len(found) == 3
-    assert "left after the last record" in str(error)
+    assert "bytes follow the last record" in str(error)
 
 
 def test_a_count_of_nothing_needs_no_bytes_and_looks_at_none():

@@ -63,9 +63,12 @@ def test_bytes_after_the_entries_are_covered_but_not_read() -> None:
         (builders.producer_snapshot([], version=2), "version"),
         (builders.producer_snapshot([SnapshotEntry(1)])[:-1], "checksum"),
         (builders.producer_snapshot([SnapshotEntry(1)]) + b"\0", "checksum"),
-        (sealed(struct.pack(">i", 1)), "counts"),
-        (sealed(struct.pack(">i", -1)), "counts"),
-        (sealed(struct.pack(">i", 2**31 - 1) + bytes(460)), "counts"),
+        (sealed(struct.pack(">i", 1)), "the number of entries is not the stated one"),
+        (sealed(struct.pack(">i", -1)), "the number of entries is not the stated one"),
+        (
+            sealed(struct.pack(">i", 2**31 - 1) + bytes(460)),
+            "the number of entries is not the stated one",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(data: bytes, reason: str) -> None:

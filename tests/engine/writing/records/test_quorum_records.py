@@ -26,7 +26,7 @@ def test_a_leader_change_of_version_0_has_no_directories():
 @pytest.mark.parametrize(
     ("kind", "fields", "what"),
     [
-        (ControlRecordType.COMMIT, {}, "COMMIT is not a record of a quorum"),
+        (ControlRecordType.COMMIT, {}, "COMMIT is not a quorum record"),
         (LEADER_CHANGE, {}, "cannot be written"),
         (LEADER_CHANGE, {"leaderId": 2**31}, "cannot be written"),
         (ControlRecordType.KRAFT_VERSION, {"kRaftVersion": "one"}, "cannot be written"),
