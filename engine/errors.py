@@ -226,10 +226,6 @@ class UnsupportedForMessageFormatError(KafkaStorageError, ValueError):
     """Something that the format of an older magic cannot hold."""
 
 
-class UnsupportedCompressionTypeError(KafkaStorageError, ValueError):
-    """A codec that the format of an older magic, or a broker, does not take."""
-
-
 class ProducerStateError(KafkaStorageError, ValueError):
     """An append that contradicts what is known of its producer."""
 

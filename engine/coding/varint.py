@@ -135,11 +135,6 @@ def size_of_varint(value: int) -> int:
     return _size(_fold(value, 32))
 
 
-def size_of_unsigned_varlong(value: int) -> int:
-    """Return the number of bytes of `encode_unsigned_varlong`."""
-    return _size(value & _MASK64)
-
-
 def size_of_varlong(value: int) -> int:
     """Return the number of bytes of `encode_varlong`."""
     return _size(_fold(value, 64))

@@ -45,9 +45,3 @@ def floor_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
     entry_size, position, is_int64 = column
     slot: int = kernel.floor_slot(buffer, count, entry_size, position, is_int64, target)
     return slot
-
-
-def ceiling_slot(buffer: Buffer, count: int, column: Column, target: int) -> Slot:
-    """Return the smallest of the first `count` slots with a number at or above `target`; -1 without one."""
-    slot = floor_slot(buffer, count, column, target - 1) + 1
-    return slot if slot < count else -1

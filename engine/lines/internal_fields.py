@@ -12,7 +12,6 @@ from functools import lru_cache
 from engine.lines.json_text import Values, bytes_json, hide, string_json
 from engine.topics.decoded_record import JsonObject, TopicDecoder
 
-ENCODING = "kafka"
 _LARGEST_KEPT = 512
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -94,21 +94,9 @@ class SourceCheckpoints:
             return False
         return True
 
-    def all_log_start_offsets(self) -> Mapping[TopicPartition, Offset]:
-        """The whole log-start-offset-checkpoint."""
-        return self._offsets(self._log_start)
-
     def all_high_watermarks(self) -> Mapping[TopicPartition, Offset]:
         """The whole replication-offset-checkpoint."""
         return self._offsets(self._replication)
-
-    def all_recovery_points(self) -> Mapping[TopicPartition, Offset]:
-        """The whole recovery-point-offset-checkpoint."""
-        return self._offsets(self._recovery)
-
-    def all_cleaner_offsets(self) -> Mapping[TopicPartition, Offset]:
-        """The whole cleaner-offset-checkpoint."""
-        return self._offsets(self._cleaner)
 
     def _offsets(self, file: _CheckpointFile) -> dict[TopicPartition, Offset]:
         checked = file.checked

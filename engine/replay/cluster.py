@@ -64,7 +64,8 @@ class ClusterImage:
         next_offset: where the log ended.
         newest_offset: of the newest record that is in it, -1 when there is none.
         timestamp: of the newest record in it, -1 when there is none.
-        tables: what there is, see engine.replay.cluster_tables.TABLES.
+        tables: by name: topics by id, brokers and controllers by number, configs by resource type and name, acls by id,
+            features by name, quotas by their entity, users by name and mechanism; tokens, quorum, other.
         partitions: by topic id and number.
         waiting: the records of a metadata transaction that has not ended; None: there is none.
         notes: records that did not fit or could not be read.

@@ -45,13 +45,6 @@ class Item(NamedTuple):
 
 Table: TypeAlias = Mapping[Any, Item]
 
-TABLES = (
-    "topics", "brokers", "controllers", "configs", "acls", "features", "quotas", "users", "tokens",
-    "quorum", "other",
-)  # fmt: skip
-"""Topics are by id, brokers and controllers by number, configs by resource type and name, acls by id,
-features by name, quotas by their entity, users by name and mechanism, tokens by id."""
-
 
 class Tables:
     """The state of a cluster, in the making; of what it goes on from, only what is touched is copied.

@@ -66,11 +66,6 @@ class ProducerSnapshot:
         return HEADER.pack(header)[:_CHECKED_FROM] + counted
 
 
-def parse_entries(data: bytes, path: str | None = None) -> list[SnapshotEntry]:
-    """Return the entries as in the file. Raises CorruptSnapshotError."""
-    return list(_entries(data, path))
-
-
 def _entries(data: bytes, path: str | None) -> Iterator[SnapshotEntry]:
     if len(data) < HEADER.size:
         raise CorruptSnapshotError(

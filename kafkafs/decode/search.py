@@ -42,7 +42,6 @@ class Query(NamedTuple):
     pattern: re.Pattern[bytes]
     fields: frozenset[str]
     needle: bytes
-    is_literal: bool
 
     @classmethod
     def compile(
@@ -62,7 +61,7 @@ class Query(NamedTuple):
         flags = re.IGNORECASE if ignore_case else re.NOFLAG
         compiled = re.compile(re.escape(raw) if fixed else raw, flags)
         needle = b"" if ignore_case else raw if fixed else required_literal(raw)
-        return cls(compiled, fields, needle, fixed or needle == raw)
+        return cls(compiled, fields, needle)
 
 
 def required_literal(pattern: bytes) -> bytes:

@@ -446,10 +446,6 @@ class Operations(pyfuse3.Operations):
         answer.f_namemax = 255
         return answer
 
-    def forget_usage(self) -> None:
-        """Make the next statfs read the source again."""
-        self._usage_until = 0.0
-
     @total
     def access(self, inode: int, mode: int, ctx: RequestContext) -> bool:
         """Check access; not called, because the mount has default_permissions."""

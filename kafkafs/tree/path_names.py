@@ -172,24 +172,17 @@ def instant_name(ms: Timestamp) -> str | None:
     After the year 9999 the name is the number of milliseconds; before the year 1 it is None. `parse_instant` of the
     name returns `ms` again.
     """
-    return _instant_name(ms, "-", ":")
-
-
-def short_instant_name(ms: Timestamp) -> str | None:
-    """Like `instant_name`, without colons: 20240101T103000Z."""
-    return _instant_name(ms, "", "")
-
-
-def period_name(period: Period) -> str | None:
-    """Return a name that `parse_period` parses to the same period: A..B of names without colons.
-
-    None if both ends are open or an end has no name.
-    """
-    start = "" if period.start_ms is None else short_instant_name(period.start_ms)
-    end = "" if period.end_ms is None else short_instant_name(period.end_ms)
-    if start is None or end is None or start == end == "":
+    if ms < _FIRST_MS:
         return None
-    return f"{start}..{end}"
+    if ms >= _END_MS:
+        return str(ms)
+    day = date.fromordinal(ms // _DAY + _EPOCH_DAY)
+    clock = ms % _DAY
+    text = (
+        f"{day.year:04}-{day.month:02}-{day.day:02}"
+        f"T{clock // _HOUR:02}:{clock // _MINUTE % 60:02}:{clock // _SECOND % 60:02}"
+    )
+    return text + (f".{ms % _SECOND:03}Z" if ms % _SECOND else "Z")
 
 
 def _bounded(digits: str) -> int | None:
@@ -280,17 +273,3 @@ def _zone_ms(zone: str | None) -> int | None:
         return None
     ahead = hours * _HOUR + minutes * _MINUTE
     return -ahead if zone[0] == "-" else ahead
-
-
-def _instant_name(ms: Timestamp, dash: str, colon: str) -> str | None:
-    if ms < _FIRST_MS:
-        return None
-    if ms >= _END_MS:
-        return str(ms)
-    day = date.fromordinal(ms // _DAY + _EPOCH_DAY)
-    clock = ms % _DAY
-    text = (
-        f"{day.year:04}{dash}{day.month:02}{dash}{day.day:02}"
-        f"T{clock // _HOUR:02}{colon}{clock // _MINUTE % 60:02}{colon}{clock // _SECOND % 60:02}"
-    )
-    return text + (f".{ms % _SECOND:03}Z" if ms % _SECOND else "Z")

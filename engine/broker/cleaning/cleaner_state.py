@@ -240,11 +240,6 @@ class CleanerState:
         with self._lock:
             return self._states.get(partition)
 
-    def set_cleaning_state(self, partition: TopicPartition, state: CleaningState) -> None:
-        """Say what is done with a log."""
-        with self._lock:
-            self._states[partition] = state
-
     def abort_cleaning(self, partition: TopicPartition) -> None:
         """Wait until a log is not being cleaned. Raises as `abort_and_pause_cleaning`."""
         with self._lock:

@@ -32,16 +32,6 @@ class CleanerStats:
     invalid_messages_read: int = 0
     buffer_utilization: float = 0.0
 
-    @property
-    def elapsed_seconds(self) -> float:
-        """How long it took."""
-        return (self.end_time - self.start_time) / 1000
-
-    @property
-    def elapsed_index_seconds(self) -> float:
-        """How long it took to know the keys."""
-        return (self.map_complete_time - self.start_time) / 1000
-
 
 @dataclass(slots=True)
 class PreCleanStats:

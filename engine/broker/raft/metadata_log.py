@@ -211,10 +211,6 @@ class MetadataLog:
             return Validity("diverging", end)
         return Validity("valid", SnapshotId(offset, epoch))
 
-    def initialize_leader_epoch(self, epoch: int) -> None:
-        """Begin an epoch at the log's end."""
-        self.log.assign_epoch_start_offset(epoch, self.log.log_end_offset)
-
     def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> None:
         """Note up to where records are committed, as near as log start and log end allow."""
         self.log.update_high_watermark(to)

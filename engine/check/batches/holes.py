@@ -7,12 +7,11 @@ compacted all of them were. Zeros at the end of a preallocated file are no hole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from engine import kernel
-from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
@@ -142,22 +141,3 @@ def _first_offset(run: BatchRun) -> Offset:
         if summaries["count"][0] > 0:
             return int(summaries["first_offset"][0])
     return run.base_offset
-
-
-def holes_of(view: LogView) -> Iterator[Hole]:
-    """Yield the holes of a whole log, in log order. Reads all of it.
-
-    Bytes after the last good batch of a live log are not written completely yet, and no hole.
-
-    Raises OSError if a segment cannot be read.
-    """
-    next_offset: Offset = 0
-    bases: Sequence[Offset] = view.base_offsets
-    for place, base in enumerate(bases):
-        segment = view.segment_at(place)
-        following = bases[place + 1] if place + 1 < len(bases) else None
-        found = HoleMap(view.name, segment, following, next_offset)
-        for item in segment.scan(0, segment.tail_end, next_offset=base):
-            yield from found.add(item)
-        yield from found.end()
-        next_offset = found.next_offset

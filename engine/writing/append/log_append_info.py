@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 
 from engine.coding.compression import CompressionType
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
-
-
-class LeaderHwChange(Enum):
-    """Effect of an append on the leader's high watermark."""
-
-    INCREASED = "increased"
-    SAME = "same"
-    NONE = "none"
 
 
 @dataclass(slots=True)
@@ -33,7 +24,6 @@ class LogAppendInfo:
         valid_bytes: bytes of whole batches; -1 if unknown.
         last_offset_of_first_batch: used as the first offset if that is unknown.
         record_errors: refused records: index in the batch, and reason.
-        leader_hw_change: effect on the high watermark.
     """
 
     first_offset: Offset = -1
@@ -47,23 +37,11 @@ class LogAppendInfo:
     valid_bytes: int = -1
     last_offset_of_first_batch: Offset = -1
     record_errors: tuple[tuple[int, str], ...] = ()
-    leader_hw_change: LeaderHwChange = LeaderHwChange.NONE
 
     @property
     def first_or_last_offset_of_first_batch(self) -> Offset:
         """First offset, or the nearest offset in a header."""
         return self.first_offset if self.first_offset >= 0 else self.last_offset_of_first_batch
-
-    @property
-    def message_count(self) -> int:
-        """Number of offsets; 0 if the first or the last is unknown."""
-        if self.first_offset >= 0 and self.last_offset >= 0:
-            return self.last_offset - self.first_offset + 1
-        return 0
-
-    def with_hw_change(self, change: LeaderHwChange) -> LogAppendInfo:
-        """Return a copy with the effect on the high watermark."""
-        return replace(self, leader_hw_change=change)
 
     @classmethod
     def unknown(

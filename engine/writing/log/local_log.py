@@ -136,11 +136,6 @@ class LocalLog:
         """The offset that comes next."""
         return self.next_offset_metadata.offset
 
-    @property
-    def unflushed_messages(self) -> int:
-        """How many offsets are not known to be on the device."""
-        return self.log_end_offset - self.recovery_point
-
     def update_config(self, config: LogConfig) -> None:
         """Keep the log by another configuration from now on."""
         self.config = config

@@ -188,12 +188,6 @@ class BatchBuilder:
             is_control, offset = False, self.next_offset
         self._append(offset, record.timestamp, key, value, headers, is_control=is_control)
 
-    def append_record_with_offset(self, offset: Offset, record: SimpleRecord | Record) -> None:
-        """Append a record at another offset than its own. Raises as `append_with_offset` does."""
-        self._append(
-            offset, record.timestamp, record.key, record.value, record.headers, is_control=False
-        )
-
     def append_unchecked_with_offset(
         self, offset: Offset, record: SimpleRecord, *, magic: int | None = None
     ) -> None:
@@ -290,11 +284,6 @@ class BatchBuilder:
         return batch_overhead(self.magic, self.compression.type) + len(self._records)
 
     @property
-    def max_allowed_bytes(self) -> int:
-        """Bytes that the write limit leaves for records."""
-        return self.write_limit - batch_overhead(self.magic, self.compression.type)
-
-    @property
     def estimated_size(self) -> int:
         """Estimated bytes of the result; exact without a codec and once closed."""
         return self._estimated_bytes if self._built is None else self._built.size
@@ -325,10 +314,6 @@ class BatchBuilder:
             delta = self.next_offset - self.base_offset
             size = size_of_record(delta, timestamp - base, key, value, headers)
         return self.write_limit >= self._estimated_bytes + size
-
-    def has_room_for_bytes(self, size: int) -> bool:
-        """Return whether the batch stays below the write limit with this many more bytes of records."""
-        return not self.is_full and self.write_limit >= self._estimated_bytes + size
 
     @property
     def _estimated_bytes(self) -> int:

@@ -87,13 +87,6 @@ def size_of_record(
     return size_of_varint(size) + size
 
 
-def largest_record_size(
-    key: Buffer | None, value: Buffer | None, headers: Sequence[Header] = ()
-) -> int:
-    """Return the most bytes of a record of magic 2, at any place in a batch."""
-    return RECORD_OVERHEAD + _size_of(key) + _size_of(value) + _size_of_headers(headers)
-
-
 def _size_prefix(data: Buffer | None) -> bytes:
     if data is None:
         return _NULL
@@ -247,17 +240,3 @@ def batch_overhead(magic: int, compression: CompressionType) -> int:
     if compression is CompressionType.NONE:
         return 0
     return LOG_OVERHEAD + message_overhead(magic)
-
-
-def largest_batch_size(
-    magic: int,
-    compression: CompressionType,
-    key: Buffer | None,
-    value: Buffer | None,
-    headers: Sequence[Header] = (),
-) -> int:
-    """Return the most bytes of a batch of one record, without what a codec may add."""
-    if magic > 1:
-        return BATCH_OVERHEAD + largest_record_size(key, value, headers)
-    wrapper = 0 if compression is CompressionType.NONE else message_overhead(magic)
-    return LOG_OVERHEAD + wrapper + message_size(magic, key, value)

@@ -6,12 +6,10 @@ from engine.coding.layout import Buffer
 from engine.record.control_records import (
     ControlRecordType,
     EndTransactionMarker,
-    parse_control_key,
 )
-from engine.units import NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_ID, Offset, Timestamp
+from engine.units import NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_ID, Timestamp
 from engine.writing.records.batch_builder import BatchBuilder, RecordsInfo
 from engine.writing.records.quorum_records import QuorumFields, encode_quorum_record
-from engine.writing.records.simple_record import SimpleRecord
 
 __all__ = ["RecordsBuilder", "RecordsInfo"]
 
@@ -24,20 +22,6 @@ class RecordsBuilder(BatchBuilder):
     ) -> None:
         """Append a control record. Raises ValueError for an unknown type, or if this is no control batch."""
         self._append(self.next_offset, timestamp, kind.record_key(), value, (), is_control=True)
-
-    def append_control_record_with_offset(self, offset: Offset, record: SimpleRecord) -> None:
-        """Append a control record unchanged.
-
-        Raises:
-            ValueError: the type is unknown, or this is no control batch.
-            InvalidRecordError: the key is not a control record's.
-        """
-        key = parse_control_key(record.key)
-        if key.type is ControlRecordType.UNKNOWN:
-            raise ValueError(f"a control record of the unknown type {key.type_id}")
-        self._append(
-            offset, record.timestamp, record.key, record.value, record.headers, is_control=True
-        )
 
     def append_end_transaction_marker(
         self, timestamp: Timestamp, marker: EndTransactionMarker

@@ -126,10 +126,6 @@ class LeaderEpochFileCache:
         """
         return self._epochs.end_offset_for(epoch, log_end_offset)
 
-    def epoch_entries_in_range(self, start_offset: Offset, end_offset: Offset) -> list[EpochEntry]:
-        """Return the entries after truncating to [start, end); a negative offset truncates nothing."""
-        return _until(_from(self._epochs.entries, start_offset), end_offset)
-
     def assign(self, epoch: int, start_offset: Offset) -> bool:
         """Start an epoch; return True if that changed the entries, then also in the file.
 

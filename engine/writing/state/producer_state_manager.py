@@ -135,11 +135,6 @@ class ProducerStateManager:
         return MappingProxyType(self._producers)
 
     @property
-    def producer_id_count(self) -> int:
-        """Number of known producers."""
-        return len(self._producers)
-
-    @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
         """Start of the first transaction that is open, or has its marker at or above the high watermark."""
         ended, ongoing = self._unreplicated.first, self._ongoing.first

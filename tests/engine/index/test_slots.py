@@ -18,7 +18,7 @@ from engine import kernel
 from engine.files.source_files import SourceRoot
 from engine.index import slots
 from engine.index.offset_index import OffsetIndex
-from engine.index.slot_search import Column, ceiling_slot, floor_slot
+from engine.index.slot_search import Column, floor_slot
 from engine.index.slots import BytesSlots, FileSlots, Slots
 from engine.units import OffsetPosition
 
@@ -62,17 +62,14 @@ def write(tmp_path: Path) -> Callable[[bytes], Path]:
 
 @pytest.mark.usefixtures("each_kernel")
 @given(keys, st.one_of(st.integers(-(2**70), 2**70), st.integers(-5, 5)), st.randoms())
-def test_floor_and_ceiling_are_those_of_a_sorted_list(
+def test_the_floor_is_that_of_a_sorted_list(
     numbers: list[int], target: int, chance: random.Random
 ) -> None:
     if numbers and chance.random() < 0.5:
         target = chance.choice(numbers) + chance.choice((-1, 0, 1))
     data = packed(numbers)
-    floor, ceiling = bisect_right(numbers, target) - 1, bisect_left(numbers, target)
+    floor = bisect_right(numbers, target) - 1
     assert floor_slot(data, len(numbers), KEY, target) == floor
-    assert ceiling_slot(data, len(numbers), KEY, target) == (
-        ceiling if ceiling < len(numbers) else -1
-    )
 
 
 @pytest.mark.usefixtures("each_kernel")

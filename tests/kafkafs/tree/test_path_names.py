@@ -20,8 +20,6 @@ from kafkafs.tree.path_names import (
     parse_offset,
     parse_period,
     parse_range,
-    period_name,
-    short_instant_name,
 )
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
@@ -231,16 +229,14 @@ def test_digits_are_milliseconds_except_four_and_eight_of_them(number):
 @example(-1)
 @example(0)
 def test_the_canonical_names_read_back(instant):
-    for name in (instant_name(instant), short_instant_name(instant)):
-        assert parse_instant(name) == instant
-        assert parse_period(name) is None
-    assert ":" not in short_instant_name(instant)
+    name = instant_name(instant)
+    assert parse_instant(name) == instant
+    assert parse_period(name) is None
 
 
 def test_the_canonical_names():
     assert instant_name(1_704_105_000_000) == "2024-01-01T10:30:00Z"
     assert instant_name(1_704_105_000_007) == "2024-01-01T10:30:00.007Z"
-    assert short_instant_name(1_704_105_000_007) == "20240101T103000.007Z"
     assert instant_name(FIRST) == "0001-01-01T00:00:00Z"
     assert instant_name(END) == str(END)
     assert instant_name(FIRST - 1) is None
@@ -250,11 +246,6 @@ def test_the_canonical_names():
     assert day_name(END - 1) == "9999-12-31"
     assert day_name(FIRST - 1) is None
     assert day_name(END) is None
-    assert period_name(Period(0, None)) == "19700101T000000Z.."
-    assert period_name(Period(None, 1)) == "..19700101T000000.001Z"
-    assert period_name(Period(0, END)) == f"19700101T000000Z..{END}"
-    assert period_name(Period(None, None)) is None
-    assert period_name(Period(FIRST - 1, 0)) is None
 
 
 # ---- periods
@@ -389,15 +380,3 @@ def test_no_text_breaks_a_parser_or_is_both_an_instant_and_a_period(name):
     if not re.fullmatch(r"[0-9A-Za-z.:+-]+", name, re.ASCII):
         assert instant is None
         assert period is None
-
-
-@given(st.integers(FIRST, MAX_INT64) | st.none(), st.integers(FIRST, MAX_INT64) | st.none())
-def test_the_name_of_a_period_reads_back(start, end):
-    if start is None and end is None:
-        return
-    if start is not None and end is not None and start > end:
-        start, end = end, start
-    name = period_name(Period(start, end))
-    assert name is not None
-    assert parse_period(name) == Period(start, end)
-    assert ":" not in name

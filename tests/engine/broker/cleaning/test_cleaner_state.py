@@ -185,7 +185,7 @@ def test_only_what_is_in_progress_can_be_done(
     bench: CleaningBench, state: CleanerState, busy: Paused | None
 ) -> None:
     if busy is not None:
-        state.set_cleaning_state(PARTITION, busy)
+        state.abort_and_pause_cleaning(PARTITION)
     with pytest.raises(StateError, match="not in progress"):
         state.done_cleaning(PARTITION, bench.log_dir, 1)
     with pytest.raises(StateError, match="not in progress"):

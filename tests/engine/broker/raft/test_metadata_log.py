@@ -205,5 +205,3 @@ def test_committed_readers_stop_at_the_high_watermark(quorum):
         fetched = log.read(0, 1 << 20, isolation)
         seen[isolation.name] = [record.offset for record in fetched.records.records()]
     assert seen == {"HIGH_WATERMARK": [0, 1, 2], "LOG_END": [0, 1, 2, 3, 4, 5]}
-    log.initialize_leader_epoch(4)
-    assert log.last_fetched_epoch == 4

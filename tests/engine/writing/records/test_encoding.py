@@ -8,18 +8,13 @@ from engine.record.attributes import TimestampType
 from engine.record.default_records import read_headers, read_record
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header
-from engine.writing.records.building import records_of
 from engine.writing.records.encoding import (
     encode_message,
     encode_record,
-    largest_batch_size,
-    largest_record_size,
     message_attributes,
     message_size,
     size_of_record,
 )
-from engine.writing.records.simple_record import SimpleRecord
-from tests.conformance.batch_iteration import FORMATS
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -33,7 +28,6 @@ def test_a_record_reads_as_it_was_written_and_has_the_size_that_was_said(
 ):
     made = encode_record(offset_delta, timestamp_delta, key, value, headers)
     assert len(made) == size_of_record(offset_delta, timestamp_delta, key, value, headers)
-    assert len(made) <= largest_record_size(key, value, headers)
     view = memoryview(made)
     fields = read_record(view, 0)
     assert (fields.offset_delta, fields.timestamp_delta) == (offset_delta, timestamp_delta)
@@ -91,10 +85,3 @@ def test_attributes_of_magic_0_have_no_timestamp_type():
     assert message_attributes(1, gzip, TimestampType.LOG_APPEND_TIME) == 9
     with pytest.raises(ValueError, match="timestamp type"):
         message_attributes(1, gzip, TimestampType.NO_TIMESTAMP_TYPE)
-
-
-@pytest.mark.parametrize(("magic", "codec"), FORMATS)
-def test_a_batch_of_one_record_is_not_larger_than_its_bound(magic, codec):
-    key, value = b"key", b"value" * 100
-    made = records_of(SimpleRecord(key, value, 2**60), magic=magic, compression=codec)
-    assert made.size <= largest_batch_size(magic, codec, key, value)
