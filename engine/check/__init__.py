@@ -1,1 +1,1 @@
-"""Whether what lies in a log directory is whole and agrees with itself."""
+"""Checks that the files of a log dir are undamaged and consistent."""

@@ -1,4 +1,4 @@
-"""Check that no last records of a log are gone: compare where the records files end with the files beside them."""
+"""Checks for missing last records: compares the end of the records files with the files beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.log.proven_end import lost_end
 
 
 def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """Find the offsets at the end of the log that had records once and are in no records file."""
+    """Yield a finding about offsets at the end of the log that had records once but are in no records file."""
     view = partition.view
     if partition.is_live:
         view = view.log.view(max_age=0)

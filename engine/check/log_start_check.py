@@ -1,8 +1,8 @@
-"""Check that no first segments of a log are gone: compare its first records file with the files beside it.
+"""Checks for missing first segments: compares the first records file with the files beside it.
 
-Retention and DeleteRecords take the first segments, and a broker then begins the leader epochs at the new log start:
-so an epoch that begins below the first records file is of records that neither of them deleted. Compaction leaves the
-first segment where it is. Tiered storage holds what local retention took; such logs are always in
+Retention and DeleteRecords delete the first segments, and a broker then moves the first leader epoch to the new log start:
+so an epoch that begins below the first records file belongs to records that neither deleted. Compaction keeps the
+base offset of the first segment. Tiered storage has the segments deleted by local retention; such logs are always in
 log-start-offset-checkpoint.
 """
 
@@ -38,7 +38,7 @@ class _Claim(NamedTuple):
 
 
 def check_log_start(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """Find the offsets below the first records file that are gone although no file says that they were deleted."""
+    """Yield findings about missing offsets below the first records file that no file shows as deleted."""
     view = partition.view
     if view.log.only is not None or not view.base_offsets:
         return
@@ -94,7 +94,7 @@ def _claims(partition: PartitionUnderCheck) -> Iterator[_Claim]:
 
 
 def _severity(partition: PartitionUnderCheck, *, is_stated: bool) -> tuple[Severity | None, str]:
-    """The severity of lost first segments, and words for another explanation.
+    """Return the severity of lost first segments, and words for another explanation.
 
     None instead of a severity: the broker was deleting segments when it stopped.
     """
@@ -109,7 +109,7 @@ def _severity(partition: PartitionUnderCheck, *, is_stated: bool) -> tuple[Sever
 
 
 def _deletes(partition: PartitionUnderCheck) -> bool:
-    """Whether the folder holds records files that the broker has renamed for deletion."""
+    """Return whether the folder has records files that the broker has renamed for deletion."""
     names = map(parse_file_name, partition.view.listing.files)
     return any(
         name is not None and name.kind is FileKind.LOG and name.state is FileState.DELETED

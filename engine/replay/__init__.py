@@ -1,1 +1,1 @@
-"""What the records of internal topics add up to: groups, transactions, the cluster."""
+"""Replays the internal topics: groups, transactions and the cluster."""

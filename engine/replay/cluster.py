@@ -1,8 +1,8 @@
-"""The cluster as its controllers know it: the newest snapshot of `__cluster_metadata`, and the log after it.
+"""Replays the cluster metadata: the newest snapshot of `__cluster_metadata`, and the log after it.
 
-A broker applies records once a majority of the controllers has them. A log dir does not say how far that
-is, so everything that the log holds counts here; on a quorum of one there is no difference. Records between
-the beginning of a metadata transaction and its end count when that comes, and not after an abort.
+A broker applies records once a majority of the controllers has them. A log dir does not show that point, so all records
+of the log count here; with a single controller there is no difference. The records of a metadata transaction count from
+its end record on, and not after an abort.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NO_PARTITIONS: Mapping[int, Item] = {}
 
 
 class ClusterChange(NamedTuple):
-    """A record that can be read, by Kafka's name of its type."""
+    """A decoded record, by Kafka's name of its type."""
 
     kind: str
     facts: dict[str, Any]
@@ -57,20 +57,20 @@ class ClusterChange(NamedTuple):
 
 
 class ClusterImage:
-    """The cluster after the records below `next_offset` that count. Never changed: what follows makes another.
+    """The cluster after the records below `next_offset`. Immutable.
 
     Attributes:
-        snapshot: the snapshot that it began with; None: the log's beginning.
-        next_offset: where the log ended.
-        newest_offset: of the newest record that is in it, -1 when there is none.
-        timestamp: of the newest record in it, -1 when there is none.
+        snapshot: the snapshot that it started from; None for the log's beginning.
+        next_offset: end of the replayed log.
+        newest_offset: offset of the newest record in it, -1 without one.
+        timestamp: timestamp of the newest record in it, -1 without one.
         tables: by name: topics by id, brokers and controllers by number, configs by resource type and name, acls by id,
-            features by name, quotas by their entity, users by name and mechanism; tokens, quorum, other.
+            features by name, quotas by entity, users by name and mechanism; tokens, quorum, other.
         partitions: by topic id and number.
-        waiting: the records of a metadata transaction that has not ended; None: there is none.
-        notes: records that did not fit or could not be read.
-        unreadable: bytes that gave no records.
-        missing: the first offset that is known, when the records before it are in no readable snapshot.
+        waiting: records of an open metadata transaction; None without one.
+        notes: records that were inconsistent or unreadable.
+        unreadable: bytes without readable records.
+        missing: first known offset, if the records before it are in no readable snapshot.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ClusterImage:
         self.missing = missing
 
     def table(self, name: str) -> Table:
-        """One of the tables; empty when nothing of it was ever told."""
+        """Return one of the tables, perhaps empty."""
         return self.tables.get(name, _NO_ITEMS)
 
     @cached_property
@@ -109,16 +109,16 @@ class ClusterImage:
         return {name: found[name] for name in sorted(found)}
 
     def topic_name(self, topic_id: str) -> str | None:
-        """The name of a topic's id; None when there is no such topic."""
+        """Return the name of a topic id; None if there is no such topic."""
         item = self.table("topics").get(topic_id)
         return None if item is None else str(item.facts["name"])
 
     def partitions_of(self, topic_id: str) -> Mapping[int, Item]:
-        """A topic's partitions by number, in no order."""
+        """Return a topic's partitions by number, in no order."""
         return self.partitions.get(topic_id, _NO_PARTITIONS)
 
     def topic_facts(self, name: str) -> dict[str, Any] | None:
-        """A topic with its partitions and its own configuration, as JSON; None when there is none."""
+        """Return a topic with its partitions and its own configuration, for JSON; None if there is none."""
         item = self.topics.get(name)
         if item is None:
             return None
@@ -131,7 +131,7 @@ class ClusterImage:
         }
 
     def topic_timestamp(self, name: str) -> Timestamp:
-        """Of the newest record about a topic; -1 when there is none."""
+        """Return the timestamp of the newest record about a topic."""
         item = self.topics[name]
         rows = self.partitions_of(item.facts["topicId"])
         configs = self.table("configs").get(("topic", name))
@@ -140,11 +140,11 @@ class ClusterImage:
 
 
 class ClusterReplay:
-    """The cluster of a source, followed while its log grows; safe from several threads.
+    """Replays the cluster of a source, and follows its log while it grows. Thread-safe.
 
     Args:
-        source: where its log is: a source, or the internal topics of one.
-        progress: told how many more bytes were read.
+        source: a source, or its internal topics.
+        progress: called with the number of bytes read.
     """
 
     def __init__(self, source: LogSource | InternalLogs, progress: Progress = no_progress) -> None:
@@ -156,17 +156,17 @@ class ClusterReplay:
 
     @property
     def exists(self) -> bool:
-        """Whether the source holds the metadata log, and it can be read."""
+        """Whether the source has a readable metadata log."""
         logs = self._logs.of(CLUSTER_METADATA)
         return bool(logs) and logs[0].view_or_none() is not None
 
     def image(self, until: Timestamp | None = None) -> ClusterImage:
-        """The cluster now, or by the records with timestamps up to a time.
+        """Return the cluster as of now, or as of the records with timestamps up to `until`.
 
         Raises:
             FileNotFoundError: the source has no metadata log.
             OffsetOutOfRangeError: snapshots and log begin after that time.
-            OSError
+            OSError: a file cannot be read.
         """
         logs = self._logs.of(CLUSTER_METADATA)
         if not logs:
@@ -196,7 +196,7 @@ class ClusterReplay:
 
 
 class _Snapshot(NamedTuple):
-    """A snapshot that was read; `is_whole`: nothing of it is missing."""
+    """A snapshot. `is_whole`: it has its header and footer, and no damage."""
 
     id: KRaftSnapshot
     timestamp: Timestamp
@@ -222,7 +222,7 @@ class _Replay:
         self._tables = Tables({}, {})
 
     def begin(self) -> ClusterImage:
-        """From the newest snapshot that counts."""
+        """Start from the newest usable snapshot."""
         snapshot = self._newest_snapshot()
         start = self._view.log_start_offset
         if snapshot is not None:
@@ -237,14 +237,14 @@ class _Replay:
         elif start > 0:
             if self._until is not None:
                 raise OffsetOutOfRangeError(
-                    f"the records of {self._view.name} begin with offset {start}, and no snapshot "
-                    "is as old as that time"
+                    f"the records of {self._view.name} begin at offset {start}, and no snapshot "
+                    "is old enough for that time"
                 )
             self._missing = start
         return self._run(start)
 
     def go_on(self, image: ClusterImage) -> ClusterImage:
-        """From an earlier image of the same log."""
+        """Continue an earlier image of the same log."""
         self._snapshot, self._missing = image.snapshot, image.missing
         self._timestamp = image.timestamp
         self._newest_offset = image.newest_offset
@@ -274,7 +274,7 @@ class _Replay:
         )
 
     def _take(self, change: ClusterChange) -> None:
-        """Apply a record, or keep it until its transaction ends."""
+        """Apply a record, or keep it until the end of its transaction."""
         if change.kind == "BEGIN_TRANSACTION_RECORD":
             self._waiting = []
         elif change.kind == "ABORT_TRANSACTION_RECORD":
@@ -289,7 +289,7 @@ class _Replay:
             self._tables.apply(*change)
 
     def _newest_snapshot(self) -> _Snapshot | None:
-        """The newest one that is whole; without any, the newest, unless the log holds everything."""
+        """Return the newest whole snapshot; without one, the newest one, unless the log has all records."""
         damaged_one = None
         for snapshot_id in reversed(self._view.kraft_snapshots):
             found = self._read_snapshot(snapshot_id)
@@ -303,7 +303,9 @@ class _Replay:
 
     def _note_damaged(self, snapshot: _Snapshot) -> None:
         name = kraft_checkpoint_name(*snapshot.id)
-        self._tables.notes.append(f"{name} is not whole; what is older counts, where there is any")
+        self._tables.notes.append(
+            f"{name} is not complete; an older snapshot is used if there is one"
+        )
 
     def _read_snapshot(self, snapshot_id: KRaftSnapshot) -> _Snapshot | None:
         log = self._view.log
@@ -358,7 +360,7 @@ _CONTROL_KINDS = frozenset(kind.name for kind in _QUORUM)
 
 
 def _control_change(record: ReplayedControl, notes: list[str]) -> Iterator[ClusterChange]:
-    """What the quorum says of itself."""
+    """Yield the change of a quorum control record."""
     kind = record.type
     if kind not in (*_QUORUM, ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER):
         return

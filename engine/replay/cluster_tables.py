@@ -1,7 +1,7 @@
-"""What the records of `__cluster_metadata` do to the state of a cluster, as Kafka's metadata images have it.
+"""Tables of the cluster state, and the effect of each record of `__cluster_metadata`, as in Kafka's metadata images.
 
-A record that does not fit what was there, such as a change of a partition nobody made, is noted and changes
-nothing: Kafka takes it for a defect and stops.
+A record that contradicts the state, such as a change of an unknown partition, is noted and has no effect: Kafka
+treats it as a bug and stops.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_NOTES = 1000
 KRAFT_VERSION = "kraft.version"
 
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
-"""Of configurations, as kafka-configs calls them."""
+"""Types of configuration resources, as kafka-configs names them."""
 ACL_RESOURCE_TYPES = {
     2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER",
 }  # fmt: skip
@@ -36,7 +36,7 @@ RECOVERY_STATES = {0: "RECOVERED", 1: "RECOVERING"}
 
 
 class Item(NamedTuple):
-    """A thing of the cluster: what is known of it, and the record that changed it last."""
+    """A row of a table: its facts, and the record that changed it last."""
 
     facts: Facts
     offset: Offset
@@ -47,10 +47,10 @@ Table: TypeAlias = Mapping[Any, Item]
 
 
 class Tables:
-    """The state of a cluster, in the making; of what it goes on from, only what is touched is copied.
+    """The state of a cluster under construction. Copies only changed parts of the given state.
 
     Attributes:
-        notes: records that did not fit or could not be read; the first so many.
+        notes: records that were inconsistent or unreadable, the first MOST_NOTES.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class Tables:
         self._timestamp: Timestamp = -1
 
     def tables(self) -> Mapping[str, Table]:
-        """All tables by name."""
+        """Return all tables by name."""
         return MappingProxyType(self._tables)
 
     def partitions(self) -> Mapping[str, Mapping[int, Item]]:
-        """The partitions by topic id and number."""
+        """Return the partitions by topic id and number."""
         return self._given_partitions if self._partitions is None else self._partitions
 
     def apply(self, kind: str, facts: Facts, offset: Offset, timestamp: Timestamp) -> None:
-        """Take a record in, by Kafka's name of its type."""
+        """Apply a record, by Kafka's name of its type."""
         self._offset, self._timestamp = offset, timestamp
         change = _CHANGES.get(kind)
         if change is not None:
@@ -86,16 +86,16 @@ class Tables:
             self.put("other", f"{kind}@{offset}", {"type": kind, **facts})
 
     def note(self, sentence: str) -> None:
-        """Remember something odd about the record at hand."""
+        """Add a note about the current record."""
         if len(self.notes) < MOST_NOTES:
             self.notes.append(f"offset {self._offset}: {sentence}")
 
     def item(self, facts: Facts) -> Item:
-        """Facts as the record at hand leaves them."""
+        """Return a row with the current record's offset and timestamp."""
         return Item(facts, self._offset, self._timestamp)
 
     def table(self, name: str) -> dict[Any, Item]:
-        """A table, to be changed."""
+        """Return a table for changes."""
         if name not in self._own:
             self._own.add(name)
             self._tables[name] = dict(self._tables.get(name, {}))
@@ -104,15 +104,15 @@ class Tables:
         return found
 
     def get(self, name: str, key: object) -> Item | None:
-        """A thing as it is."""
+        """Return a row, or None."""
         return self._tables.get(name, {}).get(key)
 
     def put(self, name: str, key: object, facts: Facts) -> None:
-        """Add or replace a thing."""
+        """Add or replace a row."""
         self.table(name)[key] = self.item(facts)
 
     def update(self, name: str, key: object, **facts: object) -> bool:
-        """Change some facts of a thing; whether it was there."""
+        """Change some facts of a row. Return False if there is none."""
         found = self.get(name, key)
         if found is None:
             return False
@@ -120,11 +120,11 @@ class Tables:
         return True
 
     def remove(self, name: str, key: object) -> bool:
-        """Remove a thing; whether it was there."""
+        """Remove a row. Return False if there was none."""
         return key in self._tables.get(name, {}) and self.table(name).pop(key, None) is not None
 
     def partitions_of(self, topic_id: str) -> dict[int, Item]:
-        """A topic's partitions, to be changed."""
+        """Return a topic's partitions for changes."""
         if self._partitions is None:
             self._partitions = {key: dict(rows) for key, rows in self._given_partitions.items()}
         return self._partitions.setdefault(topic_id, {})
@@ -268,7 +268,7 @@ def _controller(state: Tables, facts: Facts) -> None:
 
 def _feature(state: Tables, facts: Facts) -> None:
     name, level = facts["name"], facts["featureLevel"]
-    if name == KRAFT_VERSION:  # a control record tells it
+    if name == KRAFT_VERSION:  # set by a control record
         return
     if level == 0:
         state.remove("features", name)
@@ -386,5 +386,5 @@ _CHANGES: dict[str, Callable[[Tables, Facts], None]] = {
 
 
 def _named(names: Mapping[int, str], number: int) -> str:
-    """The name of a code; the code itself when it is not known."""
+    """Return the name of a code; an unknown code itself."""
     return names.get(number, str(number))

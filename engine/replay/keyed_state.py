@@ -1,12 +1,12 @@
-"""The newest value of every key of a compacted internal topic's partition, as its coordinator has it in memory.
+"""Replays a partition of a compacted internal topic: the newest value of every key, as in its coordinator's memory.
 
-Records count in log order; a null value removes its key. A record with a producer id counts once its
-producer's commit marker comes, unless a newer one of the same key was there by then, and never after an
-abort: so the group coordinator treats offsets that are committed in transactions. What a value says is not
-looked at here, so that a partition of a million records costs the decoding of the keys that are left.
+Records count in log order; a null value removes its key. A record with a producer id counts from its producer's commit
+marker on, unless there is a newer record of the same key by then, and never after an abort: like offsets committed in
+transactions in the group coordinator. Values are not decoded here, so a partition of a million records costs only the
+decoding of the remaining keys.
 
-The keys of `__consumer_offsets`, `__transaction_state` and `__share_group_state` all begin with an int16
-type and the string that they belong to: a group or a transactional id.
+The keys of `__consumer_offsets`, `__transaction_state` and `__share_group_state` all begin with an int16 type and the
+string of their owner: a group or a transactional id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.replay.partition_records import (
 from engine.units import Offset, Timestamp, TopicPartition
 
 ENTRY_COST = 300
-"""Bytes that a key costs beside its own and its value's."""
+"""Memory in bytes for a key, besides the key and the value themselves."""
 
 
 class KeyedEntry(NamedTuple):
@@ -47,15 +47,15 @@ Owned: TypeAlias = dict[bytes, KeyedEntry]
 
 
 class KeyedState(NamedTuple):
-    """A partition's state after the records below `next_offset`. Never changed: what follows makes another.
+    """A partition's state after the records below `next_offset`. Immutable.
 
     Attributes:
-        partition: whose.
-        next_offset: the first offset that is not in it.
+        partition: the partition.
+        next_offset: first offset not in it.
         owners: entries by group or transactional id, and by key.
         pending: entries of open transactions, by producer id and key.
-        unreadable: bytes that gave no records, and records whose key is not one; the first so many.
-        cost: about how many bytes of memory it takes.
+        unreadable: bytes without readable records, and records with invalid keys; the first MOST_UNREADABLE.
+        cost: approximate memory in bytes.
     """
 
     partition: TopicPartition
@@ -72,7 +72,7 @@ def carried_forward(
     until: Timestamp | None = None,
     progress: Progress = no_progress,
 ) -> KeyedState:
-    """The state at a view's end, from an earlier one of the same log or from nothing."""
+    """Return the state at a view's end, from an earlier state of the same log or from none."""
     building = _Building(view, state)
     start = view.log_start_offset if state is None else state.next_offset
     for each in replayed_records(view, start, view.log_end_offset, until, progress):
@@ -86,7 +86,7 @@ def carried_forward(
 
 
 class _Building:
-    """A state in the making; of the state that it goes on from, only what is touched is copied."""
+    """A state under construction. Copies only changed parts of the given state."""
 
     def __init__(self, view: LogView, state: KeyedState | None) -> None:
         self._view = view
@@ -99,19 +99,19 @@ class _Building:
         self._cost = 0 if state is None else state.cost
 
     def finish(self) -> KeyedState:
-        """The state at the view's end."""
+        """Return the state at the view's end."""
         return KeyedState(
             self._view.partition, self._view.log_end_offset, self._owners, self._pending,
             tuple(self._unreadable), self._cost,
         )  # fmt: skip
 
     def note(self, unreadable: Unreadable) -> None:
-        """Remember what gave no records."""
+        """Add bytes without readable records."""
         if len(self._unreadable) < MOST_UNREADABLE:
             self._unreadable.append(unreadable)
 
     def apply(self, record: ReplayedRecord) -> None:
-        """Take a record in."""
+        """Apply a record."""
         key = record.key
         owner = None if key is None else owner_of(key)
         if key is None or owner is None:
@@ -126,7 +126,7 @@ class _Building:
                 self._put(self._pending.setdefault(record.producer_id, {}), key, entry)
 
     def end_transaction(self, marker: ReplayedControl) -> None:
-        """Let the pending records of a producer count, or drop them."""
+        """Apply or drop the pending records of a producer."""
         ended = (ControlRecordType.COMMIT, ControlRecordType.ABORT)
         if marker.type not in ended:
             return
@@ -139,7 +139,7 @@ class _Building:
                     self._put(entries, key, entry)
 
     def _entries(self, owner: bytes) -> Owned:
-        """The entries of a group or transactional id, to be changed."""
+        """Return the entries of a group or transactional id, for changes."""
         if owner in self._own:
             return self._owners[owner]
         self._own.add(owner)
@@ -170,13 +170,13 @@ class _Building:
 
 
 def not_a_key(name: str, offset: Offset) -> Unreadable:
-    """A record of a partition whose key is none of its topic's."""
-    reason = "a record whose key is not one of this topic"
+    """Return the entry for a record with an invalid key."""
+    reason = "a record with an invalid key for this topic"
     return Unreadable(name, name, 0, 0, reason, offset, offset)
 
 
 def owner_of(key: bytes) -> bytes | None:
-    """The group or transactional id that a key belongs to; None for bytes that are no such key."""
+    """Return the group or transactional id in a key; None for an invalid key."""
     if len(key) < 4:
         return None
     end = 4 + int.from_bytes(key[2:4], "big", signed=True)
@@ -184,5 +184,5 @@ def owner_of(key: bytes) -> bytes | None:
 
 
 def cost_of(key: bytes, entry: KeyedEntry) -> int:
-    """About how many bytes of memory an entry takes."""
+    """Return the approximate memory of an entry in bytes."""
     return ENTRY_COST + len(key) + len(entry.value)

@@ -1,9 +1,8 @@
-"""Where logs end, now or at a time, and how far behind that a group is.
+"""Log ends, now or at a time, and the lag of groups.
 
-A broker tells clients the high watermark, which is the log end once all replicas in sync have it. Offline
-the log end is what is left to know: the checkpoint of high watermarks is up to five seconds old in a log dir
-that was copied from a running broker, and says less than the log itself. Where records files are lost, the end is the
-one that the files beside them prove: groups have consumed up to there.
+A broker gives clients the high watermark, which is the log end once all in-sync replicas have it. Offline only the log
+end is available: in a log dir copied from a running broker the high watermark checkpoint is up to five seconds old. If
+records files are lost, the end is the one proven by the files beside them, because groups have consumed up to it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ NO_OFFSET = -1
 
 
 def end_offset(view: LogView, until: Timestamp | None = None) -> Offset:
-    """The log end, or the offset of the first record after a time. Raises OSError, UnsupportedCodecError."""
+    """Return the log end, or the offset of the first record after a time. Raises OSError, UnsupportedCodecError."""
     if until is None:
         return view.log_end_offset
     found = view.offset_for_time(until + 1)
@@ -27,17 +26,17 @@ def end_offset(view: LogView, until: Timestamp | None = None) -> Offset:
 
 
 class LogEnds:
-    """Log ends of a source's partitions by topic and partition; safe from several threads."""
+    """Log ends of a source's partitions by topic and partition. Thread-safe."""
 
     def __init__(self, source: LogSource) -> None:
         self._source = source
         self._lost: dict[str, LostEnd] = {}
 
     def end_of(self, topic: str, partition: int, until: Timestamp | None = None) -> Offset | None:
-        """Where a partition's log ends, or ended at a time; None when the source does not tell.
+        """Return a partition's log end, now or at a time; None if unknown.
 
-        Of a log whose last records are gone it is the proven end; where it ended at a time that none of the others
-        reaches is not known.
+        If the last records of the log are lost, return the proven end; the end at a time after all other records is
+        unknown.
 
         Raises OSError, UnsupportedCodecError.
         """
@@ -57,7 +56,7 @@ class LogEnds:
         return lost.end.offset if until is None else None
 
     def notes(self) -> Iterator[str]:
-        """Which of the logs that were asked for have lost their last records."""
+        """Yield a note for each log that was asked for and has lost its last records."""
         for name, lost in sorted(self._lost.items()):
             yield f"{name}: {lost.sentence}; the log end and the lag count the lost offsets"
 
@@ -72,5 +71,5 @@ def _lost_end(view: LogView) -> LostEnd | None:
 
 
 def lag(committed: Offset | None, end: Offset | None) -> int | None:
-    """How many offsets lie between; None when one of them is not known. Below zero where the log was cut."""
+    """Return the difference; None if one of them is unknown. Negative if the log was truncated."""
     return None if committed in (None, NO_OFFSET) or end is None else end - (committed or 0)

@@ -1,4 +1,4 @@
-"""What a log's records add up to, carried forward while the log only grows."""
+"""Replays a log to a state, and continues from that state while the log only grows."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ MOST_UNREADABLE = 1000
 
 
 class Carried(Protocol):
-    """A state after the records below `next_offset`. Never changed: what follows makes another."""
+    """A state after the records below `next_offset`. Immutable."""
 
     @property
     def partition(self) -> TopicPartition:
-        """Whose."""
+        """The partition."""
 
     @property
     def next_offset(self) -> Offset:
-        """The first offset that is not in it."""
+        """First offset not in it."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """Bytes that gave no records, and records whose key is not one; the first so many."""
+        """Bytes without readable records, and records with invalid keys; the first MOST_UNREADABLE."""
 
 
 State = TypeVar("State", bound=Carried)
 Forward: TypeAlias = Callable[[LogView, State | None, Timestamp | None, Progress], State]
-"""The state at a view's end, from an earlier one of the same log or from nothing; records with timestamps up to
-a time count. Raises LimitExceededError, OSError."""
+"""Returns the state at a view's end, from an earlier state of the same log or from none. With a timestamp, only records
+up to it count. Raises LimitExceededError, OSError.
+"""
 
 
 class LogReplay(Generic[State]):
-    """A partition whose state is carried forward while its log only grows; safe from several threads.
+    """A partition's state, continued while its log only grows. Thread-safe.
 
     Args:
         log: the partition.
         forward: makes states.
-        progress: told how many more bytes were read.
+        progress: called with the number of bytes read.
 
-    Raises LimitExceededError when the state would take more memory than the budget allows, and OSError.
+    Raises LimitExceededError if the state would exceed the memory budget, and OSError.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class LogReplay(Generic[State]):
         self._known: OrderedDict[Timestamp | None, tuple[int, State]] = OrderedDict()
 
     def state(self, until: Timestamp | None = None) -> State:
-        """The state now, or that of the records with timestamps up to a time."""
+        """Return the state as of now, or as of the records with timestamps up to `until`."""
         view = self.log.view()
         found = self._fresh(view, until)
         if found is not None:
@@ -80,7 +81,7 @@ class LogReplay(Generic[State]):
         return known[1] if known[1].next_offset == view.log_end_offset else None
 
     def _known_state(self, view: LogView, until: Timestamp | None) -> State | None:
-        """What may be carried forward: nothing that is in it was replaced or cut off since."""
+        """Return the earlier state if none of its records was replaced or truncated since."""
         known = self._known.get(until)
         if known is None or known[0] != view.rewrites:
             return None

@@ -1,4 +1,4 @@
-"""What a coordinator reads when it loads a partition: records and the ends of transactions, in log order."""
+"""Reads a partition like a coordinator that loads it: records and control records, in log order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReplayedRecord(NamedTuple):
 
 
 class ReplayedControl(NamedTuple):
-    """A control record; `type` is None for one that is not known."""
+    """A control record; `type` is None if unknown."""
 
     offset: Offset
     timestamp: Timestamp
@@ -42,12 +42,12 @@ class ReplayedControl(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Bytes that gave no records.
+    """Bytes without readable records.
 
     Attributes:
-        partition, file, position, length: where; the file with its path.
+        partition, file, position, length: their place; `file` is a path.
         reason: one sentence.
-        first_offset, last_offset: which offsets it can have cost, as far as that is known.
+        first_offset, last_offset: offsets that may be lost, if known.
     """
 
     partition: str
@@ -59,7 +59,7 @@ class Unreadable(NamedTuple):
     last_offset: Offset | None
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         return {
             "partition": self.partition,
             "file": "/".join(self.file.split("/")[-2:]),
@@ -73,11 +73,11 @@ class Unreadable(NamedTuple):
 
 Replayed: TypeAlias = "ReplayedRecord | ReplayedControl | Unreadable"
 Progress: TypeAlias = Callable[[int], None]
-"""Told how many more bytes were read."""
+"""Called with the number of bytes read."""
 
 
 def no_progress(_: int) -> None:
-    """Nobody wants to know."""
+    """Ignore the progress."""
 
 
 def replayed_records(
@@ -87,9 +87,10 @@ def replayed_records(
     until: Timestamp | None = None,
     progress: Progress = no_progress,
 ) -> Iterator[Replayed]:
-    """Everything with an offset of [start, stop) and, with `until`, a timestamp up to it.
+    """Yield the records and unreadable bytes of offsets [start, stop), with `until` only timestamps up to it.
 
-    `progress` is told the bytes that were read, as they are. Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    `progress` is called with the bytes read. Raises FileNotFoundError for a segment deleted in the meantime, other
+    OSErrors.
     """
     for segment, item in view.runs(start, stop):
         if isinstance(item, Damage):
@@ -105,7 +106,7 @@ def replayed_records(
 
 
 def records_of_run(run: BatchRun, budgets: Budgets, name: str, path: str) -> Iterator[Replayed]:
-    """The records of a run of good batches; what does not decode comes where its batch ends."""
+    """Yield the records of a run of good batches; a decoding problem follows the records of its columns."""
     for columns in run.columns(budgets=budgets):
         yield from _records(run, columns)
         for problem in columns.problems:
@@ -117,7 +118,7 @@ def _records(run: BatchRun, columns: Columns) -> Iterator[ReplayedRecord | Repla
     table, arena = columns.table, columns.arena
     batches = run.table
     is_control = (batches["attributes"] & CONTROL_MASK) != 0
-    # As lists, since single items of a numpy array are slow to take.
+    # As lists, since access to single items of a numpy array is slow.
     producers = np.where(batches["magic"] == 2, batches["producer_id"], NO_PRODUCER).tolist()
     control = is_control.tolist() if is_control.any() else None
     names = ("offset", "timestamp", "key_start", "key_size", "value_start", "value_size", "row")
@@ -142,7 +143,7 @@ def _control_type(key: bytes | None) -> ControlRecordType | None:
 
 
 def damaged(name: str, damage: Damage) -> Unreadable:
-    """What a scan of a partition's file found damaged."""
+    """Return the entry for damage found by a scan."""
     return Unreadable(
         name, damage.path, damage.position, damage.length, damage.reason,
         damage.first_offset, damage.last_offset,

@@ -1,4 +1,4 @@
-"""What a source's internal topics say of groups, transactions and the cluster, joined with its logs."""
+"""State of groups, transactions and the cluster from a source's internal topics, joined with its logs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from engine.units import Offset, Timestamp
 
 
 class GroupRow(NamedTuple):
-    """A partition that a group has to do with, as kafka-consumer-groups describes it.
+    """A partition of a group, as kafka-consumer-groups describes it.
 
     Attributes:
-        topic: its name, or its id where no name is known for that.
-        committed: None when the group has not committed an offset for it.
-        log_end: None when the source does not hold the partition.
-        member: who has the partition; None: nobody.
+        topic: name, or the topic id if the name is unknown.
+        committed: None without a committed offset.
+        log_end: None if the source does not have the partition.
+        member: the member that has the partition, or None.
     """
 
     topic: str
@@ -40,11 +40,11 @@ class GroupRow(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Offsets between; None when one of the two is not known."""
+        """Offsets between the committed offset and the log end; None if one is unknown."""
         return lag(None if self.committed is None else self.committed.offset, self.log_end)
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         offset, member = self.committed, self.member
         return {
             "topic": self.topic,
@@ -62,16 +62,16 @@ class GroupRow(NamedTuple):
 
 
 class SourceState:
-    """Groups, transactions and the cluster of a source; safe from several threads.
+    """Groups, transactions and the cluster of a source. Thread-safe.
 
     Args:
-        source: where their topics are.
-        progress: told how many more bytes were read of those topics.
+        source: the source of their topics.
+        progress: called with the number of bytes read of these topics.
 
     Attributes:
-        logs: the partitions of the internal topics.
-        groups, shares, transactions, cluster: each followed while its logs grow.
-        ends: where the logs end.
+        logs: partitions of the internal topics.
+        groups, shares, transactions, cluster: the replays.
+        ends: the log ends.
     """
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
@@ -87,7 +87,7 @@ class SourceState:
         self._ids: dict[PartitionLog, str | None] = {}
 
     def topic_name(self, topic_id: str) -> str | None:
-        """The topic of an id: by the cluster's metadata, else by the folders' partition.metadata."""
+        """Return the topic name of an id, from the cluster's metadata, else from the folders' partition.metadata."""
         name = None
         if self.cluster.exists:
             name = self.cluster.image().topic_name(topic_id)
@@ -95,21 +95,21 @@ class SourceState:
 
     @property
     def has_groups(self) -> bool:
-        """Whether the source holds a topic that tells of groups."""
+        """Whether the source has a topic with groups."""
         return self.groups.exists or self.shares.exists
 
     def known_groups(self, until: Timestamp | None = None) -> KnownGroups:
-        """All groups now, or by the records with timestamps up to a time. Raises LimitExceededError, OSError."""
+        """Return all groups, from records with timestamps up to `until`. Raises LimitExceededError, OSError."""
         groups = self.groups.image(until) if self.groups.exists else None
         shares = self.shares.image(until) if self.shares.exists else SharesImage((), until)
         return KnownGroups(groups, shares, until)
 
     def share_rows(self, group: Group, known: KnownGroups) -> ShareRows:
-        """The partitions that a share group has to do with, of those groups."""
+        """Return the rows of a share group."""
         return ShareRows(group, known.shares, self.topic_name, self.ends)
 
     def rows(self, group: Group, until: Timestamp | None = None) -> list[GroupRow]:
-        """The partitions that members have, by member, and then those with nothing but an offset.
+        """Return the members' partitions, by member, followed by those with only a committed offset.
 
         Members with the most partitions come first. Raises OSError, UnsupportedCodecError.
         """
@@ -126,16 +126,15 @@ class SourceState:
         return rows
 
     def open_transactions(self, until: Timestamp | None = None) -> Iterator[OpenTransaction]:
-        """The open transactions of all logs, and which of them hang. Raises OSError, LimitExceededError."""
+        """Yield the open transactions of all logs, with those that hang. Raises OSError, LimitExceededError."""
         image = self.transactions.image(until) if self.transactions.exists else None
         is_complete = self._holds_all(TRANSACTION_STATE) and not (image and image.unreadable)
         return open_transactions(self._source, image, until, is_complete=is_complete)
 
     def _holds_all(self, topic: str) -> bool:
-        """Whether no partition of an internal topic is missing or unreadable, as far as can be told.
+        """Return whether all partitions of an internal topic are present and readable, as far as known.
 
-        The cluster's metadata says how many there are; without it, a gap in their numbers says that some are
-        missing.
+        The cluster's metadata has their number; without it, only gaps in the partition numbers show missing ones.
         """
         logs = self.logs.of(topic)
         if any(log.view_or_none() is None or log.has_unread for log in logs):
@@ -165,7 +164,7 @@ class SourceState:
         return GroupRow(topic, partition, group.offsets.get((topic, partition)), end, member)
 
     def _name_by_folder(self, topic_id: str) -> str | None:
-        """The topic whose folders have the id; each folder is asked once."""
+        """Return the topic of the folders with an id; each folder is read once."""
         with self._lock:
             logs = self._source.partitions()
             if logs is not self._seen:
@@ -179,6 +178,6 @@ class SourceState:
 
 
 def _topic_id(log: PartitionLog) -> str | None:
-    """The topic id of a log; None of one that cannot be read, or went while others were looked at."""
+    """Return the topic id of a log; None if it cannot be read or was deleted."""
     view = log.view_or_none()
     return None if view is None else view.topic_id

@@ -1,4 +1,4 @@
-"""The partitions of a compacted internal topic, replayed, and an image that is made from them when they change."""
+"""Replays the partitions of a compacted internal topic, and makes an image of them when they change."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Image = TypeVar("Image")
 
 
 class TopicReplay(Generic[State, Image]):
-    """A topic of a source; safe from several threads.
+    """A topic of a source. Thread-safe.
 
     Args:
-        logs: where its partitions are looked for, again whenever somebody asks.
-        topic: which.
+        logs: the source's internal topics, listed again for each image.
+        topic: the topic.
         forward: makes the states of its partitions.
-        make: an image of the partitions' states, and the time up to which records count.
-        progress: told how many more bytes were read.
+        make: makes an image from the partitions' states and a timestamp.
+        progress: called with the number of bytes read.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class TopicReplay(Generic[State, Image]):
 
     @property
     def exists(self) -> bool:
-        """Whether the source holds a partition of the topic."""
+        """Whether the source has a partition of the topic."""
         return bool(self._logs.of(self._topic))
 
     def image(self, until: Timestamp | None = None) -> Image:
-        """The image now, or by the records with timestamps up to a time; the same while nothing changes.
+        """Return the image as of now, or as of the records with timestamps up to `until`; the same object if unchanged.
 
         Raises LimitExceededError, OSError.
         """
@@ -67,7 +67,7 @@ class TopicReplay(Generic[State, Image]):
             return image
 
     def _followed(self) -> list[LogReplay[State]]:
-        """The partitions that are there now and can be read."""
+        """Return the replays of the partitions that exist now and are readable."""
         logs = [log for log in self._logs.of(self._topic) if log.view_or_none() is not None]
         with self._lock:
             self._replays = {
@@ -78,14 +78,14 @@ class TopicReplay(Generic[State, Image]):
 
 
 class InternalLogs:
-    """The partitions of a source's internal topics; safe from several threads."""
+    """Partitions of a source's internal topics. Thread-safe."""
 
     def __init__(self, source: LogSource) -> None:
         self._source = source
         self._known: tuple[object, Mapping[str, Sequence[PartitionLog]]] = None, {}
 
     def of(self, topic: str) -> Sequence[PartitionLog]:
-        """Those of a topic, by number: logs proper, no second copies."""
+        """Return the partitions of a topic, by number, without second copies or folders that are not the log."""
         logs = self._source.partitions()
         seen, found = self._known
         if seen is not logs:
@@ -95,7 +95,7 @@ class InternalLogs:
 
 
 def sorted_out(logs: Mapping[str, PartitionLog]) -> Mapping[str, Sequence[PartitionLog]]:
-    """The partitions of topics that have a decoder, by topic and number."""
+    """Group the partitions of topics with a decoder, by topic and number."""
     found: dict[str, list[PartitionLog]] = {}
     for name, log in logs.items():
         topic = log.topic_partition.topic

@@ -1,9 +1,8 @@
-"""Transactional ids as the transaction coordinator knows them, and the transactions that are open in the logs.
+"""Transactional ids as in the transaction coordinator, and the open transactions in the logs.
 
-A transaction is open in a partition until its end marker comes. The coordinator that will write it says so in
-`__transaction_state`: the transaction is Ongoing or about to end, and the partition is one of its own. An
-open transaction that no coordinator knows in this way hangs: nothing will end it, and read_committed
-consumers stay before it.
+A transaction is open in a partition until its end marker. The coordinator that will write the marker has a record in
+`__transaction_state`: the transaction is Ongoing or about to end, and includes the partition. An open transaction without
+such a record hangs: no coordinator will end it, and read_committed consumers wait before it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ STATES = {
     6: "Dead",
     7: "PrepareEpochFence",
 }
-"""Kafka's names of the states that records have as numbers."""
+"""Kafka's names of the states by number."""
 NONE = -1
 MOST_TRANSACTIONS = 16384
 
@@ -47,16 +46,16 @@ class Transaction(NamedTuple):
     """A transactional id.
 
     Attributes:
-        transactional_id: lone surrogates stand for bytes that are not UTF-8.
-        producer_id, producer_epoch: who holds the id; None when its record cannot be read.
-        previous_producer_id, next_producer_id: who held it, and who will; None: nobody.
-        state: one of STATES, or the number of one that is not known; None when its record cannot be read.
-        timeout_ms: after which the coordinator aborts.
-        partitions: that the transaction writes to and that have no end marker yet.
-        start_timestamp: None when there is no transaction.
-        update_timestamp: of the last change of state.
-        client_version: of the transaction protocol.
-        coordinator, record_offset, record_timestamp: its record in `__transaction_state`.
+        transactional_id: lone surrogates represent bytes that are not UTF-8.
+        producer_id, producer_epoch: its current producer; None if its record cannot be read.
+        previous_producer_id, next_producer_id: previous and next producer, or None.
+        state: one of STATES, or an unknown number; None if its record cannot be read.
+        timeout_ms: time after which the coordinator aborts.
+        partitions: partitions of the transaction without an end marker yet.
+        start_timestamp: None without a transaction.
+        update_timestamp: time of the last change of state.
+        client_version: version of the transaction protocol.
+        coordinator, record_offset, record_timestamp: of its record in `__transaction_state`.
         note: why the record cannot be read.
     """
 
@@ -77,7 +76,7 @@ class Transaction(NamedTuple):
     note: str | None = None
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         return {
             "transactionalId": self.transactional_id,
             "producerId": self.producer_id,
@@ -100,10 +99,10 @@ class Transaction(NamedTuple):
 
 
 class TransactionsImage:
-    """The transactional ids at one moment; safe from several threads.
+    """The transactional ids at one moment. Thread-safe.
 
     Attributes:
-        until: the records with timestamps up to this count; None: all.
+        until: only records with timestamps up to this count; None for all.
     """
 
     def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
@@ -117,16 +116,16 @@ class TransactionsImage:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The transactional ids, sorted; lone surrogates stand for bytes that are not UTF-8."""
+        """The transactional ids, sorted; lone surrogates represent bytes that are not UTF-8."""
         return tuple(sorted(text_of(owner) for owner in self._places))
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What gave no records."""
+        """Bytes without readable records."""
         return tuple(each for state in self._states for each in state.unreadable)
 
     def transaction(self, name: str) -> Transaction | None:
-        """The transactional id of a name; None when there is none."""
+        """Return a transactional id by name, or None."""
         owner = name.encode("utf-8", "surrogateescape")
         place = self._places.get(owner)
         if place is None:
@@ -143,13 +142,13 @@ class TransactionsImage:
             return found
 
     def holder_of(self, producer_id: int) -> Transaction | None:
-        """The transactional id that a producer id belongs to, as far as the records still tell."""
+        """Return the transactional id of a producer id, if the records still have it."""
         name = self._holders.get(producer_id)
         return None if name is None else self.transaction(name)
 
     @cached_property
     def _holders(self) -> Mapping[int, str]:
-        """Transactional ids by producer id; who holds it now comes before who did."""
+        """Transactional ids by producer id; current producers take precedence over previous and next ones."""
         now: dict[int, str] = {}
         others: dict[int, str] = {}
         for name in self.names:
@@ -164,7 +163,7 @@ class TransactionsImage:
 
     @cached_property
     def _places(self) -> Mapping[bytes, int]:
-        """Which state an id is in; of several partitions with records of it, the newest one's."""
+        """Index of each id's state: of several partitions with records of it, the one with the newest."""
         places: dict[bytes, int] = {}
         for place, state in enumerate(self._states):
             for owner in state.owners:
@@ -181,7 +180,7 @@ def _newest(entries: Owned) -> KeyedEntry:
 
 
 def _transaction(owner: bytes, entries: Owned, coordinator: int) -> Transaction:
-    """A transactional id from its record."""
+    """Make a transactional id from its record."""
     decoder = decoder_for(TRANSACTION_STATE)
     assert decoder is not None
     key, entry = max(entries.items(), key=lambda item: item[1].offset)
@@ -216,7 +215,7 @@ def _or_none(number: int) -> int | None:
 
 
 class TransactionsReplay:
-    """The transactional ids of a source, followed while their logs grow; safe from several threads."""
+    """Replays the transactional ids of a source, and follows their logs while they grow. Thread-safe."""
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self._replay = TopicReplay(
@@ -225,27 +224,27 @@ class TransactionsReplay:
 
     @property
     def exists(self) -> bool:
-        """Whether the source holds a partition of the topic."""
+        """Whether the source has a partition of the topic."""
         return self._replay.exists
 
     def image(self, until: Timestamp | None = None) -> TransactionsImage:
-        """The ids now, or by the records with timestamps up to a time. Raises LimitExceededError, OSError."""
+        """Return the ids, from records with timestamps up to `until`. Raises LimitExceededError, OSError."""
         return self._replay.image(until)
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that has no end marker in a partition.
+    """A transaction without an end marker in a partition.
 
     Attributes:
-        partition, producer_id, producer_epoch: whose.
-        first_offset: where it begins.
-        first_timestamp: of its first record; None when that cannot be read.
-        newest_timestamp: the largest of the partition's log.
-        transactional_id: None when `__transaction_state` does not tell.
-        coordinator_state: what the coordinator has for that id.
-        hangs: whether no coordinator will end it; None where the source does not hold the partition of
-            `__transaction_state` that may know it, so that nobody can tell.
-        reason: why it hangs, or why nobody can tell.
+        partition, producer_id, producer_epoch: its partition and producer.
+        first_offset: its first offset in the partition.
+        first_timestamp: timestamp of its first record; None if it cannot be read.
+        newest_timestamp: largest timestamp of the partition's log.
+        transactional_id: None if `__transaction_state` does not have the producer id.
+        coordinator_state: state of that id in the coordinator.
+        hangs: whether no coordinator will end it; None if unknown, because the source does not have the partition of
+            `__transaction_state` that may have its record.
+        reason: why it hangs, or why this is unknown.
     """
 
     partition: TopicPartition
@@ -260,7 +259,7 @@ class OpenTransaction(NamedTuple):
     reason: str | None
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         return {
             "topic": self.partition.topic,
             "partition": self.partition.partition,
@@ -283,15 +282,15 @@ def open_transactions(
     *,
     is_complete: bool = True,
 ) -> Iterator[OpenTransaction]:
-    """The open transactions of all logs of a source, by topic, partition and offset.
+    """Yield the open transactions of all logs of a source, by topic, partition and offset.
 
     Args:
-        source: where the logs are.
-        image: what the coordinators know; None when the source does not tell.
-        until: as the logs were before the first record after this time; None: now.
-        is_complete: whether the image is of all partitions of the topic.
+        source: the logs.
+        image: the coordinators' state; None if the source does not have it.
+        until: take the logs up to the first record after this time; None for now.
+        is_complete: whether the image has all partitions of the topic.
 
-    Raises FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    Raises FileNotFoundError for a segment deleted in the meantime, other OSErrors.
     """
     logs = [log for name, log in source.partitions().items() if name == str(log.topic_partition)]
     for log in sorted(logs, key=lambda log: log.topic_partition):
@@ -326,7 +325,7 @@ def _fate(
     *,
     is_complete: bool,
 ) -> tuple[bool | None, str | None]:
-    """As kafka-transactions tells: the coordinator waits for markers of the partitions that it lists."""
+    """Return whether a transaction hangs, and why, like kafka-transactions: its partition is not the coordinator's."""
     if image is None:
         return None, "the source holds no partition of __transaction_state"
     if holder is None and not is_complete:

@@ -196,7 +196,7 @@ class LineStream:
         return self.findings.is_clean_end
 
     def _still_ends_as_measured(self, part: StreamPart) -> bool:
-        """Whether the last measured batch is still there; the log may have been truncated."""
+        """Return whether the last measured batch is still there; the log may have been truncated."""
         position, head = self.findings.last_head
         try:
             return part.segment.file.read_at(position, len(head)) == head

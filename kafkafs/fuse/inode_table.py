@@ -120,7 +120,7 @@ class InodeTable:
         return node
 
     def _walk(self, path: str) -> Node:
-        """Look up a path from the root, for a file whose folder the kernel has forgotten."""
+        """Look up a path from the root, for a file in a folder that the kernel has forgotten."""
         node = self._root.node
         for name in path.split("/"):
             if not isinstance(node, Directory):

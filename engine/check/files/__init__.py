@@ -1,1 +1,1 @@
-"""Checks of the files beside the records: indexes, snapshots, checkpoints."""
+"""Checks of the files beside the batches."""

@@ -1,4 +1,4 @@
-"""What a log dir's checkpoints say of a partition, held to the partition's log."""
+"""Compares a log dir's checkpoints for a partition with the partition's log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_DAMAGE = frozenset({DamageKind.ZERO_TAIL, DamageKind.UNREADABLE})
 
 
 def check_partition_checkpoints(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What in the log dir's checkpoints contradicts a partition's log."""
+    """Yield findings about checkpoint entries that contradict a partition's log."""
     if partition.log_dir is None or not partition.segments or not is_served(partition):
         return
     if partition.partition.topic != CLUSTER_METADATA:
@@ -37,7 +37,7 @@ def check_partition_checkpoints(partition: PartitionUnderCheck) -> Iterator[Find
 
 
 def check_quorum_state(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What is wrong with the election state beside a metadata log."""
+    """Yield findings about the election state (quorum-state) beside a metadata log."""
     try:
         data = partition.read(QUORUM_STATE)
         if data is None:
@@ -57,14 +57,14 @@ def check_quorum_state(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield partition.found(
             "quorum-state",
             QUORUM_STATE,
-            f"the election is of epoch {state.leader_epoch}, and batches are of epoch {newest}",
+            f"the election has epoch {state.leader_epoch}, but batches have epoch {newest}",
             expected=f"at least {newest}",
             found=state.leader_epoch,
         )
 
 
 def _clean_shutdown(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """A marker of a clean stop keeps a broker from looking at a log that needs it."""
+    """Report damage in a log with a clean shutdown: a broker would skip the recovery that the log needs."""
     if partition.is_live or not has_clean_shutdown(partition.segments[-1]):
         return
     damages = [
@@ -79,7 +79,7 @@ def _clean_shutdown(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield partition.found(
             "clean-shutdown-damage",
             segment.name,
-            f"{CLEAN_SHUTDOWN} is there, so a broker does not look: {damage.reason}{more}",
+            f"{CLEAN_SHUTDOWN} exists, so a broker skips recovery: {damage.reason}{more}",
             position=damage.position,
             length=damage.length,
             first_offset=damage.first_offset,
@@ -95,7 +95,7 @@ class _Checkpoints:
 
     @property
     def end(self) -> Offset:
-        """The log end, which in a live log has moved on since the checkpoints were written."""
+        """Current log end; in a live log it moves on after the checkpoints were written."""
         if self.partition.is_live:
             return self.partition.view.log.view(max_age=0).log_end_offset
         return self.partition.log_end_offset
@@ -119,7 +119,7 @@ class _Checkpoints:
             yield self._found(
                 "log-start-past-end",
                 LOG_START_OFFSET_CHECKPOINT,
-                f"the log start is {start}, and the log ends at {end}",
+                f"the log start is {start}, but the log ends at {end}",
                 start,
                 f"at most {end}",
             )
@@ -127,7 +127,7 @@ class _Checkpoints:
             yield from self._first_epoch(start)
 
     def _first_epoch(self, start: Offset) -> Iterator[Finding]:
-        """Records are deleted from both, so the first epoch of a log that has some begins at the log start."""
+        """Compare with the start of the first leader epoch: a deletion of records moves both."""
         try:
             data = self.partition.read(LEADER_EPOCH_CHECKPOINT)
             epochs = [] if data is None else parse_leader_epochs(data)
@@ -137,8 +137,8 @@ class _Checkpoints:
             yield self._found(
                 "log-start-epochs",
                 LOG_START_OFFSET_CHECKPOINT,
-                f"the log start is {start}, and the first leader epoch begins at"
-                f" {epochs[0].start_offset}, as if fewer records were deleted",
+                f"the log start is {start}, but the first leader epoch begins at"
+                f" {epochs[0].start_offset}",
                 start,
                 epochs[0].start_offset,
                 severity=None if self.is_clean else Severity.NOTE,
@@ -151,7 +151,7 @@ class _Checkpoints:
                 yield self._found(
                     "folder-without-checkpoint",
                     RECOVERY_POINT_CHECKPOINT,
-                    f"{self.partition.name} has no recovery point, and the broker stopped cleanly",
+                    f"{self.partition.name} has no recovery point after a clean shutdown",
                     None,
                     end,
                 )
@@ -159,7 +159,7 @@ class _Checkpoints:
             yield self._found(
                 "recovery-point-past-end",
                 RECOVERY_POINT_CHECKPOINT,
-                f"offsets up to {point} were flushed, and the log ends at {end}",
+                f"offsets up to {point} were flushed, but the log ends at {end}",
                 point,
                 f"at most {end}",
                 first_offset=end,
@@ -169,7 +169,7 @@ class _Checkpoints:
             yield self._found(
                 "recovery-point-short",
                 RECOVERY_POINT_CHECKPOINT,
-                f"the recovery point is {point}, and the log ends at {end}",
+                f"the recovery point is {point}, but the log ends at {end}",
                 point,
                 end,
                 first_offset=point,
@@ -185,7 +185,7 @@ class _Checkpoints:
                 yield self._found(
                     "high-watermark-missing",
                     REPLICATION_OFFSET_CHECKPOINT,
-                    f"{self.partition.name} has no high watermark, and the broker stopped cleanly",
+                    f"{self.partition.name} has no high watermark after a clean shutdown",
                     None,
                     f"at most {self.end}",
                 )
@@ -195,7 +195,7 @@ class _Checkpoints:
             yield self._found(
                 "high-watermark-past-end",
                 REPLICATION_OFFSET_CHECKPOINT,
-                f"offsets up to {watermark} were replicated, and the log ends at {end}",
+                f"offsets up to {watermark} were replicated, but the log ends at {end}",
                 watermark,
                 f"at most {end}",
                 first_offset=end,
@@ -205,7 +205,7 @@ class _Checkpoints:
             yield self._found(
                 "high-watermark-before-start",
                 REPLICATION_OFFSET_CHECKPOINT,
-                f"the high watermark is {watermark}, and the log starts at {max(start or 0, self.first)}",
+                f"the high watermark is {watermark}, but the log starts at {max(start or 0, self.first)}",
                 watermark,
                 f"at least {max(start or 0, self.first)}",
                 severity=None if self.is_clean else Severity.NOTE,
@@ -219,7 +219,7 @@ class _Checkpoints:
             yield self._found(
                 "cleaner-offset",
                 CLEANER_OFFSET_CHECKPOINT,
-                f"the log was compacted up to {cleaned}, and holds offsets {first} to {end}",
+                f"the log was compacted up to {cleaned}, but has offsets {first} to {end}",
                 cleaned,
                 f"{first} to {end}",
                 severity=None if cleaned > end else Severity.NOTE,

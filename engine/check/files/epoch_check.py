@@ -1,7 +1,7 @@
-"""The leader epochs' file held to the epochs of the batches.
+"""Compares leader-epoch-checkpoint with the epochs of the batches.
 
-An epoch begins where its leader found the log's end, with or without batches of it. So each batch must lie in the
-epoch that it states; where the two differ, the one that is alone with its word is wrong.
+An epoch begins at the log end that its leader found, with or without batches. So each batch must be in the range of its
+epoch. If an entry and batches differ, the side with fewer agreeing batches is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_NAMED = 20
 
 
 def check_leader_epochs(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What is wrong with a partition's leader-epoch-checkpoint, or with the epochs of its batches."""
+    """Yield findings about a partition's leader-epoch-checkpoint, and about the epochs of its batches."""
     if partition.view.log.only is not None:
         return
     name = LEADER_EPOCH_CHECKPOINT
@@ -65,16 +65,16 @@ def _unreadable(partition: PartitionUnderCheck, error: DamagedFileError) -> Find
 
 
 def _nothing(partition: PartitionUnderCheck, *, is_there: bool) -> Iterator[Finding]:
-    """A log of batches before magic 2 has none, nor has an empty one."""
+    """Report missing entries, unless no batch has an epoch: magic 0 and 1, or an empty log."""
     for segment in partition.segments:
         for rows in segment.chunks():
             if (rows["leader_epoch"] >= 0).any():
-                what = "the file holds none" if is_there else "there is no such file"
+                what = "the file has no epochs" if is_there else "the file is missing"
                 epoch = int(rows["leader_epoch"].max())
                 yield partition.found(
                     "epochs-missing",
                     LEADER_EPOCH_CHECKPOINT,
-                    f"{what}, and batches have epochs up to {epoch}",
+                    f"{what}, but batches have epochs up to {epoch}",
                 )
                 return
 
@@ -85,8 +85,8 @@ def _order(partition: PartitionUnderCheck, entries: Sequence[EpochEntry]) -> Ite
             yield partition.found(
                 "epochs-order",
                 LEADER_EPOCH_CHECKPOINT,
-                f"epoch {entry.epoch} from offset {entry.start_offset} on follows epoch {before.epoch}"
-                f" from {before.start_offset} on",
+                f"epoch {entry.epoch} from offset {entry.start_offset} follows epoch {before.epoch}"
+                f" from offset {before.start_offset}",
                 first_offset=min(entry.start_offset, before.start_offset),
                 severity=None if entry.epoch > before.epoch else Severity.ERROR,
             )
@@ -99,7 +99,7 @@ def _past_end(partition: PartitionUnderCheck, entries: Sequence[EpochEntry]) -> 
             yield partition.found(
                 "epochs-past-end",
                 LEADER_EPOCH_CHECKPOINT,
-                f"epoch {entry.epoch} begins at offset {entry.start_offset}, the log ends at {end}",
+                f"epoch {entry.epoch} begins at offset {entry.start_offset}, but the log ends at {end}",
                 first_offset=entry.start_offset,
                 expected=f"at most {end}",
                 found=entry.start_offset,
@@ -107,7 +107,7 @@ def _past_end(partition: PartitionUnderCheck, entries: Sequence[EpochEntry]) -> 
 
 
 class _Run(NamedTuple):
-    """Batches in a row that state an epoch other than that of the file."""
+    """Adjacent batches with an epoch other than that of the checkpoint."""
 
     segment: SegmentUnderCheck
     position: int
@@ -184,7 +184,7 @@ class _Comparison:
             )
 
     def _start(self) -> Iterator[Finding]:
-        """Where the file begins above the log start; it may be newer than the log start's own checkpoint."""
+        """Report a first entry above the log start; the file may be newer than log-start-offset-checkpoint."""
         if self.uncovered is None or self.partition.is_live or not self.partition.segments:
             return
         offset, epoch = self.uncovered
@@ -195,7 +195,7 @@ class _Comparison:
         yield self.partition.found(
             "epochs-start",
             LEADER_EPOCH_CHECKPOINT,
-            f"the first epoch begins at offset {start}, and a batch of epoch {epoch} at {offset}",
+            f"the first epoch begins at offset {start}, but a batch of epoch {epoch} at {offset}",
             first_offset=offset,
             next_offset=start,
             severity=None if is_sure else Severity.NOTE,
@@ -225,7 +225,7 @@ class _Comparison:
         if run.stated == run.expected:
             reason = f"an epoch begins inside the batch of offsets {run.first_offset} to {run.next_offset - 1}"
         else:
-            reason = f"{what} leader epoch {run.stated}, the file of epochs says {run.expected}"
+            reason = f"{what} leader epoch {run.stated}, but {LEADER_EPOCH_CHECKPOINT} has {run.expected}"
         return self.partition.found(
             "epoch-batch",
             run.segment.name,

@@ -1,4 +1,4 @@
-"""What lies in a partition's folder: links and devices, names that stop a broker, and what is left over."""
+"""Checks a partition's folder: links and devices, names that stop a broker, and leftovers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.units import MAX_INT32
 
 _LOADED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".swap", ".cleaned")
-"""Ends of names that a broker takes an offset from."""
+"""Endings of names that a broker parses an offset from."""
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _HALF_DONE = (FileState.SWAP, FileState.CLEANED)
 UNKNOWN_PARTITION = -1
 
 
 def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:
-    """Look at each name of a partition's folder, and at the sizes and links behind them."""
+    """Yield findings about the names in a partition's folder, and about sizes and links of its files."""
     listing = under.view.listing
     for entry in listing.others:
         yield _no_file(under, entry)
@@ -30,7 +30,7 @@ def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:
     for name in listing.files:
         parsed = parse_file_name(name)
         if name == under.view.log.only:
-            continue  # whatever the operator calls it
+            continue  # named by the operator
         if parsed is None:
             yield _odd_name(under, name)
         elif parsed.state in _HALF_DONE:
@@ -39,7 +39,7 @@ def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:
             deleted.append(name)
         elif parsed.kind in _INDEXES and parsed.base_offset not in bases:
             log = f"{name[:20]}{FileKind.LOG.value}"
-            yield under.found("file-without-log", name, f"an index, and {log} is not there")
+            yield under.found("file-without-log", name, f"an index, but {log} does not exist")
     yield from _left_over(under, half_done, deleted)
     yield from _sizes_and_links(under)
     yield from _topic(under)
@@ -48,7 +48,7 @@ def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:
 def _no_file(under: PartitionUnderCheck, entry: SourceEntry) -> Finding:
     name, kind = entry
     if kind is EntryKind.SYMLINK:
-        return under.found("file-link", name, "a symbolic link; nothing behind it was looked at")
+        return under.found("file-link", name, "a symbolic link; its target was not checked")
     if kind is EntryKind.FURTHER_COPY:
         return under.found("tiered-copy", name, under.root.remark(under.relative(name)))
     if kind is EntryKind.ENCODED_COPY:
@@ -56,15 +56,15 @@ def _no_file(under: PartitionUnderCheck, entry: SourceEntry) -> Finding:
     if kind is EntryKind.OTHER:
         return under.found("file-kind", name, "a device, FIFO or socket; it was not opened")
     if parse_file_name(name) is not None or name.endswith(_LOADED):
-        return under.found("file-kind", name, "a folder, where a file belongs")
+        return under.found("file-kind", name, "a folder instead of a file")
     return under.found("file-other", name, "a folder in a partition's folder")
 
 
 def _odd_name(under: PartitionUnderCheck, name: str) -> Finding:
     if name.endswith(_LOADED):
-        sentence = "a broker takes an offset from such names, and this one has none"
+        sentence = "a broker expects an offset in such a name"
         return under.found("file-name", name, sentence)
-    return under.found("file-other", name, "no file of a log has such a name")
+    return under.found("file-other", name, "not a name of a log's file")
 
 
 def _left_over(
@@ -76,7 +76,7 @@ def _left_over(
         yield under.found(
             "file-half-compacted",
             half_done[0],
-            f"{number} {what} of a compaction or split that is not over",
+            f"{number} {what} of an unfinished compaction or split",
             severity=Severity.NOTE if under.is_live else None,
             files=half_done[:100],
         )
@@ -93,7 +93,7 @@ def _sizes_and_links(under: PartitionUnderCheck) -> Iterator[Finding]:
         try:
             status = under.root.stat(under.relative(name))
         except FileNotFoundError:
-            continue  # deleted meanwhile
+            continue  # deleted in the meantime
         if status.st_nlink > 1:
             linked.append(name)
         if name.endswith(FileKind.LOG.value) and status.st_size > MAX_INT32:
@@ -107,7 +107,7 @@ def _sizes_and_links(under: PartitionUnderCheck) -> Iterator[Finding]:
     if linked:
         number = len(linked)
         what = "file has" if number == 1 else "files have"
-        sentence = f"{number} {what} more names than this one"
+        sentence = f"{number} {what} more than one hard link"
         yield under.found("file-hard-link", linked[0], sentence, files=linked[:100])
 
 

@@ -1,8 +1,8 @@
-"""An offset index held to its segment: every entry, in time linear in both.
+"""Compares an offset index with its segment: every entry, in time linear in both.
 
-An entry names a batch's position and its last offset. Brokers before 4.1 wrote one for the first batch of an append
-with the last offset of the whole append, and compaction did so too; so the offset may be that of a later batch.
-What counts is that no batch before the position reaches the offset: a look-up would miss it.
+An entry has a batch's position and its last offset. Brokers before 4.1 wrote one for the first batch of an append with
+the last offset of the whole append, and so did compaction; so the offset may be that of a later batch. No batch before
+the position may reach the offset: a look-up would miss it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SMALL_SEGMENT = 1 << 20
 
 
 def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
-    """What is wrong with a segment's offset index."""
+    """Yield findings about a segment's offset index."""
     name = offset_index_name(segment.base_offset)
     try:
         entries = read_entries(segment, name, ENTRY.dtype)
@@ -48,7 +48,7 @@ def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
             yield segment.partition.found(
                 "index-missing",
                 name,
-                "there is no such file: a broker makes it from the whole segment",
+                "the file is missing: a broker rebuilds it from the whole segment",
             )
         return
     yield from _check_size(segment, name, entries)
@@ -60,7 +60,7 @@ def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) ->
     yield from size_findings(segment, name, entries, ENTRY.size)
     if not len(entries.table) and segment.end > _SMALL_SEGMENT and segment.row_count > 1:
         yield segment.partition.found(
-            "index-empty", name, f"no entry for {segment.end} bytes of batches"
+            "index-empty", name, f"no entries for {segment.end} bytes of batches"
         )
 
 
@@ -69,13 +69,13 @@ class _Suspect(IntEnum):
 
     NOTHING = 0
     NO_BATCH = 1
-    """It points into the batch at `first`."""
+    """The position is inside the batch at `first`."""
     MISSES = 2
-    """Offsets up to `first` are past where it points."""
+    """Offsets up to `first` are before its position."""
     OTHER_OFFSET = 3
-    """The batch where it points holds offsets `first` to `last`."""
+    """The batch at its position has offsets `first` to `last`."""
     NO_OFFSET = 4
-    """No batch from there on has its offset."""
+    """No batch from its position on has its offset."""
 
 
 class _OffsetIndexCheck:
@@ -86,13 +86,13 @@ class _OffsetIndexCheck:
         self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
         self.positions = table["position"].astype("i8")
         self.bad = np.zeros(self.slots, np.bool_)
-        """Entries that something was said about."""
+        """Entries that have a finding."""
         self.suspects = np.zeros(self.slots, np.uint8)
-        """What contradicts the log, a _Suspect by slot; an index may have millions."""
+        """A _Suspect per slot for contradictions with the log; an index may have millions of entries."""
         self.first = np.zeros(self.slots, "i8")
         self.last = np.zeros(self.slots, "i8")
         self.pending = np.zeros(0, "i8")
-        """Slots whose offset must be that of a later batch, by offset."""
+        """Slots with an offset of a later batch, by offset."""
 
     def run(self) -> Iterator[Finding]:
         yield from self._signs()
@@ -117,7 +117,7 @@ class _OffsetIndexCheck:
         yield from self._suspicions()
 
     def _suspicions(self) -> Iterator[Finding]:
-        """What contradicts the log; where all entries to the end are off by as much, the log is wrong, not they."""
+        """Report contradictions. If all entries to the end are off by the same distance, the log is wrong."""
         slots = np.flatnonzero(self.suspects)
         if len(slots) > 1 and slots[-1] == self.slots - 1:
             moved = self.positions[slots] - self._actual_positions(slots)
@@ -133,7 +133,7 @@ class _OffsetIndexCheck:
             yield from at_slots(slots[self.suspects[slots] == kind], self._suspicion)
 
     def _suspicion(self, slot: int) -> Finding:
-        """What is wrong with an entry that contradicts the log."""
+        """Return the finding for an entry that contradicts the log."""
         kind, first, last = self.suspects[slot], int(self.first[slot]), int(self.last[slot])
         if kind == _Suspect.NO_BATCH:
             return self._no_batch(slot, first)
@@ -144,11 +144,11 @@ class _OffsetIndexCheck:
         return self._found(
             "index-entry",
             slot,
-            f"no batch from {self.positions[slot]} on has {self.offsets[slot]}",
+            f"no batch from position {self.positions[slot]} on has offset {self.offsets[slot]}",
         )
 
     def _actual_positions(self, slots: Table) -> Table:
-        """Where the batches with these slots' offsets are; a number without meaning where there is none."""
+        """Return the positions of the batches with these slots' offsets; a meaningless number without such a batch."""
         found = np.full(len(slots), -MAX_INT64, "i8")
         offsets = self.offsets[slots]
         for rows in self.segment.chunks():
@@ -159,16 +159,16 @@ class _OffsetIndexCheck:
         return found
 
     def _log_has_moved(self, slot: int, distance: int) -> Finding:
-        """Bytes came or went between two entries."""
+        """Return the finding for bytes added or removed between two entries."""
         start = int(self.positions[slot - 1]) if slot else 0
         first = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
         end = int(self.positions[slot]) - distance
-        what = f"{distance} bytes are gone" if distance > 0 else f"{-distance} bytes came in"
+        what = f"{distance} bytes are missing" if distance > 0 else f"{-distance} bytes were added"
         return self.segment.partition.found(
             "log-moved",
             self.segment.name,
             f"{what} between offsets {first} and {self.offsets[slot]}: all entries of the offset index from"
-            f" {self.offsets[slot]} on are off by as much",
+            f" {self.offsets[slot]} on are off by as many",
             position=start,
             length=max(end - start, 0),
             first_offset=first,
@@ -181,7 +181,7 @@ class _OffsetIndexCheck:
     def _signs(self) -> Iterator[Finding]:
         yield from at_slots(
             self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)),
-            lambda slot: self._found("index-order", slot, "an entry of negative numbers"),
+            lambda slot: self._found("index-order", slot, "an entry with negative numbers"),
         )
 
     def _order(self) -> Iterator[Finding]:
@@ -192,15 +192,15 @@ class _OffsetIndexCheck:
 
     def _not_above(self, slot: int) -> Finding:
         sentence = (
-            f"the entry ({self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
-            f" before it ({self.offsets[slot]} at {self.positions[slot]})"
+            f"the entry (offset {self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
+            f" before it (offset {self.offsets[slot]} at {self.positions[slot]})"
         )
         return not_above(
             self.segment, "index-order", self.name, slot, self.offsets, ENTRY.size, sentence
         )
 
     def _ends(self) -> Iterator[Finding]:
-        """Entries behind what there is; those of a live log were made since it was read."""
+        """Report entries beyond the segment's end; a live log may have grown since it was read."""
         behind = self.positions >= looked_at(self.segment)
         if self.segment.partition.is_live and self.segment.is_active:
             self.bad |= behind
@@ -210,14 +210,14 @@ class _OffsetIndexCheck:
             lambda slot: self._found(
                 "index-past-end",
                 slot,
-                f"the entry points to {self.positions[slot]}, the segment ends at {self.segment.end}",
+                f"the entry points to position {self.positions[slot]}, but the segment ends at {self.segment.end}",
                 expected=f"below {self.segment.end}",
                 found=int(self.positions[slot]),
             ),
         )
 
     def _against(self, rows: Table, slots: Table, reached: Table) -> None:
-        """Hold the entries that point into some rows to them; `reached` is the largest offset before each."""
+        """Compare the entries that point into some rows with them; `reached` is the largest offset before each row."""
         if not len(slots):
             return
         row = rows["position"].searchsorted(self.positions[slots], "right") - 1
@@ -246,7 +246,7 @@ class _OffsetIndexCheck:
         first: Table,
         last: Table | None = None,
     ) -> None:
-        """Note how the chosen ones of some slots contradict the rows that they belong to."""
+        """Note how chosen slots contradict their rows."""
         slots, row = slots[chosen], row[chosen]
         self.suspects[slots] = kind
         self.first[slots] = first[row]
@@ -255,7 +255,7 @@ class _OffsetIndexCheck:
 
     @staticmethod
     def _may_be_inside(rows: Table, row: Table, offsets: Table) -> npt.NDArray[np.bool_]:
-        """Older compaction named the last record's offset of a batch that had lost its last one."""
+        """Return whether the offset may be inside the batch: older compaction indexed the last remaining record's offset."""
         base, held = rows["base_offset"], rows["record_count"]
         shrunk = (held >= 0) & (held < rows["last_offset"] - base + 1)
         inside: npt.NDArray[np.bool_] = shrunk[row] & (offsets >= base[row])
@@ -267,7 +267,7 @@ class _OffsetIndexCheck:
             self.pending = pending[np.argsort(self.offsets[pending], kind="stable")]
 
     def _resolve(self, rows: Table, disordered: bool) -> None:
-        """Those that waited for later batches, as far as these go."""
+        """Resolve the slots that wait for later batches, as far as `rows` reach."""
         if not len(self.pending):
             return
         offsets = self.offsets[self.pending]
@@ -294,7 +294,7 @@ class _OffsetIndexCheck:
         return self._found(
             "index-position",
             slot,
-            f"the entry points to {self.positions[slot]}, inside the batch at {start}",
+            f"the entry points to position {self.positions[slot]}, inside the batch at {start}",
             expected=start,
             found=int(self.positions[slot]),
         )
@@ -303,8 +303,8 @@ class _OffsetIndexCheck:
         return self._found(
             "index-misses-records",
             slot,
-            f"look-ups of {self.offsets[slot]} begin at {self.positions[slot]}, where offsets up to"
-            f" {reached} are past",
+            f"look-ups of offset {self.offsets[slot]} begin at position {self.positions[slot]}, after offset"
+            f" {reached}",
             next_offset=max(reached + 1, int(self.offsets[slot]) + 1),
             expected=f"above {reached}",
             found=int(self.offsets[slot]),
@@ -314,13 +314,13 @@ class _OffsetIndexCheck:
         return self._found(
             "index-entry",
             slot,
-            f"the entry says {self.offsets[slot]}, the batch at {self.positions[slot]} holds {base} to {last}",
+            f"the entry has offset {self.offsets[slot]}, but the batch at {self.positions[slot]} has {base} to {last}",
             expected=last,
             found=int(self.offsets[slot]),
         )
 
     def _served_from(self, slot: int) -> int:
-        """Behind the entry before: from there on to its own an entry is all that is known."""
+        """Return the first offset looked up with an entry: the one after the previous entry's."""
         before = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
         return min(max(before, self.segment.base_offset), int(self.offsets[slot]))
 

@@ -1,4 +1,4 @@
-"""The entries of a segment's index as a numpy table, for checks that look at each of them."""
+"""Entries of a segment's index as a numpy table, and helpers for the index checks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from engine.units import Position
 Table: TypeAlias = npt.NDArray[Any]
 
 MOST_ENTRIES = 2_097_152
-"""Of an index that are looked at: those of a segment of 2 GiB with an entry for each kilobyte."""
+"""Entries of an index that are checked: enough for a segment of 2 GiB with an entry per kilobyte."""
 
 
 class IndexEntries(NamedTuple):
-    """An index's entries.
+    """Entries of an index file.
 
     Attributes:
-        table: one row an entry.
-        byte_size: the file's.
-        leftover: bytes behind the last whole entry, when they are no zeros of a preallocated file.
-        unread: bytes behind the first MOST_ENTRIES entries.
+        table: one row per entry.
+        byte_size: size of the file.
+        leftover: bytes after the last whole entry, unless they are zeros of a preallocated file.
+        unread: bytes after the first MOST_ENTRIES entries.
     """
 
     table: Table
@@ -41,13 +41,12 @@ class IndexEntries(NamedTuple):
 def read_entries(
     segment: SegmentUnderCheck, name: str, dtype: np.dtype[Any], *, is_padded: bool = True
 ) -> IndexEntries | None:
-    """The entries of an index; None when there is no such file.
+    """Read the first MOST_ENTRIES entries of an index; None if the file is missing.
 
-    The first MOST_ENTRIES entries are read. With `is_padded`, zeros at the
-    end are no entries.
+    With `is_padded`, zeros at the end are not entries.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     partition = segment.partition
     try:
@@ -67,13 +66,13 @@ def read_entries(
 def size_findings(
     segment: SegmentUnderCheck, name: str, entries: IndexEntries, entry_size: int
 ) -> Iterator[Finding]:
-    """What is wrong with the size of an index."""
+    """Yield findings about the size of an index."""
     size = entries.byte_size
     if entries.leftover:
         yield segment.partition.found(
             "index-length",
             name,
-            f"{size} bytes are no whole entries of {entry_size}",
+            f"the size {size} is not a multiple of {entry_size}",
             position=size - entries.leftover,
             length=entries.leftover,
             expected=f"a multiple of {entry_size}",
@@ -98,7 +97,7 @@ def not_above(
     entry_size: int,
     sentence: str,
 ) -> Finding:
-    """The finding for the entry behind a slot, which is not above the entry in the slot."""
+    """Return the finding for an entry that is not above the entry before it, in `slot`."""
     pair = offsets[slot : slot + 2]
     return segment.partition.found(
         rule,
@@ -113,13 +112,13 @@ def not_above(
 
 
 def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:
-    """What to say of an index that cannot be read; of what is no file others say it."""
+    """Report an index that cannot be read. Links and devices are reported by `check_folder`."""
     if not isinstance(error, SourceRefusedError):
         yield segment.partition.found("file-unreadable", name, **failed_read(error))
 
 
 def damaged_spans(segment: SegmentUnderCheck) -> tuple[Table, Table]:
-    """Where the segment's damaged stretches start and end, in file order."""
+    """Return the starts and ends of the segment's damage, in file order."""
     spans = [
         (each.position, each.position + each.length) for each in segment.damages if each.skipped
     ]
@@ -128,7 +127,7 @@ def damaged_spans(segment: SegmentUnderCheck) -> tuple[Table, Table]:
 
 
 def within(positions: Table, starts: Table, ends: Table) -> npt.NDArray[np.bool_]:
-    """Which positions lie in one of some stretches, which are in order."""
+    """Return which positions are inside one of some ordered ranges."""
     if not len(starts):
         return np.zeros(len(positions), np.bool_)
     place = starts.searchsorted(positions, "right") - 1
@@ -136,13 +135,13 @@ def within(positions: Table, starts: Table, ends: Table) -> npt.NDArray[np.bool_
 
 
 def looked_at(segment: SegmentUnderCheck) -> Position:
-    """Up to where the segment's file was looked at, damage included."""
+    """Return the position up to which the segment's file was checked, damage included."""
     last = max((each.position + each.length for each in segment.damages), default=0)
     return max(segment.end, last)
 
 
 def is_served(partition: PartitionUnderCheck) -> bool:
-    """Whether its folder is the log, and not on its way in or out."""
+    """Return whether its folder is the log, and not being moved, deleted or stray."""
     try:
         folder = partition.folder.rpartition("/")[2] or os.path.basename(partition.root.path)
         return parse_folder_name(folder).state is FolderState.LOG
@@ -151,7 +150,7 @@ def is_served(partition: PartitionUnderCheck) -> bool:
 
 
 def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:
-    """Whether the log dir is marked as closed properly: then its active segments' indexes are complete."""
+    """Return whether the log dir has a clean shutdown: then its active segments' indexes are complete."""
     log_dir = segment.partition.log_dir
     if log_dir is None:
         return False
@@ -163,10 +162,10 @@ def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:
 
 
 def severity_of(segment: SegmentUnderCheck, rule: str) -> Severity | None:
-    """How bad a breach of an index's rule is, where it is not as bad as the rule is.
+    """Return the severity of an index's breach, if it differs from the rule's.
 
-    A truncation leaves entries of before behind the end of the active segment's indexes until they are closed; and
-    after a crash a broker makes these indexes again.
+    After a truncation, old entries remain at the end of the active segment's indexes until the indexes are closed; and
+    after a crash a broker rebuilds these indexes.
     """
     if not segment.is_active:
         return None

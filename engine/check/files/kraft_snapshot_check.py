@@ -1,4 +1,4 @@
-"""Snapshots of the cluster metadata: files of batches that begin with a header record and end with a footer."""
+"""Checks snapshots of the cluster metadata: batches that begin with a header record and end with a footer record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.units import Offset, Position
 
 
 class _Place(NamedTuple):
-    """Bytes of a snapshot, and the value there that is wrong."""
+    """Bytes of a snapshot, with the wrong and the expected value."""
 
     position: Position
     length: int
@@ -31,11 +31,11 @@ class _Place(NamedTuple):
 
 
 Frame: TypeAlias = tuple[Offset | None, int | None]
-"""The offset that comes next and the epoch of all batches; None where that is not known."""
+"""The next offset, and the epoch of all batches; None if unknown."""
 
 
 def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What is wrong with the snapshots beside a metadata log."""
+    """Yield findings about the snapshots beside a metadata log."""
     budgets = partition.view.log.budgets
     for snapshot in partition.view.kraft_snapshots:
         name = kraft_checkpoint_name(*snapshot)
@@ -53,7 +53,7 @@ def check_kraft_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
 
 
 def check_bootstrap_snapshot(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
-    """What is wrong with a log dir's bootstrap.checkpoint, which a new controller begins with."""
+    """Yield findings about a log dir's bootstrap.checkpoint, from which a new controller starts."""
 
     def make(sentence: str, place: _Place | None) -> Finding:
         return found(
@@ -108,9 +108,9 @@ def _contents(
         last = _control_type(item, len(item.table) - 1)
         batches += len(item.table)
     if first is not ControlRecordType.SNAPSHOT_HEADER:
-        yield make("it does not begin with a snapshot's header", None)
+        yield make("the snapshot does not begin with a header record", None)
     if last is not ControlRecordType.SNAPSHOT_FOOTER:
-        yield make("it does not end with a snapshot's footer: it is not complete", None)
+        yield make("the snapshot does not end with a footer record: it is not complete", None)
 
 
 def _frames(
@@ -119,16 +119,18 @@ def _frames(
     frame: Frame,
     make: Callable[[str, _Place | None], Finding],
 ) -> Generator[Finding, None, Frame]:
-    """Offsets and epochs, which no checksum covers: they count on from 0, and the epoch is the same."""
+    """Check offsets and epochs, which no checksum covers: offsets are consecutive from 0, the epoch is constant."""
     following, epoch = frame
     for row in run.table:
         position, size = int(row["position"]), int(row["size"])
         base, stated = int(row["base_offset"]), int(row["leader_epoch"])
         following = base if following is None else following
         if base != following or (epoch is not None and stated != epoch):
-            reason = f"a batch of offset {base} and epoch {stated}, where offset {following}"
+            reason = (
+                f"a batch has offset {base} and epoch {stated}, but should have offset {following}"
+            )
             reason += "" if epoch is None else f" and epoch {epoch}"
-            yield make(f"{reason} must be", _Place(position, size))
+            yield make(reason, _Place(position, size))
         else:
             epoch = stated
         following = int(row["last_offset"]) - base + following + 1
@@ -136,7 +138,7 @@ def _frames(
 
 
 def _control_type(run: BatchRun, row: int) -> ControlRecordType | None:
-    """The type of a control batch's last record, or first: it has one."""
+    """Return the type of a header or footer record in a control batch, else None."""
     if not run.table["attributes"][row] & CONTROL_MASK:
         return None
     columns = kernel.decode(

@@ -1,4 +1,4 @@
-"""The files at the top of a log dir: can they be read, and do they agree with what lies there and with other log dirs?"""
+"""Checks the files at the top of a log dir: their content, and whether folders and other log dirs agree."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _CHECKPOINTS = (
 
 
 def check_log_dir_files(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
-    """What is wrong with a log dir's own files.
+    """Yield findings about a log dir's own files.
 
-    Where only a part of the log dir is the source, what lies beside it is left alone.
+    If only a part of the log dir is the source, its other folders are not compared.
     """
     is_whole = any(root is log_dir for root in source.roots)
     is_clean = CLEAN_SHUTDOWN in log_dir.list_apart()[0] and log_dir.broker_pid() is None
@@ -72,7 +72,7 @@ def _checkpoint(
         return
     path = log_dir.display(name)
     for partition in twice:
-        sentence = f"{partition} is named twice; the last counts"
+        sentence = f"{partition} is named twice; the last entry counts"
         yield found("checkpoint-twice", path, sentence)
     for partition, offset in seen.items():
         if offset < 0:
@@ -82,11 +82,11 @@ def _checkpoint(
     ]
     if absent:
         is_sure = is_clean and name != CLEANER_OFFSET_CHECKPOINT
-        others = f", nor have {len(absent) - 1} others" if len(absent) > 1 else ""
+        others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
         yield found(
             "checkpoint-without-folder",
             path,
-            f"{absent[0]} is named, and has no folder here{others}",
+            f"no folder here for {absent[0]}{others}",
             severity=None if is_sure else Severity.NOTE,
             topicPartitions=absent[:1000],
         )

@@ -1,7 +1,7 @@
-"""meta.properties of a log dir: does a broker start on it, and do the log dirs that were named belong together?
+"""Checks meta.properties of a log dir: whether a broker starts with it, and whether the log dirs belong together.
 
-A KRaft broker needs the node's number and the cluster's id in it. What the rest of the source proves of these, the other
-log dirs and the cluster's metadata, is compared; a cluster.id of which there is no other copy cannot be.
+A KRaft broker needs node.id and cluster.id in it. They are compared with the rest of the source: the other log dirs and
+the cluster's metadata. A cluster.id without another copy cannot be checked.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from engine.files.file_names import CLEAN_SHUTDOWN, META_PROPERTIES, RECOVERY_PO
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource
 
-_POWER_CUT = "a power cut leaves this behind a file that was written shortly before"
+_POWER_CUT = "a power failure can leave this in a file written shortly before"
 _MANIFEST = re.compile(r"kafkafs-[a-z]+\.json")
-"""What `kafkafs rebuild` and Spark's writer tell of a log dir that they made."""
+"""Manifest of `kafkafs rebuild` or Spark's writer in a log dir written by them."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def check_meta_properties(
     source: LogSource, log_dir: SourceRoot, *, is_whole: bool
 ) -> Iterator[Finding]:
-    """What keeps a broker from starting with a log dir's meta.properties, or contradicts other log dirs.
+    """Yield findings about values that keep a broker from starting, or contradict other log dirs.
 
     Args:
-        source: all that is checked.
-        log_dir: whose file it is.
+        source: the whole source.
+        log_dir: the log dir of the file.
         is_whole: whether the whole log dir is in the source.
     """
     path, data = log_dir.display(META_PROPERTIES), b""
@@ -51,7 +51,7 @@ def check_meta_properties(
             yield found(
                 "meta-properties",
                 path,
-                f"none of its {len(data)} bytes is a property that a broker knows",
+                f"its {len(data)} bytes have no property that a broker knows",
                 position=0,
                 length=len(data),
             )
@@ -71,7 +71,7 @@ def check_meta_properties(
 
 
 def _absent(log_dir: SourceRoot, *, is_whole: bool) -> Finding:
-    """A copy of some partitions has none, and what kafkafs wrote may have none; the log dir of a broker needs it."""
+    """Return the finding for a missing file. Only a broker's log dir needs it: not a copy, nor kafkafs's own output."""
     names = {entry.name for entry in log_dir.list()}
     is_written = any(_MANIFEST.fullmatch(name) for name in names)
     is_of_broker = (
@@ -80,7 +80,7 @@ def _absent(log_dir: SourceRoot, *, is_whole: bool) -> Finding:
     return found(
         "meta-properties",
         log_dir.display(META_PROPERTIES),
-        "there is no such file: a KRaft broker does not start without it",
+        "the file is missing: a KRaft broker does not start without it",
         severity=None if is_of_broker else Severity.NOTE,
     )
 
@@ -97,7 +97,7 @@ def _unknown_keys(path: str, names: list[str]) -> Iterator[Finding]:
         yield found(
             "meta-properties",
             path,
-            f"no broker knows the property {name[:60]!a}: it is passed over",
+            f"unknown property {name[:60]!a}: brokers ignore it",
             severity=Severity.WARNING,
             advice="Correct the name of the property, or remove it, while no broker runs.",
             found=name[:200],
@@ -105,12 +105,12 @@ def _unknown_keys(path: str, names: list[str]) -> Iterator[Finding]:
 
 
 def _stated(path: str, mine: MetaProperties) -> Iterator[Finding]:
-    """What a KRaft broker asks for beyond what the version does."""
+    """Check the values that a KRaft broker requires, whatever the version."""
     if mine.node_id is None:
         name = "version=1 and node.id" if mine.version.has_broker_id else "node.id"
         yield found("meta-properties", path, f"there is no {name}")
     elif mine.node_id < 0:
-        sentence = f"the node.id is {mine.node_id}: no broker has a number below 0"
+        sentence = f"the node.id {mine.node_id} is negative"
         yield found("meta-properties", path, sentence, expected="at least 0", found=mine.node_id)
     if mine.cluster_id is None:
         yield found("meta-properties", path, "there is no cluster.id")
@@ -118,7 +118,7 @@ def _stated(path: str, mine: MetaProperties) -> Iterator[Finding]:
         yield found(
             "meta-properties",
             path,
-            f"the cluster.id {mine.cluster_id[:60]!a} is not like those that Kafka makes",
+            f"the cluster.id {mine.cluster_id[:60]!a} does not have the form of Kafka's ids",
             severity=Severity.WARNING,
             found=mine.cluster_id[:200],
         )
@@ -126,7 +126,7 @@ def _stated(path: str, mine: MetaProperties) -> Iterator[Finding]:
 
 def _directory_id(source: LogSource, path: str, mine: MetaProperties) -> Iterator[Finding]:
     if mine.directory_id in RESERVED_DIRECTORY_IDS:
-        sentence = f"the directory.id {mine.directory_id} is a reserved one"
+        sentence = f"the directory.id {mine.directory_id} is reserved"
         yield found("meta-properties", path, sentence, found=mine.directory_id)
     elif mine.directory_id is None and not mine.version.has_broker_id:
         others_have = any(each and each.directory_id for each in source.meta_properties)
@@ -135,14 +135,14 @@ def _directory_id(source: LogSource, path: str, mine: MetaProperties) -> Iterato
             path,
             "there is no directory.id: a broker of 3.7 or later makes a new one when it starts",
             severity=Severity.WARNING if others_have else Severity.NOTE,
-            advice="Normal before Kafka 3.7. If there was one, the cluster takes the log dir for a new one.",
+            advice="Normal before Kafka 3.7. If there was one, the cluster treats the log dir as new.",
         )
 
 
 def _other_log_dirs(
     source: LogSource, log_dir: SourceRoot, mine: MetaProperties
 ) -> Iterator[Finding]:
-    """What contradicts log dirs that were named before this one: those of a broker share all but the directory id."""
+    """Compare with the log dirs named before this one: those of one broker share all values but directory.id."""
     path = log_dir.display(META_PROPERTIES)
     for other_dir, other in zip(source.log_dirs, source.meta_properties, strict=True):
         if other_dir is None or other_dir is log_dir or other_dir.path == log_dir.path:
@@ -156,7 +156,7 @@ def _other_log_dirs(
                 yield found(
                     "meta-properties",
                     path,
-                    f"the {what} is {ours}, and that of {other_dir.path} is {theirs}",
+                    f"the {what} is {ours}, but that of {other_dir.path} is {theirs}",
                     expected=theirs,
                     found=ours,
                 )
@@ -164,7 +164,7 @@ def _other_log_dirs(
             yield found(
                 "meta-properties",
                 path,
-                f"the directory.id {mine.directory_id} is that of {other_dir.path} too",
+                f"the directory.id {mine.directory_id} is also that of {other_dir.path}",
                 found=mine.directory_id,
             )
 

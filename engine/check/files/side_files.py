@@ -1,4 +1,4 @@
-"""Which checks look at the files beside the log."""
+"""Lists the checks of the files beside the log."""
 
 from __future__ import annotations
 

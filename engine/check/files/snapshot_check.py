@@ -1,7 +1,7 @@
-"""Producer snapshots held to the batches below their offset, from which they could be made anew.
+"""Compares producer snapshots with the batches below their offset.
 
-A producer may be missing from a snapshot, since it expires; and a snapshot may know what compaction and
-retention took. So the two are compared only where the log cannot have lost anything.
+A producer may be missing from a snapshot because it expired; and a snapshot may have state that compaction and retention
+removed from the log. So the two are compared only where the log cannot have lost anything.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Table: TypeAlias = npt.NDArray[Any]
 
 _OFFSETS_KNOWN = 1000
 MOST_PRODUCERS = 200_000
-"""Producers that are followed at once: 100 MB."""
+"""Producers that are tracked at once: 100 MB."""
 
 
 class _Producer:
-    """What is followed of a producer, as ProducerStateEntry has it, with its newest batch only.
+    """State of a producer as in ProducerStateEntry, with its newest batch only.
 
     Attributes:
-        newest: the last offset of its newest batch or marker.
-        is_shrunk: whether its newest batch lost records, and with them perhaps its largest timestamp.
+        newest: last offset of its newest batch or marker.
+        is_shrunk: whether its newest batch lost records, and perhaps its largest timestamp with them.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class _Producer:
             self.producer_epoch = epoch
 
     def add_batch(self, row: np.void) -> None:
-        """Note a batch of records."""
+        """Add a batch of records."""
         base, last = int(row["base_offset"]), int(row["last_offset"])
         self._enter_epoch(int(row["producer_epoch"]))
         self.last_sequence = (int(row["base_sequence"]) + last - base) & MAX_INT32
@@ -87,7 +87,7 @@ class _Producer:
         self.newest = last
 
     def end_transaction(self, row: np.void, coordinator_epoch: int, timestamp: Timestamp) -> None:
-        """Note an end marker."""
+        """Add an end marker."""
         self._enter_epoch(int(row["producer_epoch"]))
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_first_offset = None
@@ -96,7 +96,7 @@ class _Producer:
 
 
 def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What is wrong with a partition's producer snapshots."""
+    """Yield findings about a partition's producer snapshots."""
     known: list[Offset] = []
     for offset in partition.view.listing.producer_snapshots:
         name = producer_snapshot_name(offset)
@@ -134,7 +134,7 @@ def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding
 
 
 def _strays(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """Snapshots that a broker deletes, as LogLoader does: those of no segment, but for one above all of them."""
+    """Report snapshots that a broker deletes (LogLoader): those without a segment, except one above all segments."""
     if partition.is_live or not is_served(partition) or partition.view.log.only is not None:
         return
     bases = partition.view.base_offsets
@@ -151,13 +151,13 @@ def _strays(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield partition.found(
             "snapshot-stray",
             producer_snapshot_name(strays[0]),
-            f"no segment begins at offset {strays[0]}, nor does the log end there{others}",
+            f"no segment begins and the log does not end at offset {strays[0]}{others}",
             offsets=strays[:1000],
         )
 
 
 def _missing(partition: PartitionUnderCheck, replay: _Replay) -> Iterator[Finding]:
-    """After a clean stop a broker takes a log without any snapshot for one without producers."""
+    """Report a log without snapshots: after a clean shutdown a broker assumes that it has no producers."""
     if partition.view.listing.producer_snapshots or not replay.producers or not partition.segments:
         return
     active = partition.segments[-1]
@@ -166,18 +166,18 @@ def _missing(partition: PartitionUnderCheck, replay: _Replay) -> Iterator[Findin
     yield partition.found(
         "snapshot-missing",
         "",
-        f"{len(replay.producers)} producers wrote to the log, and no snapshot tells of them",
+        f"{len(replay.producers)} producers wrote to the log, but there is no snapshot",
         producers=len(replay.producers),
     )
 
 
 class _Replay:
-    """What the log's batches tell of its producers, up to an offset.
+    """State of the producers, from the log's batches up to an offset.
 
     Attributes:
         producers: by id.
-        gap_end: one past the largest offset so far that is not there, or below which nothing is known: a broker that
-            recovers a log reads it from the log start on.
+        gap_end: one past the largest missing offset so far, or the first known offset: a broker that recovers a log
+            reads it from the log start.
     """
 
     def __init__(self, partition: PartitionUnderCheck) -> None:
@@ -189,7 +189,7 @@ class _Replay:
         self._is_full = False
 
     def states(self, offsets: list[Offset]) -> Iterator[tuple[Offset, bool]]:
-        """Stop where the log has come up to each offset; False: there are too many producers by now."""
+        """Read the log up to each offset in turn; yield the offset, and False if there are too many producers."""
         waiting = list(offsets)
         for segment in self.partition.segments:
             reader = MarkerReader(segment)
@@ -239,18 +239,18 @@ class _Replay:
 
 
 class _Comparison:
-    """One snapshot against the replay up to its offset."""
+    """Compares one snapshot with the state of the log at its offset."""
 
     def __init__(self, partition: PartitionUnderCheck, replay: _Replay, offset: Offset) -> None:
         self.partition = partition
         self.replay = replay
         self.offset = offset
         self.name = producer_snapshot_name(offset)
-        # Thousands of wrong entries name the same few offsets.
+        # thousands of wrong entries name the same few offsets
         self._is_there = lru_cache(_OFFSETS_KNOWN)(self._look_for)
 
     def run(self, entries: Iterator[ProducerStateEntry]) -> Iterator[Finding]:
-        """What is wrong with the entries of the snapshot, which may be a million."""
+        """Yield findings about the snapshot's entries, of which there may be a million."""
         seen: set[int] = set()
         yield from made_when_told(self._entries(entries, seen))
         yield from self._unknown(seen)
@@ -261,7 +261,7 @@ class _Comparison:
         for slot, entry in enumerate(entries):
             breaches: list[tuple[str, tuple[str, object]]] = []
             if entry.producer_id in seen:
-                breaches.append(("snapshot-producer", ("the producer is there twice", None)))
+                breaches.append(("snapshot-producer", ("the producer has two entries", None)))
             seen.add(entry.producer_id)
             if transaction := self._transaction(entry):
                 breaches.append(("snapshot-transactions", transaction))
@@ -271,7 +271,7 @@ class _Comparison:
                 yield rule, partial(self._found, rule, slot, entry, *breach)
 
     def _unknown(self, seen: set[int]) -> Iterator[Finding]:
-        """Open transactions of producers that the snapshot does not have."""
+        """Yield open transactions of producers that are missing from the snapshot."""
         for producer, known in self.replay.producers.items():
             first = known.current_txn_first_offset
             is_open = first is not None and first >= self.replay.gap_end
@@ -279,20 +279,20 @@ class _Comparison:
                 yield self.partition.found(
                     "snapshot-transactions",
                     self.name,
-                    f"producer {producer} has a transaction open from offset {first} on, which the"
-                    " snapshot does not know",
+                    f"producer {producer} has a transaction open from offset {first}, which is missing from the"
+                    " snapshot",
                     first_offset=first,
                     next_offset=self.offset,
                     producer=producer,
                 )
 
     def _is_certain(self, producer: int) -> bool:
-        """Whether the log cannot have lost anything of the producer's since what is known of it."""
+        """Return whether the log cannot have lost anything of the producer since its newest batch."""
         known = self.replay.producers.get(producer)
         return known is not None and known.newest >= self.replay.gap_end and known.newest >= 0
 
     def _transaction(self, entry: ProducerStateEntry) -> tuple[str, object] | None:
-        """What contradicts the open transaction of an entry, and what the log says."""
+        """Return a contradiction to the open transaction of an entry, and the log's value."""
         first = entry.current_txn_first_offset
         known = self.replay.producers.get(entry.producer_id)
         actual = None if known is None else known.current_txn_first_offset
@@ -303,18 +303,18 @@ class _Comparison:
         if known is not None and self._is_certain(entry.producer_id):
             if actual is None:
                 if known.is_shrunk and known.newest == known.last_data_offset:
-                    # Compaction took data of a transaction that may have been open.
+                    # Compaction removed data of a transaction that may have been open.
                     return None
-                return f"its transaction of offset {first} has ended", None
+                return f"its transaction from offset {first} has ended", None
             if first is None and actual >= self.replay.gap_end:
-                return f"its transaction of offset {actual} has not ended", actual
+                return f"its transaction from offset {actual} has not ended", actual
         if first is None or self._may_begin(first, entry.producer_id):
             return None
         begins = "none is open" if actual is None else f"one begins at {actual}"
-        return f"no transaction of it begins at {first}; {begins}", actual
+        return f"it has no transaction from offset {first}; {begins}", actual
 
     def _may_begin(self, offset: Offset, producer: int) -> bool:
-        """Whether a batch of a producer begins there, or nothing is there any more."""
+        """Return whether a batch of a producer begins at an offset, or the offset no longer exists."""
         segment = self.partition.view.segment_for(offset)
         try:
             run = None if segment is None else segment.batch(offset)
@@ -325,14 +325,14 @@ class _Comparison:
         )
 
     def _batch(self, entry: ProducerStateEntry) -> tuple[str, object] | None:
-        """What contradicts the last batch of an entry, and what the log says."""
+        """Return a contradiction to the last batch of an entry, and the log's value."""
         known = self.replay.producers.get(entry.producer_id)
         last = entry.last_data_offset
         if last >= self.offset:
             return f"its last batch ends at {last}, not below the snapshot's offset", None
         if known is None:
             if last >= 0 and self._is_there(last):
-                return f"the batch with offset {last} is another producer's", None
+                return f"the batch with offset {last} has another producer id", None
             return None
         if last != known.last_data_offset:
             return self._other_batch(last, known)
@@ -345,11 +345,13 @@ class _Comparison:
         return None
 
     def _other_batch(self, last: Offset, known: _Producer) -> tuple[str, object] | None:
-        """Where the snapshot's last batch is another than the log's: compaction may have taken the newer one."""
+        """Compare if the last batches differ: compaction may have removed the newer one."""
         actual = known.last_data_offset
         if last > actual:
-            return (f"no batch of it ends at {last}", actual) if self._is_there(last) else None
-        # Of a producer that had expired, a marker tells nothing but that it is there again.
+            return (
+                (f"it has no batch that ends at {last}", actual) if self._is_there(last) else None
+            )
+        # For an expired producer, a marker only shows that the producer exists again.
         if last < 0 and known.newest != actual:
             return None
         return f"its last batch ends at {actual}, not at {last}", actual
@@ -365,7 +367,7 @@ class _Comparison:
     def _newest_facts(
         self, entry: ProducerStateEntry, known: _Producer
     ) -> dict[str, tuple[int, int]]:
-        """What the newest batch or marker tells."""
+        """Return the facts of the newest batch or marker."""
         facts = {"producer epoch": (entry.producer_epoch, known.producer_epoch)}
         if not known.is_shrunk and known.last_timestamp != NO_TIMESTAMP:
             facts["timestamp"] = (entry.last_timestamp, known.last_timestamp)
@@ -374,7 +376,7 @@ class _Comparison:
         return facts
 
     def _look_for(self, offset: Offset) -> bool:
-        """Whether a good batch of the log holds an offset."""
+        """Return whether a good batch of the log has an offset."""
         segment = self.partition.view.segment_for(offset)
         if segment is None:
             return False

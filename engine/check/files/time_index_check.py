@@ -1,7 +1,7 @@
-"""A time index held to its segment: every entry, in time linear in both.
+"""Compares a time index with its segment: every entry, in time linear in both.
 
-An entry names a batch's largest timestamp and an offset of that batch, and says that no batch before has a larger one.
-The last entry of a segment that is complete has its largest timestamp: by it a broker chooses the segment.
+An entry has a batch's max timestamp and an offset of that batch; no batch before it has a larger timestamp. The last
+entry of a complete segment has its largest timestamp: a broker chooses the segment by it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from engine.units import MAX_INT64
 
 
 def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
-    """What is wrong with a segment's time index."""
+    """Yield findings about a segment's time index."""
     name = time_index_name(segment.base_offset)
     try:
         entries = read_entries(segment, name, ENTRY.dtype)
@@ -41,7 +41,7 @@ def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
     found = segment.partition.found
     if entries is None:
         if segment.partition.view.log.only is None and segment.max_timestamp >= 0:
-            yield found("time-index-missing", name, "there is no such file")
+            yield found("time-index-missing", name, "the file is missing")
         return
     yield from size_findings(segment, name, entries, ENTRY.size)
     if len(entries.table):
@@ -50,17 +50,17 @@ def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
         yield found(
             "time-index-missing",
             name,
-            f"it holds no entry, and timestamps up to {segment.max_timestamp} are in the segment",
+            f"the file has no entries, but the segment has timestamps up to {segment.max_timestamp}",
         )
 
 
 def _least(entries: IndexEntries) -> int:
-    """The least timestamp whose entry cannot be hidden: timestamp 0 at the base offset is twelve zeros."""
+    """Return the least timestamp with a visible entry: timestamp 0 at the base offset is twelve zeros, like padding."""
     return 1 if entries.byte_size else 0
 
 
 def is_complete(segment: SegmentUnderCheck) -> bool:
-    """Whether the segment's largest timestamp must be in its time index."""
+    """Return whether the segment's largest timestamp must be in its time index."""
     if not is_served(segment.partition):
         return False
     if segment.partition.is_live:
@@ -99,7 +99,7 @@ class _TimeIndexCheck:
         yield from at_slots(
             np.flatnonzero(negative),
             lambda slot: self._found(
-                "time-index-order", slot, "an entry of a negative relative offset"
+                "time-index-order", slot, "an entry with a negative relative offset"
             ),
         )
         self.bad |= negative
@@ -117,7 +117,7 @@ class _TimeIndexCheck:
         )
 
     def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:
-        """Hold the entries of these rows' offsets to them; `before` is the largest timestamp before each row."""
+        """Compare the entries with these rows' offsets with them; `before` is the largest timestamp before each row."""
         if not len(slots):
             return
         row = rows["last_offset"].searchsorted(self.offsets[slots], "left")
@@ -151,22 +151,22 @@ class _TimeIndexCheck:
             lambda slot: self._found(
                 "index-past-end",
                 slot,
-                f"the entry names offset {self.offsets[slot]}, the segment ends at {segment.next_offset}",
+                f"the entry has offset {self.offsets[slot]}, but the segment ends at {segment.next_offset}",
                 expected=f"below {segment.next_offset}",
                 found=int(self.offsets[slot]),
             ),
         )
 
     def _last(self, largest: int) -> Iterator[Finding]:
-        """By its last entry a broker tells which segment to look into."""
+        """Check the last entry: a broker chooses the segment for a look-up by it."""
         if self.bad[-1] or not is_complete(self.segment) or self.times[-1] >= largest:
             return
         slot = len(self.times) - 1
         yield self.segment.partition.found(
             "time-index-misses-records",
             self.name,
-            f"the last entry says {self.times[-1]}, and the segment's largest timestamp is {largest}:"
-            " look-ups of times between pass the segment over",
+            f"the last entry has timestamp {self.times[-1]}, but the segment's largest is {largest}:"
+            " look-ups of times in between skip the segment",
             position=slot * ENTRY.size,
             length=ENTRY.size,
             first_offset=self.segment.base_offset,
@@ -183,7 +183,7 @@ class _TimeIndexCheck:
             "time-index-misses-records",
             slot,
             f"look-ups of times from {self.times[slot]} to {before} begin at offset {self.offsets[slot]},"
-            f" behind a batch of {before}",
+            f" after a batch with timestamp {before}",
             expected=f"at least {before}",
             found=int(self.times[slot]),
         )
@@ -192,7 +192,7 @@ class _TimeIndexCheck:
         return self._found(
             "time-index-entry",
             slot,
-            f"the entry says {self.times[slot]}, the batch with offset {self.offsets[slot]} says {actual}",
+            f"the entry has timestamp {self.times[slot]}, but the batch with offset {self.offsets[slot]} has {actual}",
             expected=actual,
             found=int(self.times[slot]),
         )

@@ -1,6 +1,6 @@
-"""The topic ids of a log dir's partitions, held to each other and to the cluster's metadata.
+"""Compares the topic ids of a log dir's partitions with each other and with the cluster's metadata.
 
-A broker that finds another topic's id in a folder takes it for a stray one and moves it away.
+If a broker finds another topic's id in a folder, it moves the folder away as stray.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.topics.topic_names import CLUSTER_METADATA
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""Of `__cluster_metadata`, whose partition tells it as others do. See Uuid.METADATA_TOPIC_ID in Kafka."""
+"""Topic id of `__cluster_metadata`, also in its partition.metadata. See Uuid.METADATA_TOPIC_ID in Kafka."""
 
 
 class _Folder(NamedTuple):
-    """A partition's folder, and the topic id in it; None when it tells none."""
+    """A partition's folder and its topic id; None without one."""
 
     log: PartitionLog
     path: str
@@ -49,7 +49,7 @@ class _Folder(NamedTuple):
 
 
 def check_topic_ids(source: LogSource, log_dir: SourceRoot) -> Iterator[Finding]:
-    """What is wrong with the topic ids of a log dir's partitions."""
+    """Yield findings about the topic ids of a log dir's partitions."""
     image = _cluster(source)
     folders: list[_Folder] = []
     for log in source.partitions().values():
@@ -78,7 +78,7 @@ def _is_log(log: PartitionLog) -> bool:
 
 
 def _read(log: PartitionLog) -> tuple[_Folder | None, Finding | None]:
-    """The topic id of a folder, or what is wrong with the file."""
+    """Read the topic id of a folder; return it, or a finding about the file."""
     path = log.root.display(f"{log.folder}/{PARTITION_METADATA}")
     try:
         data = log.read_side_file(PARTITION_METADATA)
@@ -102,7 +102,7 @@ def _read(log: PartitionLog) -> tuple[_Folder | None, Finding | None]:
 
 
 def _cluster(source: LogSource) -> ClusterImage | None:
-    """What the source's own metadata log says, as far as it can be read."""
+    """Replay the source's own metadata log, as far as it can be read."""
     try:
         replay = ClusterReplay(source)
         return replay.image() if replay.exists else None
@@ -111,7 +111,7 @@ def _cluster(source: LogSource) -> ClusterImage | None:
 
 
 def _wanted(folders: list[_Folder], image: ClusterImage | None) -> Mapping[str, str]:
-    """The id of each topic: the metadata's, else that of most of its partitions."""
+    """Return the id of each topic: the metadata's, else that of most of its partitions."""
     counts: dict[str, Counter[str]] = {}
     for folder in folders:
         if folder.topic_id is not None:
@@ -132,12 +132,16 @@ def _against(
     expected = wanted[folder.topic]
     if folder.topic_id != expected:
         other = None if image is None else image.topic_name(folder.topic_id)
-        who = "the cluster metadata" if image is not None else "the topic's other partitions"
-        of = "" if other is None else f", which is that of {other}"
+        verb = (
+            "the cluster metadata says"
+            if image is not None
+            else "the topic's other partitions have"
+        )
+        of = "" if other is None else f", that of topic {other}"
         yield found(
             "topic-id-differs",
             folder.path,
-            f"the topic id is {folder.topic_id}{of}; {who} says {expected}",
+            f"the topic id is {folder.topic_id}{of}; {verb} {expected}",
             partition=folder.log.name,
             expected=expected,
             found=folder.topic_id,
@@ -151,20 +155,20 @@ def _against(
         yield found(
             "topic-unknown",
             folder.path,
-            f"the cluster metadata knows no topic {folder.topic}",
+            f"the cluster metadata has no topic {folder.topic}",
             partition=folder.log.name,
             found=folder.topic_id,
         )
 
 
 def _missing(folders: list[_Folder]) -> Iterator[Finding]:
-    """Brokers before 2.8 wrote none; where one is there, all should be."""
+    """Report missing topic ids. Brokers before 2.8 wrote none; if one partition has an id, all should."""
     without = [folder for folder in folders if folder.topic_id is None]
     if len(without) == len(folders):
         return
     for folder in without:
         yield found(
-            "topic-id-missing", folder.path, "there is no such file", partition=folder.log.name
+            "topic-id-missing", folder.path, "the file is missing", partition=folder.log.name
         )
 
 
@@ -177,14 +181,14 @@ def _shared(folders: list[_Folder]) -> Iterator[Finding]:
             yield found(
                 "topic-id-shared",
                 folder.path,
-                f"the topic id {folder.topic_id} is that of {first.topic} too",
+                f"the topic id {folder.topic_id} is also that of {first.topic}",
                 partition=folder.log.name,
                 found=folder.topic_id,
             )
 
 
 def _registration(source: LogSource, log_dir: SourceRoot, image: ClusterImage) -> Iterator[Finding]:
-    """Whether the broker that the log dir names is registered, with this log dir."""
+    """Check that the log dir's broker is registered, with this log dir."""
     mine: MetaProperties | None = dict(zip(source.log_dirs, source.meta_properties, strict=True))[
         log_dir
     ]
@@ -194,7 +198,7 @@ def _registration(source: LogSource, log_dir: SourceRoot, image: ClusterImage) -
     broker = brokers.get(mine.node_id)
     path = log_dir.display(META_PROPERTIES)
     if broker is None:
-        sentence = f"the cluster metadata knows no broker {mine.node_id}"
+        sentence = f"the cluster metadata has no broker {mine.node_id}"
         yield found(
             "meta-properties", path, sentence, severity=Severity.WARNING, found=mine.node_id
         )

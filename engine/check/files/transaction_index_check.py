@@ -1,9 +1,9 @@
-"""The transaction indexes of a partition held to its ABORT markers, from which they could be made anew.
+"""Compares the transaction indexes of a partition with its ABORT markers.
 
-Legitimate differences are none: entries of transactions of which compaction took all data are gone with it; a
-transaction's first offset and the last stable offset may lie where nothing is any more; a follower that
-takes many batches at once writes a later last stable offset than its leader; and a broker that recovers a log reads
-it from the log start on, so that it knows of a transaction what lies there or above.
+The two must agree, with these exceptions: compaction removes the entries of transactions without remaining data; a
+transaction's first offset and the last stable offset may be offsets that no longer exist; a follower that appends many
+batches at once writes a later last stable offset than its leader; and a broker that recovers a log reads it from the log
+start, so it only has the part of a transaction from there on.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from engine.units import MAX_INT64, Offset, Position
 
 _AT_A_TIME = 65_536
 _MOST_NAMED = 100
-"""Missing entries of one segment that are named one by one."""
+"""Missing entries of one segment that are named individually."""
 
 
 class _Abort(NamedTuple):
     """An ABORT marker.
 
     Attributes:
-        producer_id, position: whose, and where in its segment.
-        first_offset: of the transaction's data; None when none is known.
-        first_served: of those of its batches that reach the log start; None when none does.
-        last_stable_offset: by all transactions that no marker has ended.
-        after: the last marker of the producer before, -1 when none is known.
-        is_certain: whether no offsets are missing between the served data and the marker: where some are, compaction
-            may have taken the end of one transaction and the beginning of another.
-        known_stable: the last stable offset by the served data of those transactions alone of which that is certain.
+        producer_id, position: its producer, and its position in the segment.
+        first_offset: first offset of the transaction's data; None if unknown.
+        first_served: first offset of those of its batches that reach the log start; None without one.
+        last_stable_offset: last stable offset, from all transactions that no marker has ended.
+        after: last marker of the producer before, -1 if unknown.
+        is_certain: whether no offsets are missing between the served data and the marker. If some are, compaction may
+            have removed the end of one transaction and the beginning of another.
+        known_stable: last stable offset, only from the served data of certain transactions.
     """
 
     producer_id: int
@@ -59,7 +59,7 @@ class _Abort(NamedTuple):
 
 
 def check_transaction_index(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What is wrong with the transaction indexes of a partition's segments."""
+    """Yield findings about the transaction indexes of a partition's segments."""
     state = _Transactions(partition)
     for segment in partition.segments:
         aborts = state.read(segment)
@@ -70,7 +70,7 @@ class _Transactions:
     """Open transactions, segment after segment.
 
     Attributes:
-        certain_from: what is known of transactions that began at or above this offset is all there is to know.
+        certain_from: all transactions that began at or above this offset are known completely.
     """
 
     def __init__(self, partition: PartitionUnderCheck) -> None:
@@ -84,7 +84,7 @@ class _Transactions:
         self._ended: dict[int, Offset] = {}
 
     def read(self, segment: SegmentUnderCheck) -> dict[Offset, _Abort]:
-        """The ABORT markers of a segment, by offset."""
+        """Return the ABORT markers of a segment, by offset."""
         aborts: dict[Offset, _Abort] = {}
         losses = [each.position for each in segment.damages if may_have_taken_a_marker(each)]
         reader = MarkerReader(segment)
@@ -105,7 +105,7 @@ class _Transactions:
         return aborts
 
     def _gap_ends(self, rows: Table) -> Table:
-        """One past the last missing offset before each row."""
+        """Return one past the last missing offset before each row."""
         before = np.concatenate(([self._next], rows["last_offset"][:-1] + 1))
         ends = np.where(rows["base_offset"] > before, rows["base_offset"], -1)
         found = np.maximum.accumulate(np.maximum(ends, self._gap_end))
@@ -152,7 +152,7 @@ class _Transactions:
 
 
 def _by_slot(table: Table) -> Iterator[tuple[int, AbortedTxn]]:
-    """The entries of a table, some at a time: as objects they take ten times the memory."""
+    """Yield the entries of a table in steps: as objects they take ten times the memory."""
     for start in range(0, len(table), _AT_A_TIME):
         for slot, values in enumerate(table[start : start + _AT_A_TIME].tolist(), start):
             yield slot, AbortedTxn(*values)
@@ -186,7 +186,7 @@ class _SegmentCheck:
         before = -1
         for slot, entry in _by_slot(table):
             if entry.last_offset <= before:
-                rule, reason = "txn-index-entry", f"its end does not lie above {before}"
+                rule, reason = "txn-index-entry", f"its last offset is not above {before}"
                 yield rule, partial(self._found, rule, slot, entry, reason)
             before = max(before, entry.last_offset)
             reason, expected = self._against(entry)
@@ -195,7 +195,7 @@ class _SegmentCheck:
                 yield rule, partial(self._found, rule, slot, entry, reason, expected)
 
     def _against(self, entry: AbortedTxn) -> tuple[str, object]:
-        """What contradicts an entry, and what the log has there; an empty text when nothing does."""
+        """Return a contradiction to an entry, and the log's value; an empty text without one."""
         if entry.version != CURRENT_VERSION:
             return f"version {entry.version} is unknown", CURRENT_VERSION
         abort = self.aborts.get(entry.last_offset)
@@ -204,7 +204,7 @@ class _SegmentCheck:
                 return "", None
             return f"no transaction was aborted at offset {entry.last_offset}", None
         if entry.producer_id != abort.producer_id:
-            return f"the marker is producer {abort.producer_id}'s", abort.producer_id
+            return f"the marker has producer id {abort.producer_id}", abort.producer_id
         if not self._first_fits(entry, abort):
             first = abort.first_offset
             return f"the transaction begins at {'no' if first is None else first}", first or -1
@@ -220,10 +220,10 @@ class _SegmentCheck:
         limit = entry.last_offset if abort.first_offset is None else abort.first_offset
         if abort.after < first < limit and self._is_gone(first):
             return True
-        # A recovery reads from the log start on, which was lower than it is now, or where it is.
+        # A recovery reads from the log start on, which was at or below the present one.
         highest = abort.first_served
         if not abort.is_certain or highest is None:
-            # Compaction can have emptied the first batch, or taken the end of a transaction before this one.
+            # Compaction may have emptied the first batch, or removed the end of an earlier transaction.
             highest = entry.last_offset
         return abort.after < first <= highest and self._begins_transaction(first, abort.producer_id)
 
@@ -244,7 +244,7 @@ class _SegmentCheck:
         )
 
     def _may_be_lost(self, offset: Offset) -> bool:
-        """Whether damage may have taken the marker, or it is newer than what was read."""
+        """Return whether damage may have hidden the marker, or it is newer than the bytes read."""
         if self.is_growing and offset >= self.segment.next_offset:
             return True
         if not 0 <= offset < MAX_INT64 or not self.segment.damages:
@@ -255,7 +255,7 @@ class _SegmentCheck:
         ) and self._is_gone(offset)
 
     def _is_gone(self, offset: Offset) -> bool:
-        """Whether no batch of the log holds an offset, or one that compaction emptied."""
+        """Return whether no batch of the log has an offset, or one emptied by compaction."""
         segment = self.partition.view.segment_for(offset)
         try:
             run = None if segment is None else segment.batch(offset)
@@ -264,7 +264,7 @@ class _SegmentCheck:
         return run is None or not run.table["record_count"][0]
 
     def _begins_transaction(self, offset: Offset, producer: int | None) -> bool:
-        """Whether a batch of a transaction begins at an offset, of a producer or, None, of any."""
+        """Return whether a transactional batch of a producer (None: of any) begins at an offset."""
         segment = self.partition.view.segment_for(offset)
         run = None if segment is None else segment.batch(offset)
         if run is None or run.base_offset != offset:
@@ -280,7 +280,7 @@ class _SegmentCheck:
         missing = [
             (offset, abort)
             for offset, abort in self.aborts.items()
-            if abort.first_served is not None  # nobody reads what lies below the log start
+            if abort.first_served is not None  # no consumer reads below the log start
             and offset not in known
         ]
         uncertain = [each for each in missing if not each[1].is_certain]
@@ -288,7 +288,7 @@ class _SegmentCheck:
         if uncertain:
             offset, abort = uncertain[0]
             yield self._missing_from(
-                f"it may lack {len(uncertain)} transactions: compaction took what would tell",
+                f"{len(uncertain)} transactions may be missing; compaction makes this uncertain",
                 abort.first_served or 0,
                 offset + 1,
                 severity=Severity.NOTE,
@@ -296,10 +296,10 @@ class _SegmentCheck:
             )
         if not missing:
             return
-        what = "" if is_there else "there is no such file; "
+        what = "" if is_there else "the file is missing; "
         if not is_there or len(missing) > _MOST_NAMED:
             yield self._missing_from(
-                f"{what}the segment has ABORT markers of {len(missing)} transactions that it lacks",
+                f"{what}the segment has ABORT markers of {len(missing)} transactions without an entry",
                 min(abort.first_served or 0 for _, abort in missing),
                 missing[-1][0] + 1,
                 transactions=len(missing),
@@ -308,7 +308,7 @@ class _SegmentCheck:
         for offset, abort in missing:
             first = abort.first_served or 0
             yield self._missing_from(
-                f"producer {abort.producer_id} aborted what it wrote from offset {first} on, with the"
+                f"producer {abort.producer_id} aborted its records from offset {first}, with the"
                 f" marker at offset {offset}, position {abort.position} of the segment",
                 first,
                 offset + 1,

@@ -1,8 +1,8 @@
-"""What an interrupted compaction or split left, as a broker sees it when it loads the log.
+"""Checks the remains of an interrupted compaction or split, as a broker handles them when it loads the log.
 
-New segments are written as ``.cleaned``, renamed to ``.swap`` when all are complete, those of the highest offsets first, and
-then lose the suffix. So a ``.swap`` below all ``.cleaned`` takes the place of the segments whose offsets it covers, whatever
-it holds; all else is removed. See LogLoader in Kafka.
+New segments are written as ``.cleaned``, renamed to ``.swap`` when all are complete, highest offsets first, and then lose
+the suffix. So a ``.swap`` below all ``.cleaned`` replaces the segments with offsets in its range, whatever its content;
+the others are deleted. See LogLoader in Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.units import MAX_INT64, Offset
 
 
 class _New(NamedTuple):
-    """A segment that is to replace others: what is wrong in it, and one past its last offset."""
+    """A segment that will replace others: its damage, and one past its last offset."""
 
     name: str
     base_offset: Offset
@@ -29,7 +29,7 @@ class _New(NamedTuple):
 
 
 def check_unfinished(partition: PartitionUnderCheck) -> Iterator[Finding]:
-    """What a broker would do with ``.cleaned`` and ``.swap`` segments; in a live log one is at work."""
+    """Yield findings about a broker's handling of ``.cleaned`` and ``.swap`` segments; none in a live log."""
     logs = _unfinished_logs(partition)
     if not logs or partition.is_live:
         return
@@ -43,7 +43,7 @@ def check_unfinished(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield partition.found(
             "unfinished-undone",
             names[0],
-            f"a broker removes {', '.join(names[:5])}: not all of the new segments are complete",
+            f"a broker deletes {', '.join(names[:5])}: not all of the new segments are complete",
             files=names[:100],
         )
     new = [_read(partition, base) for base in sorted(swaps) if base < first_cleaned]
@@ -89,12 +89,12 @@ def _replaces(partition: PartitionUnderCheck, new: list[_New]) -> Iterator[Findi
     replaced = [
         segment.name for segment in partition.segments if first <= segment.base_offset < following
     ]
-    what = ", ".join(replaced[:5]) if replaced else "no other"
+    what = ", ".join(replaced[:5]) if replaced else "no segment"
     names = ", ".join(each.name for each in new[:5])
     yield partition.found(
         "unfinished-replaces",
         new[0].name,
-        f"a broker puts {names} in the place of {what}",
+        f"a broker replaces {what} with {names}",
         first_offset=first,
         next_offset=following,
         files=[each.name for each in new],
@@ -105,7 +105,7 @@ def _replaces(partition: PartitionUnderCheck, new: list[_New]) -> Iterator[Findi
             yield partition.found(
                 "unfinished-damaged",
                 each.name,
-                f"{damage.reason}, and a broker puts it in the place of {what}",
+                f"{damage.reason}, and a broker would replace {what} with this segment",
                 position=damage.position,
                 length=damage.length,
                 first_offset=damage.first_offset,

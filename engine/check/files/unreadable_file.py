@@ -1,4 +1,4 @@
-"""A log dir's own files as bytes, and what to say where they do not parse."""
+"""Reads a log dir's own files, and makes findings about those that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LIMIT = 64 << 20
 
 
 def contents(log_dir: SourceRoot, name: str) -> bytes | None:
-    """A file of a log dir whole, None when it is not there. Raises LimitExceededError, OSError, SourceRefusedError."""
+    """Read a whole file of a log dir, None if it is missing. Raises LimitExceededError, OSError, SourceRefusedError."""
     try:
         return log_dir.read(name, limit=_LIMIT)
     except FileNotFoundError:
@@ -21,7 +21,7 @@ def contents(log_dir: SourceRoot, name: str) -> bytes | None:
 def unreadable_file(
     rule: str, log_dir: SourceRoot, name: str, data: bytes, error: Exception
 ) -> Finding:
-    """A finding of a file of a log dir that does not parse; `data` is the file."""
+    """Return the finding for a log dir's file that cannot be parsed; `data` is the file's content."""
     line = error.line if isinstance(error, CorruptCheckpointError) else None
     is_damage = isinstance(error, DamagedFileError)
     position = error.position if isinstance(error, DamagedFileError) else None
@@ -40,5 +40,5 @@ def unreadable_file(
 
 
 def _start_of_line(data: bytes, line: int) -> Position:
-    """Where a line begins, the first is 1; the end of the data when there is no such line."""
+    """Return the position of a line, the first being 1; the end of the data if there is no such line."""
     return len(b"".join(data.splitlines(keepends=True)[: line - 1]))

@@ -1,1 +1,1 @@
-"""Two copies of a partition compared."""
+"""Comparison of two copies of a partition."""

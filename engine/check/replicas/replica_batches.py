@@ -1,4 +1,4 @@
-"""Reading two copies of a log side by side: their batches in order, and the records in some of them."""
+"""Reads two copies of a log in parallel: their batches in order, and the records of some of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAME = ("base_offset", "last_offset", "crc", "size", "magic")
 
 
 class ReplicaBatch(NamedTuple):
-    """A batch of one copy; `first_offset` is known for wrappers of magic 0 and 1 too."""
+    """A batch of one copy. `first_offset` is known for compressed batches of magic 0 and 1 too."""
 
     segment: LogSegment
     run: BatchRun
@@ -30,16 +30,16 @@ class ReplicaBatch(NamedTuple):
 
     @property
     def last_offset(self) -> Offset:
-        """Its last offset."""
+        """Last offset of the batch."""
         return int(self.run.table["last_offset"][self.row])
 
     @property
     def position(self) -> Position:
-        """Where it lies in its segment."""
+        """Position of the batch in its segment."""
         return int(self.run.table["position"][self.row])
 
     def facts(self) -> dict[str, object]:
-        """What its header says, for a report."""
+        """Return the facts of its header, for a finding."""
         row = self.run.table[self.row]
         return {
             "segment": self.segment.name,
@@ -54,11 +54,11 @@ class ReplicaBatch(NamedTuple):
 
     @property
     def record_count(self) -> int:
-        """How many records it holds."""
+        """Number of records in the batch."""
         return _records_in(self.run, self.run.table[self.row : self.row + 1])
 
     def records(self) -> tuple[dict[Offset, Content], str]:
-        """What each record holds, by offset, and why some could not be read, "" when all could."""
+        """Return the content of each record by offset, and why some cannot be read ("" if all can)."""
         run, row = self.run, self.run.table[self.row]
         columns = kernel.decode(
             *(run.buffer, run.table, self.row, self.row + 1),
@@ -75,12 +75,12 @@ class ReplicaBatch(NamedTuple):
 
 
 class ReplicaCursor:
-    """One copy's batches in order of their offsets; those that go back are passed over.
+    """Batches of one copy in order of their offsets; batches with earlier offsets are skipped.
 
     Attributes:
         view: the copy.
-        damages: the damage on the way so far.
-        next_offset: one past the last batch that was taken.
+        damages: damage found so far.
+        next_offset: one past the last batch taken.
     """
 
     def __init__(self, view: LogView, start: Offset, stop: Offset) -> None:
@@ -93,7 +93,7 @@ class ReplicaCursor:
         self._row = 0
 
     def ready(self) -> bool:
-        """Whether there is another batch; reads on when needed."""
+        """Return whether there is another batch; reads on if necessary."""
         while self._run is None or self._row >= len(self._run.table):
             item = next(self._items, None)
             if item is None:
@@ -108,18 +108,18 @@ class ReplicaCursor:
         return True
 
     def rest(self) -> Table:
-        """The headers of what is at hand; call `ready` before."""
+        """Return the headers of the batches read so far; call `ready` before."""
         assert self._run is not None
         return self._run.table[self._row :]
 
     def records_in_next(self, count: int) -> int:
-        """How many records the next batches of what is at hand hold."""
+        """Return the number of records in the next `count` batches of those read so far."""
         assert self._run is not None
         return _records_in(self._run, self.rest()[:count])
 
     @property
     def first_offset(self) -> Offset:
-        """The next batch's."""
+        """First offset of the next batch."""
         row = self.rest()[0]
         if row["magic"] < 2 and row["attributes"] & COMPRESSION_MASK:
             return min(self.next_offset, int(row["last_offset"]))
@@ -127,11 +127,11 @@ class ReplicaCursor:
 
     @property
     def last_offset(self) -> Offset:
-        """The next batch's."""
+        """Last offset of the next batch."""
         return self._last()
 
     def take(self) -> ReplicaBatch:
-        """Go past the next batch."""
+        """Return the next batch and go past it."""
         assert self._run is not None
         assert self._segment is not None
         taken = ReplicaBatch(self._segment, self._run, self._row, self.first_offset)
@@ -139,7 +139,7 @@ class ReplicaCursor:
         return taken
 
     def skip(self, count: int) -> None:
-        """Go past some batches of what is at hand."""
+        """Go past `count` batches of those read so far."""
         assert self._run is not None
         self._row += count
         last = int(self._run.table["last_offset"][self._row - 1])
@@ -151,7 +151,7 @@ class ReplicaCursor:
 
 
 def _records_in(run: BatchRun, table: Table) -> int:
-    """How many records batches of a run hold; compressed ones of magic 0 and 1 tell it only when they are inflated."""
+    """Return the number of records in a run's batches. Decompresses those of magic 0 and 1 to count."""
     stated = table["record_count"]
     count = int(stated[stated >= 0].sum())
     if (stated < 0).any():
@@ -163,7 +163,7 @@ def _records_in(run: BatchRun, table: Table) -> int:
 
 
 def same_batches(one: Table, other: Table) -> int:
-    """How many batches from the start on are the same, but for their leader epochs."""
+    """Return how many batches from the start are equal, apart from their leader epochs."""
     count = min(len(one), len(other))
     same = one[_SAME[0]][:count] == other[_SAME[0]][:count]
     for name in _SAME[1:]:

@@ -1,8 +1,8 @@
-"""Two copies of a partition against each other: where they diverge, by leader epoch and offset.
+"""Compares two copies of a partition: where they diverge, by leader epoch and offset.
 
-Batches that are the same need no decoding. Where they are not, the records decide: the same records in other batches are
-what compaction or another codec leaves, and no divergence. Only what both can have is compared: from the later
-log start to the earlier log end.
+Equal batches need no decoding. Different batches are compared by their records: the same records in other batches are
+the result of compaction or another codec, and no divergence. Only offsets that both can have are compared: from the
+later log start to the earlier log end.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from engine.topics.topic_names import INTERNAL_TOPICS
 from engine.units import Offset
 
 MOST_FINDINGS = 100
-"""Of each rule and pair; those that follow are counted."""
+"""Maximum per rule and pair; further ones are counted."""
 MOST_BATCHES = 4096
-"""That may overlap before they are called different without a look at their records."""
+"""Overlapping batches that are compared; more are called different without comparing their records."""
 
 
 @dataclass
 class _Range:
-    """Offsets that one rule is broken at, one stretch of batches after the other."""
+    """Offsets of breaches of one rule in adjacent batches."""
 
     rule: str
     side: int
@@ -51,9 +51,9 @@ class _Range:
 def compare_sources(
     source: LogSource, other: LogSource, takes: Callable[[PartitionLog], bool] = lambda log: True
 ) -> Iterator[Finding | PartitionSummary]:
-    """What two sources' copies of each partition differ in; after each pair a summary.
+    """Yield the differences of two sources' copies of each partition; after each pair a summary.
 
-    Two sources of one partition each are compared whatever their folders are called.
+    Two sources of one partition each are compared regardless of their folders' names.
     """
     mine = {log.topic_partition: log for log in source.partitions().values() if takes(log)}
     theirs = {log.topic_partition: log for log in other.partitions().values() if takes(log)}
@@ -83,11 +83,11 @@ def _absent(log: PartitionLog, other: LogSource) -> Finding:
 
 
 class ReplicaComparison:
-    """Compares two copies; `summary` counts what both have in common.
+    """Compares two copies; `summary` counts the batches that both have.
 
     Args:
-        view: one copy, whose paths findings have.
-        other: the other one.
+        view: one copy; findings have its paths.
+        other: the other copy.
     """
 
     def __init__(self, view: LogView, other: LogView) -> None:
@@ -106,7 +106,7 @@ class ReplicaComparison:
         self._rebatched = _Range("replica-batching", 0, 0, 0, [])
 
     def run(self) -> Iterator[Finding]:
-        """What the copies differ in."""
+        """Yield the differences of the copies."""
         yield from self._topic_ids()
         yield from self._bounds()
         yield from self._epoch_starts()
@@ -122,7 +122,7 @@ class ReplicaComparison:
         if mine is not None and theirs is not None and mine != theirs:
             yield self._found(
                 "replica-topic-id",
-                f"the topic id is {mine}, that of {self._path(1)} is {theirs}",
+                f"the topic id is {mine}, but that of {self._path(1)} is {theirs}",
                 expected=theirs,
                 found=mine,
             )
@@ -146,7 +146,7 @@ class ReplicaComparison:
             yield self._found("replica-lacks", "the two copies have no offset in common")
 
     def _epoch_starts(self) -> Iterator[Finding]:
-        """The first epoch of each may have begun before its log start."""
+        """Compare the starts of leader epochs. The first one of each copy may have begun before its log start."""
         mine, theirs = (
             {
                 entry.epoch: entry.start_offset
@@ -197,7 +197,7 @@ class ReplicaComparison:
             row, last = mine[differ[0]], mine[differ[-1]]
             yield self._found(
                 "replica-epochs",
-                f"{len(differ)} batches have the same records and other leader epochs, the first epoch"
+                f"{len(differ)} batches have the same records but different leader epochs, the first epoch"
                 f" {row['leader_epoch']}, in {self._path(1)} {theirs['leader_epoch'][differ[0]]}",
                 first_offset=int(row["base_offset"]),
                 next_offset=int(last["last_offset"]) + 1,
@@ -206,7 +206,7 @@ class ReplicaComparison:
             )
 
     def _overlap(self) -> tuple[list[ReplicaBatch], list[ReplicaBatch]]:
-        """Batches of both from the next ones on, up to where a batch ends in both, or a gap is."""
+        """Take overlapping batches of both, up to a common end or a gap."""
         one, other = self._cursors
         mine, theirs = [one.take()], [other.take()]
         while len(mine) + len(theirs) < MOST_BATCHES:
@@ -220,7 +220,7 @@ class ReplicaComparison:
         return mine, theirs
 
     def _only(self, side: int, batch: ReplicaBatch) -> Iterator[Finding]:
-        """A batch that one of the two has; an empty one holds nothing that can be missed."""
+        """Report a batch that only one copy has; one without records is not missed."""
         records = batch.record_count
         if records:
             first = max(batch.first_offset, self.start)
@@ -287,7 +287,7 @@ class ReplicaComparison:
         records: int,
         reason: str,
     ) -> Iterator[Finding]:
-        """Join it with what was noted right before, or begin another range."""
+        """Extend the open range, or close it and begin another."""
         known = self._open
         if known is not None and (known.rule, known.side) == (rule, side) and not reason:
             known.next_offset = max(known.next_offset, bounds[1])
@@ -314,7 +314,7 @@ class ReplicaComparison:
         epochs = mine["leaderEpoch"], theirs["leaderEpoch"]
         return self._found(
             "replica-diverges",
-            f"from offset {known.first_offset} on, leader epoch {epochs[0]}, it differs from"
+            f"from offset {known.first_offset}, leader epoch {epochs[0]}, it differs from"
             f" {self._path(1)}, leader epoch {epochs[1]}: {known.reason}",
             batch=known.batches[0],
             first_offset=known.first_offset,
@@ -344,7 +344,7 @@ class ReplicaComparison:
             if damage is None
             else f": {damage.reason} at position {damage.position} of {damage.path}"
         )
-        why = why or (", as compaction leaves it" if is_compacted else "")
+        why = why or (", normal after compaction" if is_compacted else "")
         return self._found(
             "replica-lacks",
             f"{what} lacks {_counted(known.records)} of offsets {known.first_offset} to"
@@ -368,7 +368,7 @@ class ReplicaComparison:
         if known.records:
             yield self._found(
                 "replica-batching",
-                f"{known.records} records from offset {known.first_offset} on are batched otherwise in"
+                f"{known.records} records from offset {known.first_offset} are in different batches in"
                 f" {self._path(1)}",
                 batch=known.batches[0],
                 first_offset=known.first_offset,
@@ -380,7 +380,7 @@ class ReplicaComparison:
                 yield self._found(rule, f"{count - MOST_FINDINGS} more places like those before")
 
     def _epochs_at(self, offset: Offset) -> dict[str, object]:
-        """The epoch that each copy's file gives to an offset, and the last one that both begin alike."""
+        """Return each copy's epoch for an offset, and the last epoch with the same start in both."""
         mine, theirs = (dict(view.leader_epochs) for view in self.views)
         common = [epoch for epoch in mine.keys() & theirs.keys() if mine[epoch] == theirs[epoch]]
         return {

@@ -1,8 +1,8 @@
-"""A group of any kind as the group coordinator knows it: its state, its members, its committed offsets.
+"""A group of any kind as in the group coordinator: its state, its members, its committed offsets.
 
-Made from the newest records of its keys in `__consumer_offsets`. A coordinator that loads those records
-finds the same: a classic group with members is Stable, since the states of a rebalance are not written; a
-group of the newer protocols is judged by its epochs and those of its members.
+Built from the newest records of its keys in `__consumer_offsets`. A coordinator that loads these records gets the same: a
+classic group with members is Stable, since the states of a rebalance are not written; the state of a group of the newer
+protocols follows from its epochs and its members' epochs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from engine.units import Offset, Timestamp
 NO_PRODUCER = -1
 NONE = -1
 FIRST_ASSIGNMENT_EPOCH = 1
-"""Of a group without a target assignment, as Kafka 4.3.1 has it."""
+"""Assignment epoch of a group without a target assignment, as in Kafka 4.3.1."""
 MEMBER_STATES = {
     "consumer": {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},
     "share": {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},
     "streams": {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"},
 }
-"""The states of members as their records have them."""
+"""States of members by their numbers in records."""
 
 
 class Part(NamedTuple):
-    """What a record says: its type's number says what that is."""
+    """A decoded record; `type` is the number of its record type."""
 
     type: int
     key: dict[str, Any]
@@ -52,16 +52,16 @@ _EXPRESSION, _SHARE_PARTITIONS, _TOPOLOGY = 16, 15, 23
 
 
 class CommittedOffset(NamedTuple):
-    """An offset that a group committed for a partition.
+    """An offset committed by a group for a partition.
 
     Attributes:
-        offset: of the next record to consume.
-        leader_epoch: of the last one consumed; None when it was not told.
-        metadata: what the group said with it.
-        commit_timestamp: when.
-        expire_timestamp: None: the broker's retention counts.
-        topic_id: None when it was not told.
-        producer_id: of the transaction that it was committed in, if it was in one.
+        offset: offset of the next record to consume.
+        leader_epoch: leader epoch of the last consumed record, or None.
+        metadata: metadata of the commit.
+        commit_timestamp: time of the commit.
+        expire_timestamp: None if the broker's retention applies.
+        topic_id: topic id, or None.
+        producer_id: producer id of its transaction, or None.
         record_offset, record_timestamp: of its record in `__consumer_offsets`.
     """
 
@@ -78,7 +78,7 @@ class CommittedOffset(NamedTuple):
     record_timestamp: Timestamp
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         return {
             "topic": self.topic,
             "partition": self.partition,
@@ -95,14 +95,14 @@ class CommittedOffset(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """Partitions of a topic that a member has; newer protocols tell the topic's id, classic ones its name."""
+    """A member's partitions of a topic. Newer protocols have the topic's id, classic ones its name."""
 
     topic: str | None
     topic_id: str | None
     partitions: tuple[int, ...]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         topic = {"topic": self.topic} if self.topic_id is None else {"topicId": self.topic_id}
         return {**topic, "partitions": list(self.partitions)}
 
@@ -112,10 +112,10 @@ class Member:
     """A member of a group.
 
     Attributes:
-        epoch: of the newer protocols; None in classic groups.
-        state: of the newer protocols.
-        assignment: what it has now.
-        details: what else its records say, as JSON.
+        epoch: only in the newer protocols.
+        state: only in the newer protocols.
+        assignment: current assignment.
+        details: other fields of its records, for JSON.
     """
 
     member_id: str
@@ -128,7 +128,7 @@ class Member:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         facts: dict[str, Any] = {
             "memberId": self.member_id,
             "groupInstanceId": self.instance_id,
@@ -146,17 +146,17 @@ class Group:
     """A group.
 
     Attributes:
-        group_id: lone surrogates stand for bytes that are not UTF-8.
+        group_id: lone surrogates represent bytes that are not UTF-8.
         kind: classic, consumer, share or streams.
         state: Empty, Stable, Assigning, Reconciling or NotReady.
         protocol_type: "consumer" for consumers; "" for a group that only commits offsets.
-        epoch: the group's epoch, of a classic group its generation; None for one that only commits.
-        offsets: what it committed, by topic and partition.
-        pending: offsets that transactions will commit, once they are.
-        details: what else its records say, as JSON.
-        timestamp: of its newest record.
-        coordinator: the partition of `__consumer_offsets` that holds it.
-        notes: what could not be read of it.
+        epoch: the group epoch, or a classic group's generation; None for one that only commits.
+        offsets: committed offsets, by topic and partition.
+        pending: offsets in open transactions.
+        details: other fields of its records, for JSON.
+        timestamp: timestamp of its newest record.
+        coordinator: its partition of `__consumer_offsets`.
+        notes: records that cannot be read.
     """
 
     group_id: str
@@ -173,7 +173,7 @@ class Group:
     notes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """All but the committed offsets, as JSON."""
+        """Return the facts for JSON, without the committed offsets."""
         epoch = "generation" if self.kind == "classic" else "epoch"
         return {
             "group": self.group_id,
@@ -194,7 +194,7 @@ class Group:
 def build_group(
     name: str, entries: Owned, pending: Owned, coordinator: int, decoder: TopicDecoder
 ) -> Group:
-    """A group from the newest records of its keys and those of open transactions."""
+    """Build a group from the newest records of its keys and those of open transactions."""
     notes: list[str] = []
     parts = list(_parts(entries, decoder, notes))
     offsets = [_offset(part) for part in parts if part.type in _OFFSETS]
@@ -215,7 +215,7 @@ def build_group(
 
 
 def _parts(entries: Owned, decoder: TopicDecoder, notes: list[str]) -> Iterator[Part]:
-    """The records that can be read; what cannot be is noted."""
+    """Yield the decoded records; note those that cannot be decoded."""
     for key, entry in entries.items():
         decoded = decoder.decode(key, entry.value)
         note = decoded.key_note or decoded.value_note
@@ -227,7 +227,7 @@ def _parts(entries: Owned, decoder: TopicDecoder, notes: list[str]) -> Iterator[
 
 
 def _kind_of(parts: Iterable[Part]) -> str:
-    """The kind of the newest record that tells one: a group changes its protocol with new records."""
+    """Return the kind in the newest record with one: a group changes its protocol with new records."""
     newest, found = -1, "classic"
     for part in parts:
         kind = next((kind for kind, types in _TYPES.items() if part.type in types), None)
@@ -294,7 +294,7 @@ def _classic_member(value: dict[str, Any]) -> Member:
 
 
 def _classic_assignment(assignment: object) -> Iterator[Assigned]:
-    """The partitions that a consumer's assignment names; other protocols' assignments are their own."""
+    """Yield the partitions of a consumer's assignment; other protocols have their own formats."""
     if not isinstance(assignment, dict):
         return
     for each in assignment.get("assignedPartitions", ()):
@@ -395,7 +395,7 @@ def _assigned(topics: Iterable[dict[str, Any]]) -> Iterator[Assigned]:
 
 
 def _only(by_type: dict[int, list[Part]], type_id: int) -> dict[str, Any]:
-    """The value of the one record of a type that a group has; empty without it."""
+    """Return the value of the only record of a type; empty without one."""
     found = by_type.get(type_id)
     return found[0].value if found else {}
 

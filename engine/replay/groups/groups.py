@@ -1,4 +1,4 @@
-"""All groups of a source, replayed from the partitions of `__consumer_offsets`."""
+"""Replays all groups of a source from the partitions of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NOTHING: Owned = {}
 
 
 class GroupsImage:
-    """The groups at one moment; safe from several threads.
+    """The groups at one moment. Thread-safe.
 
     Attributes:
-        until: the records with timestamps up to this count; None: all.
+        until: only records with timestamps up to this count; None for all.
     """
 
     def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
@@ -38,17 +38,17 @@ class GroupsImage:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The groups, sorted; lone surrogates stand for bytes that are not UTF-8."""
+        """Names of the groups, sorted; lone surrogates represent bytes that are not UTF-8."""
         return tuple(sorted(text_of(owner) for owner in self._places))
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What gave no records."""
+        """Bytes without readable records."""
         return tuple(each for state in self._states for each in state.unreadable)
 
     @cached_property
     def doubled(self) -> tuple[str, ...]:
-        """Groups that more than one partition has records of; that with the newest one is shown."""
+        """Groups with records in several partitions; the partition with the newest record is used."""
         seen: set[bytes] = set()
         twice: set[bytes] = set()
         for state, waiting in zip(self._states, self._waiting, strict=True):
@@ -58,7 +58,7 @@ class GroupsImage:
         return tuple(sorted(text_of(owner) for owner in twice))
 
     def group(self, name: str) -> Group | None:
-        """The group of a name; None when there is none."""
+        """Return the group of a name, or None."""
         owner = name.encode("utf-8", "surrogateescape")
         place = self._places.get(owner)
         if place is None:
@@ -85,7 +85,7 @@ class GroupsImage:
 
     @cached_property
     def _places(self) -> Mapping[bytes, int]:
-        """Which state a group is in."""
+        """Index of each group's state."""
         places: dict[bytes, int] = {}
         for place, (state, waiting) in enumerate(zip(self._states, self._waiting, strict=True)):
             for owner in state.owners.keys() | waiting.keys():
@@ -96,7 +96,7 @@ class GroupsImage:
 
     @cached_property
     def _waiting(self) -> Sequence[Mapping[bytes, Owned]]:
-        """Of each state the entries of open transactions by group and key, the newest of each key."""
+        """Newest entries of open transactions by group and key, for each state."""
         found = []
         for state in self._states:
             waiting: dict[bytes, Owned] = {}
@@ -117,7 +117,7 @@ class GroupsImage:
 
 
 class GroupsReplay:
-    """The groups of a source, followed while their logs grow; safe from several threads."""
+    """Replays the groups of a source, and follows their logs while they grow. Thread-safe."""
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self._replay = TopicReplay(
@@ -126,11 +126,11 @@ class GroupsReplay:
 
     @property
     def exists(self) -> bool:
-        """Whether the source holds a partition of the topic."""
+        """Whether the source has a partition of the topic."""
         return self._replay.exists
 
     def image(self, until: Timestamp | None = None) -> GroupsImage:
-        """The groups now, or by the records with timestamps up to a time.
+        """Return the groups as of now, or as of the records with timestamps up to `until`.
 
         Raises LimitExceededError, OSError.
         """
@@ -138,5 +138,5 @@ class GroupsReplay:
 
 
 def text_of(name: bytes) -> str:
-    """A group's or transactional id's name as text; bytes that are not UTF-8 become lone surrogates."""
+    """Return the name of a group or transactional id as text; bytes that are not UTF-8 become lone surrogates."""
     return name.decode("utf-8", "surrogateescape")

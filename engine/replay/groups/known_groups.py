@@ -1,7 +1,7 @@
-"""Every group that a source knows of: those of `__consumer_offsets`, and share groups of `__share_group_state`.
+"""All groups of a source: those of `__consumer_offsets`, and share groups of `__share_group_state`.
 
-The two topics have coordinators of their own. A broker may hold a share group's offsets and not the partition
-that has its members.
+The two topics have coordinators of their own. A broker may have a share group's offsets, but not the partition with its
+members.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SHARE = "share"
 
 
 class KnownGroups:
-    """The groups at one moment; safe from several threads.
+    """The groups at one moment. Thread-safe.
 
     Attributes:
-        groups: what `__consumer_offsets` says; None: the source does not hold it.
-        shares: what `__share_group_state` says.
-        until: the records with timestamps up to this count; None: all.
+        groups: from `__consumer_offsets`; None if the source does not have it.
+        shares: from `__share_group_state`.
+        until: only records with timestamps up to this count; None for all.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class KnownGroups:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The groups, sorted; lone surrogates stand for bytes that are not UTF-8."""
+        """Names of the groups, sorted; lone surrogates represent bytes that are not UTF-8."""
         told = () if self.groups is None else self.groups.names
         return (
             told if self.shares.names <= set(told) else tuple(sorted({*told, *self.shares.names}))
@@ -43,19 +43,19 @@ class KnownGroups:
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What gave no records."""
+        """Bytes without readable records."""
         told = () if self.groups is None else self.groups.unreadable
         return (*told, *self.shares.unreadable)
 
     @property
     def doubled(self) -> tuple[str, ...]:
-        """Groups that more than one partition of `__consumer_offsets` has records of."""
+        """Groups with records in several partitions of `__consumer_offsets`."""
         return () if self.groups is None else self.groups.doubled
 
     def group(self, name: str) -> Group | None:
-        """The group of a name; None when there is none.
+        """Return the group of a name, or None.
 
-        The state of a share group is Unknown where only its offsets are known.
+        The state of a share group is Unknown if only its offsets are known.
         """
         found = None if self.groups is None else self.groups.group(name)
         if found is None and name in self.shares.names:

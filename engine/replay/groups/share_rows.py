@@ -1,4 +1,4 @@
-"""The partitions that a share group has to do with, as kafka-share-groups describes them."""
+"""The partitions of a share group, as kafka-share-groups describes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING = ShareOffset()
 
 
 class SharePlace(NamedTuple):
-    """A partition of a share group; the topic is its id where no name is known for that."""
+    """A partition of a share group. `topic` is the topic id if the name is unknown."""
 
     topic: str
     partition: int
@@ -33,12 +33,12 @@ class ShareRow(NamedTuple):
     """A partition of a share group.
 
     Attributes:
-        place: which.
-        state: None when `__share_group_state` says nothing of it here.
-        coordinator: the partition of `__share_group_state` that says it.
-        log_end: None when the source does not hold the partition.
-        is_initialized: whether the group says that its offset was made; kafka-share-groups shows no others.
-        members: the ids of the members that have it.
+        place: the partition.
+        state: None without a record in `__share_group_state`.
+        coordinator: its partition of `__share_group_state`.
+        log_end: None if the source does not have the partition.
+        is_initialized: whether the group lists it as initialized; kafka-share-groups shows only these.
+        members: ids of the members with this partition.
     """
 
     place: SharePlace
@@ -50,10 +50,10 @@ class ShareRow(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """Records that are not done with, gaps included; None when that is not known.
+        """Number of unfinished offsets, gaps included; None if unknown.
 
-        As a broker reckons: from the start offset to the log end, less what is complete between. What comes
-        out below zero is not shown by its clients either.
+        Computed like a broker: from the start offset to the log end, without those completed in between. Kafka's clients
+        do not show negative results either.
         """
         state = self.state or NOTHING
         start, complete = state.start_offset, state.delivery_complete_count
@@ -64,12 +64,12 @@ class ShareRow(NamedTuple):
 
     @property
     def most_deliveries(self) -> int | None:
-        """How often the record in flight that was delivered most was; None when there is none."""
+        """Largest delivery count of a record in flight; None without one."""
         batches = self.state.batches if self.state is not None else ()
         return max((batch.delivery_count for batch in batches), default=None)
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         told = (self.state or NOTHING).facts()
         return {
             "topic": self.place.topic,
@@ -90,13 +90,13 @@ class ShareRow(NamedTuple):
 
 
 class ShareRows:
-    """The rows of a share group at one moment.
+    """Rows of a share group at one moment.
 
     Args:
-        group: which.
-        shares: the states of share partitions.
-        topic_name: the topic of an id.
-        ends: where logs end.
+        group: the group.
+        shares: states of share partitions.
+        topic_name: returns the topic of an id.
+        ends: log ends.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class ShareRows:
         self._ends = ends
 
     def __iter__(self) -> Iterator[ShareRow]:
-        """By topic and partition. Raises OSError, UnsupportedCodecError."""
+        """Yield the rows by topic and partition. Raises OSError, UnsupportedCodecError."""
         return map(self.row, self.places)
 
     @cached_property
     def places(self) -> list[SharePlace]:
-        """The partitions of the group, by topic and number.
+        """Partitions of the group, by topic and number.
 
-        A topic is called by its id where another of the group has its name: one that was deleted and made anew.
+        If two topics of the group have the same name (one was deleted and recreated), one of them is shown by its id.
         """
         found = {*self._shares.partitions(self._group.group_id), *self._initialized, *self._members}
         first = {topic_id for topic_id, _ in self._initialized}
@@ -128,7 +128,7 @@ class ShareRows:
         return sorted(SharePlace(names[each], number, each) for each, number in found)
 
     def row(self, place: SharePlace) -> ShareRow:
-        """One of the places. Raises OSError, UnsupportedCodecError."""
+        """Return the row of a partition. Raises OSError, UnsupportedCodecError."""
         key = place.topic_id, place.partition
         return ShareRow(
             place,
@@ -140,7 +140,7 @@ class ShareRows:
         )
 
     def notes(self) -> Iterator[str]:
-        """What could not be read of the states, or is missing."""
+        """Yield notes about records that are unreadable or missing."""
         name = self._group.group_id
         for place in self.places:
             key = place.topic_id, place.partition
@@ -151,7 +151,7 @@ class ShareRows:
 
     @cached_property
     def _initialized(self) -> frozenset[tuple[str, int]]:
-        """The partitions whose offsets the group says were made."""
+        """Partitions that the group lists as initialized."""
         topics = (self._group.details.get("sharePartitions") or {}).get("initializedTopics", ())
         return frozenset(
             (each["topicId"], number) for each in topics for number in each["partitions"]
@@ -159,7 +159,7 @@ class ShareRows:
 
     @cached_property
     def _members(self) -> dict[tuple[str, int], list[str]]:
-        """The ids of the members that have a partition."""
+        """Ids of the members, by partition."""
         found: dict[tuple[str, int], list[str]] = {}
         for member in self._group.members:
             for place in _assigned(member):
@@ -167,7 +167,7 @@ class ShareRows:
         return found
 
     def _names(self, topic_ids: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
-        """What topics are called; names that are told count where nothing else is known."""
+        """Return the topics' names by id; names in the group's records are used only if no others are known."""
         names: dict[str, str] = {}
         known = [(topic_id, self._topic_name(topic_id)) for topic_id in topic_ids]
         known += [(topic_id, told.get(topic_id)) for topic_id in topic_ids]
@@ -181,7 +181,7 @@ class ShareRows:
 
 
 def _told_names(group: Group) -> dict[str, str]:
-    """Names of topics by id, as the group has them."""
+    """Return the topic names by id in the group's records."""
     told = group.details.get("sharePartitions") or {}
     kinds = ("deletingTopics", "initializingTopics", "initializedTopics")
     return {each["topicId"]: each["topicName"] for kind in kinds for each in told.get(kind, ())}

@@ -1,8 +1,8 @@
-"""What a partition of `__share_group_state` says of share groups' partitions, as the share coordinator has it.
+"""Replays a partition of `__share_group_state`: the state of share partitions, as in the share coordinator.
 
-A snapshot of a share partition says everything, an update what changed since, and both count in log order; a
-null value under a snapshot's key removes the share partition. Updates cannot be dropped for newer ones, so
-they are kept as bytes, and made into one state when there are many of them or when somebody asks.
+A snapshot of a share partition has all of its state, an update the changes; both count in log order. A null value for a
+snapshot's key removes the share partition. Newer updates do not replace older ones, so updates are kept as bytes, and
+added up when there are many of them or when the state is asked for.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from engine.units import Offset, Timestamp, TopicPartition
 SNAPSHOT = b"\x00\x00"
 UPDATE = b"\x00\x01"
 PLACE_SIZE = 20
-"""Bytes of a key behind the group: the topic's id and the partition's number."""
+"""Bytes of a key after the group: the topic's id and the partition's number."""
 MOST_UPDATES = 512
 MOST_KEPT = 1024 * 1024
-"""Updates of a share partition that are kept apart, and the bytes of their values. Kafka writes a snapshot after
-500 updates if nobody tells it to do otherwise."""
+"""Maximum number of updates kept for a share partition, and maximum bytes of their values. By default Kafka writes a
+snapshot after 500 updates.
+"""
 MOST_NOTES = 20
 RECORD_COST = 250
-"""Bytes that a record costs beside its value's."""
+"""Memory in bytes for a record, besides its value."""
 STATE_COST = 600
 BATCH_COST = 250
-"""Bytes that a share partition and each of its batches cost."""
+"""Memory in bytes for a share partition, and for each of its batches."""
 NOTHING_TOLD = -1
 
 
@@ -55,18 +56,18 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareOffset:
-    """A share partition's state; None stands for what was not told.
+    """State of a share partition; None for unknown fields.
 
     Attributes:
-        start_offset: records below it are done with.
-        delivery_complete_count: records at and after it that are done with too.
-        state_epoch: counts how often the offsets were set anew.
-        leader_epoch: of the partition's leader that wrote this.
-        snapshot_epoch: counts the snapshots.
+        start_offset: all records below it are finished.
+        delivery_complete_count: number of finished records at or after it.
+        state_epoch: incremented when the offsets are reset.
+        leader_epoch: leader epoch of the partition leader that wrote it.
+        snapshot_epoch: number of snapshots.
         batches: records in flight, by offset.
         create_timestamp, write_timestamp: of the snapshot.
         record_offset, record_timestamp: of the newest record.
-        notes: what could not be read of it, or is missing.
+        notes: records that are unreadable or missing.
     """
 
     start_offset: Offset | None = None
@@ -82,7 +83,7 @@ class ShareOffset:
     notes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         return {
             "startOffset": self.start_offset,
             "deliveryCompleteCount": self.delivery_complete_count,
@@ -99,9 +100,9 @@ class ShareOffset:
 
 
 class KeptShare(NamedTuple):
-    """What is kept of a share partition: a snapshot or the state up to some record, and the updates since.
+    """Stored state of a share partition: a snapshot, or the state up to some record, and the updates since.
 
-    `size` is that of the values, in bytes.
+    `size` is the size of the values in bytes.
     """
 
     snapshot: Told | None
@@ -111,7 +112,7 @@ class KeptShare(NamedTuple):
 
     @property
     def timestamp(self) -> Timestamp:
-        """Of the newest record."""
+        """Timestamp of the newest record."""
         newest = self.updates[-1] if self.updates else self.snapshot
         if newest is not None:
             return newest.timestamp
@@ -119,14 +120,14 @@ class KeptShare(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """About how many bytes of memory it takes."""
+        """Approximate memory in bytes."""
         batches = 0 if self.state is None else len(self.state.batches)
         records = len(self.updates) + (self.snapshot is not None)
         return STATE_COST + BATCH_COST * batches + RECORD_COST * records + self.size
 
     @property
     def is_full(self) -> bool:
-        """Whether it is better made into one state."""
+        """Whether the updates should be added up."""
         most = (
             MOST_UPDATES if self.state is None else max(MOST_UPDATES, len(self.state.batches) // 8)
         )
@@ -134,18 +135,18 @@ class KeptShare(NamedTuple):
 
 
 Places: TypeAlias = Mapping[bytes, KeptShare]
-"""Share partitions of a group, by the bytes of a key behind the group."""
+"""Share partitions of a group, by the bytes of a key after the group."""
 
 
 class ShareState(NamedTuple):
-    """A partition's state after the records below `next_offset`. Never changed: what follows makes another.
+    """A partition's state after the records below `next_offset`. Immutable.
 
     Attributes:
-        partition: whose.
-        next_offset: the first offset that is not in it.
-        groups: by group.
-        unreadable: bytes that gave no records, and records that do not fit; the first so many.
-        cost: about how many bytes of memory it takes.
+        partition: the partition.
+        next_offset: first offset not in it.
+        groups: share partitions by group.
+        unreadable: bytes without readable records, and records with invalid keys; the first MOST_UNREADABLE.
+        cost: approximate memory in bytes.
     """
 
     partition: TopicPartition
@@ -161,7 +162,7 @@ def share_state(
     until: Timestamp | None = None,
     progress: Progress = no_progress,
 ) -> ShareState:
-    """The state at a view's end, from an earlier one of the same log or from nothing."""
+    """Return the state at a view's end, from an earlier state of the same log or from none."""
     building = _Building(view, state)
     start = view.log_start_offset if state is None else state.next_offset
     for each in replayed_records(view, start, view.log_end_offset, until, progress):
@@ -173,7 +174,7 @@ def share_state(
 
 
 class _Building:
-    """A state in the making; of the state that it goes on from, only what is touched is copied."""
+    """A state under construction. Copies only changed parts of the given state."""
 
     def __init__(self, view: LogView, state: ShareState | None) -> None:
         self._view = view
@@ -184,19 +185,19 @@ class _Building:
         self._cost = 0 if state is None else state.cost
 
     def finish(self) -> ShareState:
-        """The state at the view's end."""
+        """Return the state at the view's end."""
         view = self._view
         return ShareState(
             view.partition, view.log_end_offset, self._groups, tuple(self._unreadable), self._cost
         )
 
     def note(self, unreadable: Unreadable) -> None:
-        """Remember what gave no records."""
+        """Add bytes without readable records."""
         if len(self._unreadable) < MOST_UNREADABLE:
             self._unreadable.append(unreadable)
 
     def apply(self, record: ReplayedRecord) -> None:
-        """Take a record in."""
+        """Apply a record."""
         key = record.key
         group = None if key is None else owner_of(key)
         if key is None or group is None or not _fits(key, group, record.value):
@@ -222,14 +223,14 @@ class _Building:
             self._fold_all()
 
     def _fold_all(self) -> None:
-        """Make room."""
+        """Add up all updates to free memory."""
         for group in self._groups:
             places = self._places(group)
             for place, kept in places.items():
                 if kept.updates:
                     places[place] = _folded(kept)
                     self._cost += places[place].cost - kept.cost
-        # With less to spare, this would be done again for every few records.
+        # With less free memory, this would be repeated every few records.
         if self._cost > self._limit - self._limit // 4:
             raise LimitExceededError(
                 f"the state of {self._view.name} takes too much of {self._limit} bytes of memory",
@@ -237,7 +238,7 @@ class _Building:
             )
 
     def _places(self, group: bytes) -> dict[bytes, KeptShare]:
-        """The share partitions of a group, to be changed."""
+        """Return the share partitions of a group, for changes."""
         if group not in self._own:
             self._groups[group] = self._own[group] = dict(self._groups.get(group, {}))
         return self._own[group]
@@ -250,7 +251,7 @@ def _fits(key: bytes, group: bytes, value: bytes | None) -> bool:
 
 
 def _after(before: KeptShare | None, kind: bytes, record: ReplayedRecord) -> KeptShare | None:
-    """What is kept once a record is taken in."""
+    """Return the stored state after a record."""
     if record.value is None:
         return None
     told = Told(record.offset, record.timestamp, record.value)
@@ -267,7 +268,7 @@ def _folded(kept: KeptShare) -> KeptShare:
 
 
 def share_offset(kept: KeptShare) -> ShareOffset:
-    """The state that a snapshot and the updates since add up to."""
+    """Return the state: the snapshot and the updates added up."""
     state, notes = _beginning(kept)
     told = [] if state is None else [ToldBatches(None, state.batches)]
     for update in kept.updates:
@@ -275,7 +276,7 @@ def share_offset(kept: KeptShare) -> ShareOffset:
         if data is None:
             continue
         if state is None:
-            notes.append(f"offset {update.offset}: an update whose snapshot is not there")
+            notes.append(f"offset {update.offset}: an update without a snapshot")
             told.append(ToldBatches(None, _batches(data, update, notes)))
             state = _updated(ShareOffset(), data, update)
         else:
@@ -287,7 +288,7 @@ def share_offset(kept: KeptShare) -> ShareOffset:
 
 
 def _beginning(kept: KeptShare) -> tuple[ShareOffset | None, list[str]]:
-    """What updates are added to, and what is to be said of it."""
+    """Return the state before the updates, and notes about it."""
     notes: list[str] = []
     if kept.snapshot is None:
         return kept.state, notes
@@ -305,7 +306,7 @@ def _beginning(kept: KeptShare) -> tuple[ShareOffset | None, list[str]]:
 
 
 def _updated(state: ShareOffset, data: dict[str, Any], told: Told) -> ShareOffset:
-    """With what snapshots and updates both tell."""
+    """Return the state with the fields that snapshots and updates have in common."""
     start, leader = _told(data["startOffset"]), _told(data["leaderEpoch"])
     snapshot = state.snapshot_epoch
     return replace(
@@ -324,7 +325,7 @@ def _told(number: int) -> int | None:
 
 
 def _batches(data: dict[str, Any], told: Told, notes: list[str]) -> tuple[StateBatch, ...]:
-    """The batches of a record; those without an offset are noted."""
+    """Return the batches of a record; note those with an invalid offset range."""
     found = [
         StateBatch(
             each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"]
@@ -334,13 +335,13 @@ def _batches(data: dict[str, Any], told: Told, notes: list[str]) -> tuple[StateB
     good = tuple(batch for batch in found if batch.first_offset <= batch.last_offset)
     if len(good) < len(found):
         notes.append(
-            f"offset {told.offset}: {len(found) - len(good)} batches end before they begin"
+            f"offset {told.offset}: {len(found) - len(good)} batches have a last offset below the first"
         )
     return good
 
 
 _NO_PLACE = {kind: kind + bytes(2 + PLACE_SIZE) for kind in (SNAPSHOT, UPDATE)}
-"""Keys that let a value be decoded: what else is in them does not matter for it."""
+"""Keys for decoding a value; only their type matters."""
 
 
 def _decoded(kind: bytes, told: Told, notes: list[str]) -> dict[str, Any] | None:
@@ -355,15 +356,15 @@ def _decoded(kind: bytes, told: Told, notes: list[str]) -> dict[str, Any] | None
 
 
 def place_of(place: bytes) -> tuple[str, int]:
-    """The topic's id and the number of a partition, from the bytes of a key behind the group."""
+    """Return the topic id and the partition number in the bytes of a key after the group."""
     topic_id = base64.urlsafe_b64encode(place[:16]).decode().rstrip("=")
     return topic_id, int.from_bytes(place[16:], "big", signed=True)
 
 
 def states_of(states: Sequence[ShareState], group: bytes) -> Mapping[bytes, tuple[int, KeptShare]]:
-    """A group's share partitions in all partitions of the topic, and which of these has each.
+    """Return a group's share partitions in all partitions of the topic, each with the partition that has it.
 
-    When several have one, that with the newest record counts.
+    If several have one, the one with the newest record counts.
     """
     found: dict[bytes, tuple[int, KeptShare]] = {}
     for state in states:

@@ -1,4 +1,4 @@
-"""The share partitions of all share groups of a source, replayed from the partitions of `__share_group_state`."""
+"""Replays the share partitions of all share groups of a source, from the partitions of `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MOST_GROUPS = 256
 
 
 class SharesImage:
-    """The share partitions at one moment; safe from several threads.
+    """The share partitions at one moment. Thread-safe.
 
     Attributes:
-        until: the records with timestamps up to this count; None: all.
+        until: only records with timestamps up to this count; None for all.
     """
 
     def __init__(self, states: Sequence[ShareState], until: Timestamp | None) -> None:
@@ -43,30 +43,30 @@ class SharesImage:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The groups; lone surrogates stand for bytes that are not UTF-8."""
+        """Names of the groups; lone surrogates represent bytes that are not UTF-8."""
         return frozenset(text_of(group) for state in self._states for group in state.groups)
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """What gave no records."""
+        """Bytes without readable records."""
         return tuple(each for state in self._states for each in state.unreadable)
 
     def partitions(self, group: str) -> Sequence[tuple[str, int]]:
-        """The topic ids and numbers of the partitions that are known of a group, sorted."""
+        """Return the topic ids and numbers of a group's known partitions, sorted."""
         return sorted(self._of(group))
 
     def offset(self, group: str, topic_id: str, partition: int) -> ShareOffset | None:
-        """A share partition's state; None when nothing is known of it."""
+        """Return a share partition's state, or None."""
         found = self._of(group).get((topic_id, partition))
         return None if found is None else share_offset(found[1])
 
     def coordinator(self, group: str, topic_id: str, partition: int) -> int | None:
-        """Which partition of the topic has a share partition."""
+        """Return the number of the topic's partition with a share partition, or None."""
         found = self._of(group).get((topic_id, partition))
         return None if found is None else found[0]
 
     def timestamp(self, group: str) -> Timestamp:
-        """Of the newest record about a group; -1 when there is none."""
+        """Return the timestamp of the newest record about a group; -1 without one."""
         return max((kept.timestamp for _, kept in self._of(group).values()), default=-1)
 
     def _of(self, group: str) -> Mapping[tuple[str, int], tuple[int, KeptShare]]:
@@ -83,7 +83,7 @@ class SharesImage:
 
 
 class SharesReplay:
-    """The share partitions of a source, followed while their logs grow; safe from several threads."""
+    """Replays the share partitions of a source, and follows their logs while they grow. Thread-safe."""
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self._replay = TopicReplay(
@@ -92,11 +92,11 @@ class SharesReplay:
 
     @property
     def exists(self) -> bool:
-        """Whether the source holds a partition of the topic."""
+        """Whether the source has a partition of the topic."""
         return self._replay.exists
 
     def image(self, until: Timestamp | None = None) -> SharesImage:
-        """The share partitions now, or by the records with timestamps up to a time.
+        """Return the share partitions as of now, or as of the records with timestamps up to `until`.
 
         Raises LimitExceededError, OSError.
         """

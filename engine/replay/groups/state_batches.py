@@ -1,7 +1,7 @@
-"""The records in flight of a share partition: runs of offsets, whether they were delivered, and how often.
+"""Records in flight of a share partition: ranges of offsets with a delivery state and a delivery count.
 
-What is told later does not simply win: of all that is told of an offset counts the most deliveries, and among
-equals the delivery state with the higher number, as in Kafka's share coordinator.
+A later record does not simply win: for each offset the largest delivery count counts, and among equals the delivery state
+with the higher number, as in Kafka's share coordinator.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from engine.units import Offset
 DELIVERY_STATES = {
     0: "AVAILABLE", 1: "ACQUIRED", 2: "ACKNOWLEDGED", 3: "ARCHIVING", 4: "ARCHIVED",
 }  # fmt: skip
-"""Kafka's names of delivery states by their numbers."""
+"""Kafka's names of delivery states by number."""
 
 
 class StateBatch(NamedTuple):
-    """Offsets from the first to the last that share a delivery state and a number of deliveries."""
+    """Range of offsets (both inclusive) with the same delivery state and count."""
 
     first_offset: Offset
     last_offset: Offset
@@ -27,7 +27,7 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
     def facts(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the facts for JSON."""
         state = self.delivery_state
         return {
             "firstOffset": self.first_offset,
@@ -38,11 +38,11 @@ class StateBatch(NamedTuple):
 
 
 class ToldBatches(NamedTuple):
-    """Batches that one record tells.
+    """Batches of one record.
 
     Attributes:
-        start: the share partition's start offset from then on; None: it takes nothing away.
-        batches: each with its first offset up to its last.
+        start: the share partition's start offset from then on, or None.
+        batches: with ascending offsets in each.
     """
 
     start: Offset | None
@@ -50,10 +50,10 @@ class ToldBatches(NamedTuple):
 
 
 def merged(told: Sequence[ToldBatches]) -> tuple[StateBatch, ...]:
-    """What is left of batches that were told one after another, by offset and without overlaps.
+    """Merge the batches of successive records, by offset and without overlaps.
 
-    Each start offset takes away what lies below it of all that was told by then. Neighbours that say the same
-    are one.
+    Each start offset removes the offsets below it from that record and all earlier ones. Adjacent equal batches are
+    joined.
     """
     left: list[StateBatch] = []
     floor: Offset | None = None
@@ -72,8 +72,8 @@ def _above(batches: Iterable[StateBatch], floor: Offset) -> Iterator[StateBatch]
 
 
 def _by_priority(batches: Sequence[StateBatch]) -> Iterator[StateBatch]:
-    """For each run of offsets the batch that counts there; the given ones are sorted."""
-    here: list[tuple[int, int, Offset]] = []  # the batches that began: what counts most is first
+    """Yield the winning batch for each range of offsets; `batches` is sorted."""
+    here: list[tuple[int, int, Offset]] = []  # the batches begun so far, winner first
     place, at = 0, 0
     while place < len(batches) or here:
         if not here:

@@ -27,7 +27,7 @@ def first_offset(partition: Partition, view: LogView) -> Offset | None:
 
 
 def has_records(partition: Partition, view: LogView) -> bool:
-    """Whether the log has a first record; true also if its segment was just deleted."""
+    """Return whether the log has a first record; true also if its segment was just deleted."""
     try:
         return first_offset(partition, view) is not None
     except FileNotFoundError:

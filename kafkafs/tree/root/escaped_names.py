@@ -30,7 +30,7 @@ def escaped(name: str) -> str:
 
 
 def name_of(file_name: str, names: Iterable[str]) -> str | None:
-    """Return the name behind a file name, or None if `escaped` produces the file name for no name.
+    """Return the original of a file name, or None if `escaped` produces the file name for no name.
 
     Args:
         file_name: a result of `escaped`.

@@ -35,7 +35,7 @@ NAMES = tuple(_FOLDERS)
 
 
 def has_state(context: Context, name: str) -> bool:
-    """Whether the source holds a partition of a topic that the folder is replayed from."""
+    """Return whether the source has a partition of a topic that the folder is replayed from."""
     return any(context.state.logs.of(topic) for topic in _FOLDERS[name][0])
 
 

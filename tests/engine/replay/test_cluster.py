@@ -273,7 +273,7 @@ def test_a_snapshot_that_is_not_whole_gives_way_to_the_one_before(
     with_snapshot(tmp_path, 102, bytes(data))
     image = ClusterReplay(open_source(str(tmp_path))).image()
     assert list(image.topics) == ["new", "old"]
-    assert any("is not whole" in note for note in image.notes)
+    assert any("is not complete" in note for note in image.notes)
 
 
 def test_without_any_whole_snapshot_the_rest_is_shown_and_the_gap_named(tmp_path: Path) -> None:

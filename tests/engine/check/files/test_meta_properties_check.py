@@ -20,21 +20,21 @@ RULE = "meta-properties"
 METADATA = "__cluster_metadata-0"
 IDS = "cluster.id=AAAAAAAAAAAAAAAAAAAAAg\ndirectory.id=sgf5MsZgRTuEMv68ZXKJbg\n"
 STOPS = {
-    "": "the file is empty: a power cut leaves this behind a file that was written shortly before",
+    "": "the file is empty: a power failure can leave this in a file written shortly before",
     "\0"
-    * 90: "the file is 90 zeros: a power cut leaves this behind a file that was written shortly before",
-    "\n\n": "the file is empty: a power cut leaves this behind a file that was written shortly before",
-    "q\x97\x03=\x18 what\n": "none of its 11 bytes is a property that a broker knows",
+    * 90: "the file is 90 zeros: a power failure can leave this in a file written shortly before",
+    "\n\n": "the file is empty: a power failure can leave this in a file written shortly before",
+    "q\x97\x03=\x18 what\n": "its 11 bytes have no property that a broker knows",
     "node.id=1\n" + IDS: "there is no version=1 and node.id",
     "version=1\n" + IDS: "there is no node.id",
     "version=0\nbroker.id=1\n": "there is no cluster.id",
     "version=0\n" + IDS: "there is no version=1 and node.id",
     "version=1\nnode.id=1\n": "there is no cluster.id",
     "version=2\nnode.id=1\n" + IDS: "there is no meta.properties version 2",
-    "version=1\nnode.id=-1\n" + IDS: "the node.id is -1: no broker has a number below 0",
+    "version=1\nnode.id=-1\n" + IDS: "the node.id -1 is negative",
     "version=1\nnode.id=1x\n" + IDS: "node.id is not a number",
     "version=1\nnode.id=1\ncluster.id=a\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n": (
-        "the directory.id AAAAAAAAAAAAAAAAAAAAAQ is a reserved one"
+        "the directory.id AAAAAAAAAAAAAAAAAAAAAQ is reserved"
     ),
 }
 
@@ -69,7 +69,7 @@ def test_a_property_that_no_broker_knows_is_a_warning(tmp_path: Path, name: str)
     assert bool(findings) is not name.startswith("#")
     for finding in findings:
         assert finding.severity is Severity.WARNING
-        assert finding.sentence == f"no broker knows the property {name!r}: it is passed over"
+        assert finding.sentence == f"unknown property {name!r}: brokers ignore it"
 
 
 def test_the_log_dir_of_a_broker_without_the_file_is_an_error_and_a_copy_of_partitions_is_not(
@@ -79,7 +79,7 @@ def test_the_log_dir_of_a_broker_without_the_file_is_an_error_and_a_copy_of_part
     (folder / "meta.properties").unlink()
     (finding,) = of_file(folder)
     assert finding.severity is Severity.ERROR
-    assert finding.sentence == "there is no such file: a KRaft broker does not start without it"
+    assert finding.sentence == "the file is missing: a KRaft broker does not start without it"
     (folder / "kafkafs-spark.json").write_text("{}")
     assert {each.severity for each in of_file(folder)} == {Severity.NOTE}, "kafkafs wrote it"
     copy = tmp_path / "copy"
@@ -90,7 +90,7 @@ def test_the_log_dir_of_a_broker_without_the_file_is_an_error_and_a_copy_of_part
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        (b"node.id=1", b"node.id=3", "the cluster metadata knows no broker 3"),
+        (b"node.id=1", b"node.id=3", "the cluster metadata has no broker 3"),
         (b"=DBGa", b"=DBGb", "broker 1 is not registered with a directory.id DBGb"),
         (
             b"directory.id=DBGajbclfR7I_Ts8t2jLNw\n",

@@ -128,7 +128,7 @@ def test_batches_that_went_since_the_index_was_made_are_seen_by_it(folder: Path)
     finding = of(folder, "log-moved")
     assert finding.file == str(log)
     assert finding.position <= size <= finding.position + (finding.length or 0)
-    assert f"{size} bytes are gone" in finding.sentence
+    assert f"{size} bytes are missing" in finding.sentence
 
 
 # -- time index
@@ -160,7 +160,7 @@ def test_a_time_index_is_held_to_its_segment(
 def test_a_time_index_without_its_last_entry_hides_the_segment(folder: Path) -> None:
     hurt(folder, ".timeindex", lambda data: data.__delitem__(slice(-12, None)))
     finding = of(folder, "time-index-misses-records")
-    assert "pass the segment over" in finding.sentence
+    assert "skip the segment" in finding.sentence
 
 
 def test_after_a_crash_the_last_time_index_need_not_be_complete(tmp_path: Path) -> None:

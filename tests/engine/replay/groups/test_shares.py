@@ -225,7 +225,7 @@ def test_an_update_without_its_snapshot_is_noted_and_shows_what_it_tells(tmp_pat
     records = [share_update("g", 0, startOffset=9, deliveryCompleteCount=1, leaderEpoch=2)]
     state = state_of(source_of(tmp_path, [*records, share_update("g", 0)]))
     assert (state.start_offset, state.leader_epoch, state.state_epoch) == (9, 2, None)
-    assert state.notes == ("offset 0: an update whose snapshot is not there",)
+    assert state.notes == ("offset 0: an update without a snapshot",)
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\0\x63", b"\0\0short", b"\xff" * 60], ids=repr)
@@ -254,7 +254,7 @@ def test_batches_that_end_before_they_begin_are_noted(tmp_path: Path) -> None:
     record = share_snapshot("g", 0, stateBatches=flights((9, 3, 2, 1), (4, 4, 2, 1)))
     state = state_of(source_of(tmp_path, [record]))
     assert state.batches == ((4, 4, 2, 1),)
-    assert state.notes == ("offset 0: 1 batches end before they begin",)
+    assert state.notes == ("offset 0: 1 batches have a last offset below the first",)
 
 
 def test_records_with_no_key_of_the_topic_are_named(tmp_path: Path) -> None:
@@ -421,5 +421,5 @@ def test_notes_of_a_group_say_which_partition_of_the_topic_they_are_from(tmp_pat
     group = known.group("g")
     assert group is not None
     assert list(state.share_rows(group, known).notes()) == [
-        f"{TOPIC_ID}-2: {STATE}, offset 0: an update whose snapshot is not there"
+        f"{TOPIC_ID}-2: {STATE}, offset 0: an update without a snapshot"
     ]

@@ -287,7 +287,7 @@ def test_damage_of_share_states_is_told_beside_them(tmp_path: Path) -> None:
         [place] = facts_of(tree, "groups/g/group.json")["damage"]
         assert place["partition"] == SHARE_STATE
         facts = facts_of(tree, "groups/g/t-0")
-        assert facts["notes"] == ["offset 2: an update whose snapshot is not there"]
+        assert facts["notes"] == ["offset 2: an update without a snapshot"]
         assert b"damagedPlaces" in tree.resolve("groups").xattrs()["user.kafka.error"]
 
 
