@@ -30,8 +30,10 @@ SNAPSHOT_LIMIT = 64 << 20
 def list_snapshots(folder: StrPath, disk: Disk) -> Iterator[SnapshotFile]:
     """Iterate over the snapshots in a folder. Raises BrokerFailure for one without an offset in its name."""
     for name in disk.list(folder):
+        if not name.endswith(_ENDING):
+            continue
         path = Path(folder, name)
-        if not name.endswith(_ENDING) or disk.is_dir(path):
+        if disk.is_dir(path):
             continue
         offset = offset_in_name(name)
         if offset is None:
