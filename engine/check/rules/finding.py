@@ -71,7 +71,7 @@ class Finding:
 def failed_read(error: Exception) -> dict[str, Any]:
     """Return the sentence and the facts of a finding about a file that cannot be read."""
     facts: dict[str, Any] = {
-        "sentence": f"the file cannot be read: {reason_of(error)}",
+        "sentence": f"cannot be read: {reason_of(error)}",
         "errno": error_name(error) or None,
     }
     if isinstance(error, UnreadableError):

@@ -167,7 +167,7 @@ def test_plan_tells_what_becomes_of_the_others(source: Path) -> None:
 def test_check_goes_on_and_ends_with_the_status_of_what_cannot_be_read(source: Path) -> None:
     result = run("check", source)
     assert result.exit_code == 3
-    assert "file-unreadable: it cannot be read: Permission denied" in result.stdout
+    assert "file-unreadable: cannot be read: Permission denied" in result.stdout
     assert f"kafkafs: {source}/orders-0: {DENIED}\n" in result.stderr
 
 
