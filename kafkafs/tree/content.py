@@ -13,6 +13,7 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import RenderedBatch
+from kafkafs.overriding import override
 from kafkafs.tree.node import Content
 
 
@@ -26,12 +27,12 @@ class BytesContent(Content):
         self.identity = hash(data)
 
     @property
+    @override
     def size(self) -> int:
-        """See Content."""
         return len(self.data)
 
+    @override
     def read_now(self, offset: int, size: int) -> bytes:
-        """See Content."""
         data = self.data
         if offset == 0 and size >= len(data):
             return data
@@ -77,17 +78,18 @@ class FileContent(Content):
         self.identity = hash((file.device, file.inode, start, end, file.stat().st_mtime_ns))
 
     @property
+    @override
     def lineage(self) -> int:
-        """See Content. A file that grows keeps its lineage."""
+        """A file that grows keeps its lineage."""
         return hash((self._file.device, self._file.inode, self._start))
 
     @property
+    @override
     def size(self) -> int:
-        """See Content."""
         return self._end - self._start
 
+    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """See Content."""
         position = self._start + offset
         size = min(size, self._end - position)
         if size <= 0:
@@ -99,8 +101,8 @@ class FileContent(Content):
             return None
         return bytes(view) if got == size else None
 
+    @override
     def read(self, offset: int, size: int) -> bytes:
-        """See Content."""
         position = self._start + offset
         size = min(size, self._end - position)
         try:
@@ -111,12 +113,12 @@ class FileContent(Content):
             raise
 
     @property
+    @override
     def has_gaps(self) -> bool:
-        """See Content."""
         return self._file.unreadable_in(self._start, self._end) is not None
 
+    @override
     def read_up_to_gap(self, offset: int, size: int) -> bytes:
-        """See Content."""
         try:
             return self.read(offset, size)
         except UnreadableError as error:
@@ -125,8 +127,8 @@ class FileContent(Content):
                 raise
         return self.read_up_to_gap(offset, before)
 
+    @override
     def gap_end(self, error: UnreadableError) -> int:
-        """See Content."""
         return min(error.position + error.length, self._end) - self._start
 
 
@@ -146,16 +148,16 @@ class InflatedContent(Content):
         self.identity = hash(facts)
 
     @property
+    @override
     def size(self) -> int:
-        """See Content."""
         return self._size
 
+    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """See Content."""
         return None
 
+    @override
     def read(self, offset: int, size: int) -> bytes:
-        """See Content."""
         end = min(offset + size, self._size)
         parts = []
         while offset < end:

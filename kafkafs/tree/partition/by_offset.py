@@ -23,6 +23,7 @@ from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
 from kafkafs.decode.shown_text import plain_json
+from kafkafs.overriding import override
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
@@ -51,8 +52,8 @@ class OffsetFolder(PartitionNode):
     __slots__ = ()
 
     @tried_again
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         match = _RECORD.fullmatch(name)
         if match is None:
             return self._other(name)
@@ -100,8 +101,8 @@ class OffsetFolder(PartitionNode):
             raise error
         return view, None
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         partition = self.partition
         view = partition.view()
         if after < _AFTER_LINKS - 1 and has_records(partition, view):
@@ -217,15 +218,15 @@ class FileOfRecord(File):
     def _size(self) -> int:
         """Size of the content in bytes."""
 
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         partition, view = self.partition, self._view
         owner = partition.owner(view)
         mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
         return owner.file(self.path, self._size, mtime, partition.ttl(view))
 
+    @override
     def xattrs(self) -> dict[str, bytes]:
-        """See Node."""
         return record_xattrs(self._batch, self._offset, self._line)
 
 
@@ -250,8 +251,8 @@ class RecordFile(FileOfRecord):
     def _size(self) -> int:
         return len(self._line)
 
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         return BytesContent(self._line)
 
 
@@ -276,8 +277,8 @@ class FieldFile(FileOfRecord):
     def _size(self) -> int:
         return len(self._data)
 
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         return BytesContent(self._data)
 
 
@@ -295,8 +296,8 @@ class LargeRecordFile(LineFile):
         self._batch = batch
         self._offset = offset
 
+    @override
     def xattrs(self) -> dict[str, bytes]:
-        """See Node."""
         return record_xattrs(self._batch, self._offset, b"") | super().xattrs()
 
 
@@ -349,8 +350,8 @@ class LargeFieldFile(FileOfRecord):
     def _size(self) -> int:
         return self._place.size
 
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         place, batch = self._place, self._batch
         if place.is_stored:
             return FileContent(batch.segment.file, place.start, place.start + place.size)

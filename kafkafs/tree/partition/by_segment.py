@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from engine.units import MAX_INT64
+from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.node import Entry, Kind, Node
@@ -28,12 +29,12 @@ class DecodedFolder(PartitionNode):
         self._committed = committed
 
     @property
+    @override
     def slow(self) -> bool:
-        """See Directory."""
         return True
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         match = _NAME.fullmatch(name)
         base = int(match[1]) if match else -1
         if base < 0 or segment_with_base(self.partition.view(), base) is None:
@@ -41,8 +42,8 @@ class DecodedFolder(PartitionNode):
         source = LineSource(self.partition.name, base, committed=self._committed)
         return LineFile(self.child(name), self.partition, lambda _view: source)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         bases = self.partition.view().base_offsets
         for place in range(bisect_left(bases, after - FIRST_COOKIE + 1), len(bases)):
             base = bases[place]

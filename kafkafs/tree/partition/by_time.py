@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64
+from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
 from kafkafs.tree.node import Entry, Kind, Node
@@ -31,13 +32,13 @@ class TimeFolder(PartitionNode):
     __slots__ = ()
 
     @property
+    @override
     def slow(self) -> bool:
-        """See Directory."""
         return True
 
     @tried_again
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         partition = self.partition
         view = partition.view()
         path = self.child(name)
@@ -55,8 +56,8 @@ class TimeFolder(PartitionNode):
             raise NotFound(path)
         return PeriodFolder(path, partition, period)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         partition = self.partition
         view = partition.view()
         if after < _AFTER_LINKS - 1 and has_records(partition, view):
@@ -109,12 +110,12 @@ class PeriodFolder(PartitionNode):
         self._period = period
 
     @property
+    @override
     def slow(self) -> bool:
-        """See Directory."""
         return True
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         path = self.child(name)
         if name == "log":
             return SliceFolder(path, self.partition, self._period)
@@ -124,8 +125,8 @@ class PeriodFolder(PartitionNode):
             raise NotFound(path)
         return LineFile(path, self.partition, self._lines)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         names = [("records.jsonl", Kind.FILE), ("log", Kind.DIRECTORY)]
         return fixed_entries(self, names, after)
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.failures import Cancelled, ChangedFileError
+from kafkafs.overriding import override
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.partition import Partition, tried_again
 from kafkafs.tree.path_names import Period
@@ -53,8 +54,8 @@ class ExactFile(File):
         self._period = period
 
     @tried_again
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         partition = self.partition
         view = partition.view()
         owner = partition.owner(view)
@@ -68,13 +69,13 @@ class ExactFile(File):
         return owner.file(self.path, size, mtime, partition.ttl(view), exact=disk == 0)
 
     @tried_again
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         view = self.partition.view()
         return ExactContent(self, view, self._source(view), cancel)
 
+    @override
     def chunks(self) -> Iterator[bytes]:
-        """See File."""
         view = self.partition.view()
         for lines in self.lines(view, self._source(view)):
             yield b"".join(line for _, line in lines)
@@ -155,16 +156,16 @@ class ExactContent(Content):
             self._size += len(line)
 
     @property
+    @override
     def size(self) -> int:
-        """See Content."""
         return self._size
 
+    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """See Content."""
         return b"" if offset >= self._size else None
 
+    @override
     def read(self, offset: int, size: int) -> bytes:
-        """See Content."""
         end = min(offset + size, self._size)
         if offset >= end:
             return b""

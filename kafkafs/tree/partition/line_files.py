@@ -9,6 +9,7 @@ from engine.log.log_view import LogView
 from engine.units import NO_TIMESTAMP
 from kafkafs.decode.line_stream import LineReader, LineStream
 from kafkafs.decode.shown_text import plain_json
+from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
@@ -34,25 +35,26 @@ class LineContent(Content):
         self.identity = hash((stream.serial, stream.size))
 
     @property
+    @override
     def lineage(self) -> int:
-        """See Content. A stream only grows."""
+        """A stream only grows."""
         return hash(self._stream.serial)
 
     @property
+    @override
     def size(self) -> int:
-        """See Content."""
         return self._stream.size
 
+    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
-        """See Content."""
         return self._reader.read_now(offset, size)
 
+    @override
     def read(self, offset: int, size: int) -> bytes:
-        """See Content."""
         return self._reader.read(offset, size)
 
+    @override
     def close(self) -> None:
-        """See Content."""
         if self._is_open:
             self._is_open = False
             self._stream.unpin()
@@ -77,8 +79,8 @@ class LineFile(File):
         self._source = source
 
     @tried_again
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         partition = self.partition
         view = partition.view()
         source = self._source_in(view)
@@ -102,8 +104,8 @@ class LineFile(File):
         return {"user.kafka.error": plain_json(facts)}
 
     @tried_again
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         partition = self.partition
         view = partition.view()
         source = self._source_in(view)
@@ -115,8 +117,9 @@ class LineFile(File):
             raise
         return LineContent(stream)
 
+    @override
     def chunks(self) -> Iterator[bytes]:
-        """See File. Decodes once, without measuring the size first."""
+        """Decodes once, without measuring the size first."""
         partition = self.partition
         view = partition.view()
         yield from text_of(

@@ -20,6 +20,7 @@ from engine.log.segment.batch_search import first_offset
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.units import NO_TIMESTAMP, Offset, Position
+from kafkafs.overriding import override
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
@@ -129,13 +130,13 @@ class SliceFolder(PartitionNode):
         return self.slices(self.partition.view()).base_offset is None
 
     @property
+    @override
     def slow(self) -> bool:
-        """See Directory."""
         return True
 
     @tried_again
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         partition = self.partition
         view = partition.view()
         slices = self.slices(view)
@@ -152,8 +153,8 @@ class SliceFolder(PartitionNode):
             raise NotFound(self.child(name))
         return SliceFile(self.child(name), self, int(match[1]))
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         slices = self.slices(self.partition.view())
         if slices.base_offset is None:
             return
@@ -198,8 +199,8 @@ class SliceFile(File):
         return self._folder.partition
 
     @tried_again
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         partition = self.partition
         view = partition.view()
         piece = self._piece(view)
@@ -213,8 +214,8 @@ class SliceFile(File):
         return owner.file(self.path, size, mtime, partition.ttl(view))
 
     @tried_again
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         view = self.partition.view()
         piece = self._piece(view)
         return FileContent(

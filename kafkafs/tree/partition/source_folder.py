@@ -11,6 +11,7 @@ from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset
+from kafkafs.overriding import override
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -34,16 +35,16 @@ class SourceFolder(PartitionNode):
 
     __slots__ = ()
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         if not name or "/" in name or "\0" in name or name in (".", ".."):
             raise NotFound(self.child(name))
         file = SourceFileNode(self.child(name), self.partition, name)
         file.attrs()
         return file
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         # A generator: the source is listed with the first entry, in the thread that asks for it.
         stream = self.partition.stream_names()
         if stream is None:
@@ -66,8 +67,8 @@ class SourceFileNode(File):
         self.partition = partition
         self._name = name
 
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         partition = self.partition
         known = partition.frozen_attrs.get(self._name)
         if known is not None:
@@ -84,8 +85,8 @@ class SourceFileNode(File):
             partition.frozen_attrs[self._name] = attrs
         return attrs
 
+    @override
     def open(self, cancel: Cancel | None = None) -> Content:
-        """See File."""
         partition = self.partition
         view = partition.view()
         segment = self._held(view)

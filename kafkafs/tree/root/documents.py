@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from engine.units import Timestamp
 from kafkafs.decode.shown_text import plain_json
+from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.json_text import pretty_json
@@ -34,12 +35,12 @@ class StateDirectory(Directory):
         self.context = context
 
     @property
+    @override
     def slow(self) -> bool:
-        """See Directory."""
         return True
 
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         context = self.context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
@@ -79,20 +80,20 @@ class Documents(StateDirectory):
         self._find = find
         self._error = error
 
+    @override
     def xattrs(self) -> dict[str, bytes]:
-        """See Node."""
         return damage_xattrs(self._error())
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         plain = name_of(name, self._names())
         document = None if plain is None else self._find(plain)
         if document is None:
             raise NotFound(self.child(name))
         return self.file(name, document)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         names = [escaped(name) for name in self._names()]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
             yield entry(self, name, Kind.FILE, cookie)
@@ -114,16 +115,16 @@ class Folders(StateDirectory):
         self._folders = folders
         self._files = files
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         if name in self._folders:
             return self._folders[name](self.child(name))
         if name in self._files:
             return self.file(name, self._files[name]())
         raise NotFound(self.child(name))
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         names = [(name, Kind.FILE) for name in self._files]
         names += [(name, Kind.DIRECTORY) for name in self._folders]
         yield from self.context.slots.of(self.path).entries(self, names, after)

@@ -13,6 +13,7 @@ from engine.replay.groups.known_groups import SHARE, KnownGroups
 from engine.replay.groups.share_rows import SharePlace, ShareRows
 from engine.replay.log_ends import lag
 from engine.units import Timestamp
+from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
 from kafkafs.tree.node import Directory, Entry, Kind, Node
@@ -35,12 +36,12 @@ class GroupsFolder(StateDirectory):
         super().__init__(path, context)
         self._until = until
 
+    @override
     def xattrs(self) -> dict[str, bytes]:
-        """See Node."""
         return damage_xattrs([each.facts() for each in self._image().unreadable])
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         image = self._image()
         plain = name_of(name, image.names)
         group = None if plain is None else image.group(plain)
@@ -48,8 +49,8 @@ class GroupsFolder(StateDirectory):
             raise NotFound(self.child(name), "no such group")
         return GroupFolder(self.child(name), self.context, group, image)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         names = [escaped(name) for name in self._image().names]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
             yield entry(self, name, Kind.DIRECTORY, cookie)
@@ -73,8 +74,8 @@ class GroupFolder(StateDirectory):
             f"{topic}-{partition}": offset for (topic, partition), offset in group.offsets.items()
         }
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         if name == GROUP:
             return self.file(name, self._about())
         plain = name_of(name, self._names())
@@ -84,8 +85,8 @@ class GroupFolder(StateDirectory):
             return self.file(name, self._share_document(self._rows, self._places[plain]))
         return self.file(name, self._document(self._offsets[plain]))
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         names = [GROUP, *map(escaped, self._names())]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
             yield entry(self, name, Kind.FILE, cookie)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, Numbered, entry
@@ -93,13 +94,13 @@ class RootFolder(Directory):
         self._context = context
         self.partitions = Partitions(context)
 
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         context = self._context
         return context.root_owner().directory("", context.ttl(context.is_live))
 
+    @override
     def xattrs(self) -> dict[str, bytes]:
-        """See Node."""
         roots = ",".join(root.path for root in self._context.source.roots)
         live = b"true" if self._context.is_live else b"false"
         return {
@@ -107,8 +108,8 @@ class RootFolder(Directory):
             "user.kafka.live": live,
         }
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         partition = self.partitions.find(name)
         if partition is not None:
             return PartitionFolder(name, partition)
@@ -132,8 +133,8 @@ class RootFolder(Directory):
         context.source.check_there()
         raise NotFound(name)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         self._context.source.check_there()
         for index, (name, kind) in enumerate(_OWN):
             if name in NAMES and not has_state(self._context, name):

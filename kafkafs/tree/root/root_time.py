@@ -13,6 +13,7 @@ from typing import Protocol
 
 from engine.errors import KafkaStorageError
 from engine.topics.topic_names import CLUSTER_METADATA
+from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -43,20 +44,20 @@ class RootTimeFolder(Directory):
         self._context = context
         self._partitions = partitions
 
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         period = parse_period(name)
         if period is None:
             raise NotFound(self.child(name), "not a period such as 2024-01-01 or A..B")
         return RootPeriodFolder(self.child(name), self._context, self._partitions, period)
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         return iter(())
 
 
@@ -73,18 +74,18 @@ class RootPeriodFolder(Directory):
         self._partitions = partitions
         self._period = period
 
+    @override
     def attrs(self) -> Attrs:
-        """See Node."""
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     @property
+    @override
     def slow(self) -> bool:
-        """See Directory."""
         return True
 
+    @override
     def lookup(self, name: str) -> Node:
-        """See Directory."""
         folder = self._folder(name)
         if folder is None:
             state = state_folder(self.child(name), self._context, name, as_of(self._period))
@@ -93,8 +94,8 @@ class RootPeriodFolder(Directory):
             raise NotFound(self.child(name), "no records in this period")
         return folder
 
+    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """See Directory."""
         for slot, name in self._partitions.behind(after):
             if self._folder(name) is not None:
                 yield entry(self, name, Kind.DIRECTORY, slot)
