@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat as st
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,13 +55,16 @@ def _kind_of(entry: os.DirEntry[str]) -> EntryKind:
     return EntryKind.DIRECTORY if entry.is_dir(follow_symlinks=False) else EntryKind.OTHER
 
 
-def check_components(relative: str, path: str) -> None:
-    """Refuse absolute paths, "..", "." and empty components; "" is the root."""
+def check_components(relative: str, display: Callable[[str], str]) -> None:
+    """Refuse absolute paths, "..", "." and empty components; "" is the root.
+
+    `display` gives the path as shown to people, for the refusal.
+    """
     if "\0" in relative:
         raise ValueError("embedded null character in a name")
     for name in relative.split("/") if relative else ():
         if name in ("", ".", ".."):
-            raise SourceRefusedError("a name that leads out of the source", path)
+            raise SourceRefusedError("a name that leads out of the source", display(relative))
 
 
 _KINDS = {

@@ -304,7 +304,7 @@ class SourceRoot:
         if not relative:
             return os.fstat(self._root_fd())
         if "/" not in relative:
-            check_components(relative, self.display(relative))
+            check_components(relative, self.display)
             return os.stat(relative, dir_fd=self._root_fd(), follow_symlinks=False)
         fd = self._open_fd(relative, _LOOK)
         try:
@@ -425,7 +425,7 @@ class SourceRoot:
     def _open_fd(self, relative: str, flags: int) -> int:
         """Return a descriptor beneath the root; when none is left, free some and try once more."""
         relative = self.real(relative)
-        check_components(relative, self.display(relative))
+        check_components(relative, self.display)
         try:
             return self._open_or_refuse(relative, flags)
         except OSError as error:
