@@ -1,6 +1,7 @@
 """House rules that no linter knows."""
 
 import ast
+import graphlib
 import re
 import subprocess
 from pathlib import Path
@@ -115,6 +116,28 @@ def test_the_name_of_a_public_class_is_used_once() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name_of(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def imported_by(path: Path, names: set[str]) -> set[str]:
+    """The modules that a module imports, for types only and inside of functions too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & names
+            found.update(inner or {node.module})
+    return found & names
+
+
+def test_no_imports_form_a_circle() -> None:
+    modules = {
+        name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        for path in MODULES
+    }
+    names = set(modules)
+    graph = {name: imported_by(path, names) - {name} for name, path in modules.items()}
+    assert list(graphlib.TopologicalSorter(graph).static_order())  # or a CycleError names it
 
 
 def test_the_top_level_holds_only_what_the_design_names() -> None:

@@ -224,7 +224,7 @@ class SourceCheck:
     def _under(self, log: PartitionLog, view: LogView, is_live: bool) -> PartitionUnderCheck:
         log_dir = self._log_dirs[log.root]
         return PartitionUnderCheck(
-            view, log_dir, is_live=is_live, may_be_tiered=self._has_tiered_storage
+            log, view, log_dir, is_live=is_live, may_be_tiered=self._has_tiered_storage
         )
 
     @cached_property

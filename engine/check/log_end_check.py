@@ -11,9 +11,7 @@ from engine.log.proven_end import lost_end
 
 def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:
     """Yield a finding about offsets at the end of the log that had records once but are in no records file."""
-    view = partition.view
-    if partition.is_live:
-        view = view.log.view(max_age=0)
+    view = partition.newest_view() if partition.is_live else partition.view
     lost = lost_end(view)
     if lost is None:
         return

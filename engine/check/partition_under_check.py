@@ -18,6 +18,7 @@ from engine.check.rules.rules import Severity
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.files.source_files import SourceRoot
 from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
@@ -137,12 +138,14 @@ class PartitionUnderCheck:
 
     def __init__(
         self,
+        log: PartitionLog,
         view: LogView,
         log_dir: SourceRoot | None,
         *,
         is_live: bool | None = None,
         may_be_tiered: bool = False,
     ) -> None:
+        self._log = log
         self.view = view
         self.root: SourceRoot = view.log.root
         self.folder: str = view.log.folder
@@ -176,6 +179,10 @@ class PartitionUnderCheck:
         return any(
             each.kind is DamageKind.UNREADABLE and each.position >= good for each in last.damages
         )
+
+    def newest_view(self) -> LogView:
+        """The state of the log now, which in a live log is a later one."""
+        return self._log.view(max_age=0)
 
     def relative(self, name: str) -> str:
         """Return the path of one of the partition's files below `root`."""

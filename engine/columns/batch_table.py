@@ -12,6 +12,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+from engine.record.attributes import CONTROL_MASK
 
 BATCH_DTYPE = np.dtype(
     [
@@ -36,6 +39,12 @@ BATCH_DTYPE = np.dtype(
     align=True,
 )
 """80 bytes a row; the kernel maps a C struct with the fields in this order onto it."""
+
+
+def holds_control(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Tell which batches of a table hold control records."""
+    found: npt.NDArray[np.bool_] = (table["magic"] >= 2) & (table["attributes"] & CONTROL_MASK != 0)
+    return found
 
 
 class Stop(IntEnum):

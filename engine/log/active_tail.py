@@ -19,6 +19,7 @@ from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
+from engine.log.segment.segment_bytes import SegmentBytes
 from engine.log.transactions import TransactionState
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT64, Offset, Position
@@ -69,7 +70,7 @@ class ActiveTail:
         return self._stamp[0], self._stamp[1]
 
     def _find_end(self, size: Position) -> None:
-        whole = LogSegment(self._files, size, budgets=self._budgets)
+        whole = SegmentBytes(self._files, size, budgets=self._budgets)
         start, first = proven_hint(whole, MAX_INT64 - 1)
         self.next_offset = self._before_last = first
         end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)

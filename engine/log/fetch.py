@@ -1,18 +1,16 @@
-"""Reading as a fetch request does: bytes of whole batches from an offset on, up to where a reader may see."""
+"""Reading as a fetch request does: bytes of whole batches from an offset on, up to where a reader may see.
+
+The same for a log that is looked at and for one that is written: both give their segments and their end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
-from engine.errors import OffsetOutOfRangeError
-from engine.log.log_offset_metadata import is_offset_only
-from engine.log.segment.fetched_records import NO_RECORDS, WHOLE, FetchedRecords
+from engine.log.segment.fetched import FetchDataInfo, position_of_bound
 from engine.units import LogOffsetMetadata, Offset, Position
-
-if TYPE_CHECKING:
-    from engine.log.log_view import LogView
-    from engine.log.segment.log_segment import LogSegment
 
 
 class FetchIsolation(Enum):
@@ -23,77 +21,62 @@ class FetchIsolation(Enum):
     TXN_COMMITTED = "last stable offset"
 
 
-def upper_bound(view: LogView, isolation: FetchIsolation) -> Offset:
-    """The first offset that a reader does not see."""
-    if isolation is FetchIsolation.LOG_END:
-        return view.log_end_offset
-    if isolation is FetchIsolation.HIGH_WATERMARK:
-        return view.high_watermark
-    return view.first_unstable_offset(view.high_watermark)
+class FetchedSegment(Protocol):
+    """What a fetch needs of a segment."""
+
+    @property
+    def base_offset(self) -> Offset:
+        """The first offset that may be in it."""
+
+    def read(
+        self,
+        start_offset: Offset,
+        max_size: int,
+        max_position: Position | None,
+        min_one_message: bool,
+    ) -> FetchDataInfo | None:
+        """Batches from the first on that reaches an offset; None when all offsets lie below."""
+
+
+S = TypeVar("S", bound=FetchedSegment)
 
 
 def read_up_to(
-    view: LogView,
+    segments_from: Callable[[Offset], Iterator[S]],
+    log_end: LogOffsetMetadata,
     start_offset: Offset,
     max_size: int,
     bound: LogOffsetMetadata,
     *,
-    at_least_one: bool = False,
-) -> FetchedRecords:
-    """Records from the first batch on that reaches an offset, in one segment.
+    min_one_message: bool = False,
+) -> tuple[FetchDataInfo, S | None]:
+    """Read batches of one segment, from the first batch on that reaches an offset, and return the segment.
 
     Args:
-        view: the log.
-        start_offset: where to begin.
+        segments_from: gives the segment that may hold an offset, and those after it.
+        log_end: the offset that comes next, with its place.
+        start_offset: where to begin; at most the log end.
         max_size: bytes to give at most.
         bound: where to stop; without a position nothing is given that could lie above its offset.
-        at_least_one: give the first batch whole, whatever its size.
+        min_one_message: give the first batch whole, whatever its size.
 
     Raises:
-        OffsetOutOfRangeError: the log begins above or ends below the offset.
         ValueError: `max_size` is negative.
     """
-    if start_offset > view.log_end_offset or view.segment_for(start_offset) is None:
-        raise OffsetOutOfRangeError(
-            f"{view.name} has offsets {view.log_start_offset} to {view.log_end_offset},"
-            f" not {start_offset}"
-        )
     if start_offset == bound.offset:
-        return FetchedRecords(bound, NO_RECORDS)
+        return FetchDataInfo(bound), None
     if start_offset > bound.offset:
-        return FetchedRecords(offset_metadata(view, start_offset), NO_RECORDS)
-    for segment in view.segments_from(start_offset):
-        fetched = segment.read(
-            start_offset,
-            max_size=max_size,
-            max_position=_max_position(segment, bound),
-            at_least_one=at_least_one,
-        )
+        return FetchDataInfo(offset_metadata(segments_from, log_end, start_offset)), None
+    for segment in segments_from(start_offset):
+        most = position_of_bound(segment.base_offset, bound)
+        fetched = segment.read(start_offset, max_size, most, min_one_message)
         if fetched is not None:
-            return fetched
-    return FetchedRecords(offset_metadata(view, view.log_end_offset), NO_RECORDS)
+            return fetched, segment
+    return FetchDataInfo(log_end), None
 
 
-def offset_metadata(view: LogView, offset: Offset) -> LogOffsetMetadata:
-    """An offset with its segment and position; at the log end, where the next batch will be.
-
-    In a gap it is where the batch after the gap starts.
-    """
-    if offset < view.log_end_offset:
-        for segment in view.segments_from(offset):
-            found = segment.locate(offset)
-            if found is not None:
-                return LogOffsetMetadata(offset, segment.base_offset, found.position)
-    active = view.active_segment
-    if active is None:
-        return LogOffsetMetadata(offset)
-    return LogOffsetMetadata(offset, active.base_offset, active.end)
-
-
-def _max_position(segment: LogSegment, bound: LogOffsetMetadata) -> Position | None:
-    """Up to where a segment may be read; None when that is not known."""
-    if segment.base_offset < bound.segment_base_offset:
-        return WHOLE
-    if segment.base_offset == bound.segment_base_offset and not is_offset_only(bound):
-        return bound.position
-    return None
+def offset_metadata(
+    segments_from: Callable[[Offset], Iterator[S]], log_end: LogOffsetMetadata, offset: Offset
+) -> LogOffsetMetadata:
+    """Return the place of the first batch that reaches an offset of the log; at its end, the log end's."""
+    return read_up_to(segments_from, log_end, offset, 1, log_end)[0].fetch_offset_metadata

@@ -16,6 +16,7 @@ from engine.files.source_files import SourceRoot
 from engine.log.active_tail import ActiveTail
 from engine.log.folder_listing import FolderListing, sort_entries
 from engine.log.folder_watch import FolderWatch
+from engine.log.log_context import LogContext
 from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
@@ -68,9 +69,9 @@ class PartitionLog:
     """
 
     __slots__ = (
-        "_checked", "_is_live", "_listing", "_live", "_lock", "_only", "_rewrites", "_segments",
+        "_checked", "_context", "_is_live", "_listing", "_live", "_lock", "_rewrites", "_segments",
         "_shared", "_tail", "_view", "_watch", "budgets", "checkpoints", "folder", "frozen", "name",
-        "problems", "root", "topic_partition",
+        "only", "problems", "root", "topic_partition",
     )  # fmt: skip
 
     def __init__(
@@ -95,12 +96,13 @@ class PartitionLog:
         self.budgets = budgets
         self.frozen = frozen
         self.problems = Problems(name)
-        self._only = only
+        self.only = only
         self._shared = shared or Shared(budgets)
         self._is_live = is_live
         self._live: tuple[float, bool] | None = None
         self._lock = Lock()
         self._view: LogView | None = None
+        self._context: LogContext | None = None
         self._checked = 0.0
         self._watch: FolderWatch | None = None
         self._listing: FolderListing | None = None
@@ -110,16 +112,6 @@ class PartitionLog:
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name!r})"
-
-    @property
-    def markers(self) -> MarkerCache:
-        """The ends of transactions that were read."""
-        return self._shared.markers
-
-    @property
-    def only(self) -> str | None:
-        """The one records file to see, when it is not the whole folder."""
-        return self._only
 
     @property
     def is_loaded(self) -> bool:
@@ -186,14 +178,29 @@ class PartitionLog:
         folder = self.root.display(self.folder)
         return self.folder + shown.removeprefix(folder) if shown.startswith(folder) else self.folder
 
-    def make_segment(self, base_offset: Offset) -> LogSegment:
+    @property
+    def context(self) -> LogContext:
+        """What the views of this log have in common."""
+        known = self._context
+        if known is None:
+            known = self._context = LogContext(
+                root=self.root,
+                folder=self.folder,
+                name=self.name,
+                topic_partition=self.topic_partition,
+                only=self.only,
+                checkpoints=self.checkpoints,
+                problems=self.problems,
+                markers=self._shared.markers,
+                budgets=self.budgets,
+                is_live=self.is_live,
+                make_segment=self._make_segment,
+            )
+        return known
+
+    def _make_segment(self, base_offset: Offset) -> LogSegment:
         """A segment that is complete."""
         return LogSegment(self._files_of(base_offset), budgets=self.budgets)
-
-    def read_side_file(self, name: str) -> bytes:
-        """A file of the folder, whole; see LogView.read_side_file."""
-        path = f"{self.folder}/{name}" if self.folder else name
-        return self.root.read(path, limit=self.budgets.checkpoint_bytes)
 
     def _files_of(self, base_offset: Offset) -> SegmentFiles:
         return SegmentFiles(
@@ -202,7 +209,7 @@ class PartitionLog:
             base_offset,
             open_segments=self._shared.open_segments,
             problems=self.problems,
-            name=self._only,
+            name=self.only,
             keep=self.frozen,
         )
 
@@ -256,7 +263,7 @@ class PartitionLog:
         ):
             return old
         return LogView(
-            self,
+            self.context,
             listing,
             self._segments,
             active,
@@ -278,8 +285,8 @@ class PartitionLog:
             return known, False
         if self._watch.replaced:
             self._start_over()
-        listing = sort_entries(*self.root.list_apart(self.folder), self._only)
-        if self._only is not None and not listing.base_offsets:
+        listing = sort_entries(*self.root.list_apart(self.folder), self.only)
+        if self.only is not None and not listing.base_offsets:
             listing = listing._replace(base_offsets=(self._only_base(),))
         if known is None or listing != known:
             self._listing = known = listing
@@ -294,7 +301,7 @@ class PartitionLog:
 
     def _only_base(self) -> Offset:
         """The base offset of the one file: in its name, or else in its first batch."""
-        name = self._only or ""
+        name = self.only or ""
         parsed = parse_file_name(name)
         if parsed is not None and parsed.kind is FileKind.LOG and parsed.base_offset is not None:
             return parsed.base_offset
@@ -348,7 +355,7 @@ class PartitionLog:
         if partition.topic == CLUSTER_METADATA:
             return self._kraft_bounds(listing, first, end)
         if known > end:
-            if self._only is not None:
+            if self.only is not None:
                 return first, end
             self.problems.add(
                 "checkpoint",

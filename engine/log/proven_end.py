@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from engine.budgets import MiB
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
-from engine.errors import CorruptIndexError, DamagedFileError, InvalidNameError
+from engine.errors import CorruptIndexError, DamagedFileError
 from engine.files.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
@@ -25,11 +25,9 @@ from engine.files.file_names import (
     REPLICATION_OFFSET_CHECKPOINT,
     FileKind,
     FileState,
-    FolderState,
     log_file_name,
     offset_index_name,
     parse_file_name,
-    parse_folder_name,
     producer_snapshot_name,
     time_index_name,
 )
@@ -37,12 +35,10 @@ from engine.index import offset_index, time_index
 from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
+from engine.log.log_view import LogView
 from engine.log.stable_offset import leader_epochs
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
-
-if TYPE_CHECKING:
-    from engine.log.log_view import LogView
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _LARGEST_INDEX = 64 * MiB
@@ -138,14 +134,6 @@ def _agreed_end(held: Offset, stated: Sequence[EndProof]) -> Offset | None:
     return offset if votes > 1 and offset >= held else None
 
 
-def end_of_clean_stop(view: LogView) -> Offset | None:
-    """Where the log ended when its broker stopped cleanly; None when the broker did not, or nothing says where."""
-    checkpoints = view.log.checkpoints
-    if not checkpoints.stopped_cleanly() or not _is_log(view):
-        return None
-    return checkpoints.recovery_point(view.partition)
-
-
 def first_offset_without_records(view: LogView, below: Offset) -> Offset:
     """Where a log without records files began, by its indexes and leader epochs; 0 without these."""
     stated = [
@@ -172,7 +160,7 @@ def _proofs(view: LogView, held: Offset) -> Iterator[EndProof]:
     if view.log.only is not None:
         return
     if view.partition.topic != CLUSTER_METADATA:
-        if _is_log(view):
+        if view.log.is_current():
             yield from _checkpoints(view)
         yield from _last_epoch(view, held)
     snapshots = view.listing.producer_snapshots
@@ -239,9 +227,8 @@ def _last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
         if name == offset_index_name(base)
         else (TimeIndex, time_index.ENTRY.dtype)
     )
-    path = f"{view.log.folder}/{name}" if view.log.folder else name
     try:
-        with view.log.root.open_fresh(path) as file:
+        with view.log.root.open_fresh(view.log.relative(name)) as file:
             index = kind(file, base)
             index.check()
             count = len(index)
@@ -254,14 +241,6 @@ def _last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
     columns = (table[column] for column in dtype.fields or ())
     ascends = all((column[1:] >= column[:-1]).all() for column in columns)
     return base + int(table["relative_offset"][-1]) if ascends else None
-
-
-def _is_log(view: LogView) -> bool:
-    """Whether the checkpoints are about this folder, and not about a newer one of the same partition."""
-    try:
-        return parse_folder_name(view.name.partition("@")[0]).state is FolderState.LOG
-    except InvalidNameError:
-        return True
 
 
 def _checkpoints(view: LogView) -> Iterator[EndProof]:

@@ -8,7 +8,6 @@ truth.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.checkpoint.partition_metadata import parse_partition_metadata
@@ -18,6 +17,9 @@ from engine.files.file_names import (
     PARTITION_METADATA,
     producer_snapshot_name,
 )
+from engine.log.log_contents import LogContents
+from engine.log.log_context import LogContext
+from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, headers
 from engine.log.transactions import OngoingTxn, TransactionState, may_have_taken_a_marker
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
@@ -25,12 +27,8 @@ from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.units import EpochEntry, Offset
 
-if TYPE_CHECKING:
-    from engine.log.log_view import LogView
-    from engine.log.segment.log_segment import LogSegment
 
-
-def transaction_state(view: LogView, until: Offset) -> TransactionState:
+def transaction_state(view: LogContents, until: Offset) -> TransactionState:
     """The transactions that are open when the log ends at `until`.
 
     One that damage follows, which may have taken its end, does not hold up all that comes after.
@@ -53,7 +51,7 @@ def _from_offset(run: BatchRun, start: Offset) -> BatchRun:
     return run._replace(table=run.table[keep])
 
 
-def _newest_snapshot(view: LogView, until: Offset) -> tuple[Offset, TransactionState]:
+def _newest_snapshot(view: LogContents, until: Offset) -> tuple[Offset, TransactionState]:
     """Where to go on from, and what is open there."""
     first = view.base_offsets[0] if view.base_offsets else 0
     for offset in reversed(view.listing.producer_snapshots):
@@ -67,11 +65,11 @@ def _newest_snapshot(view: LogView, until: Offset) -> tuple[Offset, TransactionS
     return first, TransactionState()
 
 
-def _proven_snapshot(view: LogView, offset: Offset) -> list[OngoingTxn] | None:
+def _proven_snapshot(view: LogContents, offset: Offset) -> list[OngoingTxn] | None:
     """What a snapshot says is open; None when the snapshot is broken or the log says otherwise."""
     name = producer_snapshot_name(offset)
     try:
-        entries = ProducerSnapshot.iterate(view.read_side_file(name), name)
+        entries = ProducerSnapshot.iterate(view.log.read_side_file(name), name)
     except (DamagedFileError, OSError) as error:
         view.log.problems.add_error("producer_snapshot", name, error)
         return None
@@ -91,7 +89,7 @@ def _proven_snapshot(view: LogView, offset: Offset) -> list[OngoingTxn] | None:
     return ongoing
 
 
-def _begins_transaction(view: LogView, offset: Offset, producer_id: int) -> bool:
+def _begins_transaction(view: LogContents, offset: Offset, producer_id: int) -> bool:
     """Whether a batch of a producer's transaction starts at exactly this offset."""
     segment = view.segment_for(offset)
     if segment is None:
@@ -113,7 +111,7 @@ def _begins_transaction(view: LogView, offset: Offset, producer_id: int) -> bool
     )
 
 
-def indexed_aborts(view: LogView) -> dict[int, list[tuple[Offset, Offset]]]:
+def indexed_aborts(view: LogContents) -> dict[int, list[tuple[Offset, Offset]]]:
     """By producer, first and last offsets of the aborted transactions that the indexes hold, unproven."""
     found: dict[int, list[tuple[Offset, Offset]]] = {}
     for place in range(len(view)):
@@ -127,12 +125,12 @@ def indexed_aborts(view: LogView) -> dict[int, list[tuple[Offset, Offset]]]:
     return found
 
 
-def leader_epochs(view: LogView, log_end: Offset | None = None) -> LeaderEpochCache:
+def leader_epochs(view: LogContents, log_end: Offset | None = None) -> LeaderEpochCache:
     """The epochs of a log's checkpoint, without those that begin past the log end; else of its batches."""
     end = view.log_end_offset if log_end is None else log_end
     name = LEADER_EPOCH_CHECKPOINT
     try:
-        entries = parse_leader_epochs(view.read_side_file(name), path=name)
+        entries = parse_leader_epochs(view.log.read_side_file(name), path=name)
     except FileNotFoundError:
         return LeaderEpochCache(epochs_of_batches(view))
     except (DamagedFileError, OSError) as error:
@@ -150,7 +148,7 @@ def leader_epochs(view: LogView, log_end: Offset | None = None) -> LeaderEpochCa
     return LeaderEpochCache(known)
 
 
-def epochs_of_batches(view: LogView) -> Iterator[EpochEntry]:
+def epochs_of_batches(view: LogContents) -> Iterator[EpochEntry]:
     """The epochs that the batches name; a segment is not read when the next one begins in the same epoch."""
     segments = [view.segment_at(place) for place in range(len(view))]
     firsts = [_first_epoch(segment) for segment in segments]
@@ -182,13 +180,13 @@ def _first_epoch(segment: LogSegment) -> EpochEntry | None:
     return None
 
 
-def topic_id(view: LogView) -> str | None:
+def topic_id(log: LogContext) -> str | None:
     """The id in partition.metadata; None when there is none or it is broken, which is noted."""
     try:
-        data = view.read_side_file(PARTITION_METADATA)
+        data = log.read_side_file(PARTITION_METADATA)
         return parse_partition_metadata(data, path=PARTITION_METADATA).topic_id
     except FileNotFoundError:
         return None
     except (DamagedFileError, OSError) as error:
-        view.log.problems.add_error("partition_metadata", PARTITION_METADATA, error)
+        log.problems.add_error("partition_metadata", PARTITION_METADATA, error)
         return None

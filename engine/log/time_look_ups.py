@@ -8,13 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from threading import Lock
-from typing import TYPE_CHECKING
 
-from engine.log.segment.segment_times import find_timestamp, newest_in
-from engine.units import NO_TIMESTAMP, FoundTimestamp, Offset, Timestamp
-
-if TYPE_CHECKING:
-    from engine.log.log_view import LogView
+from engine.log.log_contents import LogContents
+from engine.units import NO_TIMESTAMP, FoundTimestamp, Offset, Timestamp, TimestampOffset
 
 _MOST_ANSWERS = 256
 
@@ -50,7 +46,7 @@ class TimeLookUps:
             return TimeLookUps(answers, (all_batches[:segments], records[:segments]))
 
     def find(
-        self, view: LogView, timestamp: Timestamp, *, records_only: bool
+        self, view: LogContents, timestamp: Timestamp, *, records_only: bool
     ) -> FoundTimestamp | None:
         """The first record of the view at or after a time; with `records_only`, no control record."""
         question = timestamp, records_only
@@ -65,7 +61,7 @@ class TimeLookUps:
         return found
 
     def _find(
-        self, view: LogView, timestamp: Timestamp, records_only: bool
+        self, view: LogContents, timestamp: Timestamp, records_only: bool
     ) -> FoundTimestamp | None:
         start = view.log_start_offset
         place = max(bisect_right(view.base_offsets, start) - 1, 0)
@@ -74,15 +70,15 @@ class TimeLookUps:
             if place == len(view):
                 return None
             segment = view.segment_at(place)
-            if newest_in(segment, records_only) >= timestamp:
-                found = find_timestamp(segment, timestamp, start, records_only=records_only)
+            if segment.newest(records_only=records_only).timestamp >= timestamp:
+                found = segment.find_timestamp(timestamp, start, records_only=records_only)
                 if found is not None:
                     return found
             place += 1
         return None
 
     def _first_new_enough(
-        self, view: LogView, start: int, timestamp: Timestamp, records_only: bool
+        self, view: LogContents, start: int, timestamp: Timestamp, records_only: bool
     ) -> int:
         """The first place from `start` on that can hold a record this new; their number if none.
 
@@ -92,8 +88,27 @@ class TimeLookUps:
             newest = self._newest[records_only]
             if not newest or newest[-1] < timestamp:
                 for place in range(len(newest), len(view)):
-                    largest = newest_in(view.segment_at(place), records_only)
+                    segment = view.segment_at(place)
+                    largest = segment.newest(records_only=records_only).timestamp
                     newest.append(max(largest, newest[-1] if newest else NO_TIMESTAMP))
                     if largest >= timestamp:
                         break
             return max(start, bisect_left(newest, timestamp))
+
+
+def first_of_newest(view: LogContents) -> FoundTimestamp | None:
+    """The first record of a log that has the largest timestamp; None when no record has one."""
+    first = max(bisect_right(view.base_offsets, view.log_start_offset) - 1, 0)
+    best: tuple[Timestamp, int] | None = None
+    for place in range(first, len(view)):
+        segment = view.segment_at(place)
+        largest = segment.max_timestamp
+        if place == first and segment.base_offset < view.log_start_offset:
+            position = segment.seek(view.log_start_offset).position
+            nothing = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+            largest = segment.largest_after((nothing, position))
+        if largest.timestamp >= 0 and (best is None or largest.timestamp > best[0]):
+            best = largest.timestamp, place
+    if best is None:
+        return None
+    return view.segment_at(best[1]).find_timestamp(best[0], view.log_start_offset)

@@ -16,7 +16,6 @@ from engine.files.file_names import (
 from engine.log.log_view import LogView
 from engine.log.proven_end import (
     EndProof,
-    end_of_clean_stop,
     first_offset_without_records,
     proven_end,
 )
@@ -197,7 +196,7 @@ class _Planner:
 
     def _is_end_unread(self, held: Offset) -> bool:
         """Return whether unreadable bytes lie behind all records, and nothing tells where the log ended."""
-        if self.options.stop is not None or end_of_clean_stop(self.view) is not None:
+        if self.options.stop is not None or self.view.log.end_of_clean_stop() is not None:
             return False
         return any(
             each.kind == DamageKind.UNREADABLE

@@ -310,7 +310,7 @@ class _Replay:
     def _read_snapshot(self, snapshot_id: KRaftSnapshot) -> _Snapshot | None:
         log = self._view.log
         name = kraft_checkpoint_name(*snapshot_id)
-        path = f"{log.folder}/{name}" if log.folder else name
+        path = log.relative(name)
         try:
             file = log.root.open_fresh(path)
         except (KafkaStorageError, OSError) as error:

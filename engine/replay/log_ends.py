@@ -49,7 +49,10 @@ class LogEnds:
         end = end_offset(view, until)
         if end < view.log_end_offset:
             return end
-        lost = _lost_end(view)
+        lost = lost_end(view)
+        if lost is not None and view.live:
+            # The checkpoints of a running broker may be newer than the view.
+            lost = lost_end(log.view(max_age=0))
         if lost is None:
             return end
         self._lost[view.name] = lost
@@ -59,15 +62,6 @@ class LogEnds:
         """Yield a note for each log that was asked for and has lost its last records."""
         for name, lost in sorted(self._lost.items()):
             yield f"{name}: {lost.sentence}; the log end and the lag count the lost offsets"
-
-
-def _lost_end(view: LogView) -> LostEnd | None:
-    lost = lost_end(view)
-    if (
-        lost is not None and view.live
-    ):  # the checkpoints of a running broker may be newer than the view
-        lost = lost_end(view.log.view(max_age=0))
-    return lost
 
 
 def lag(committed: Offset | None, end: Offset | None) -> int | None:

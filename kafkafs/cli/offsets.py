@@ -70,14 +70,14 @@ def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
     return found.offset
 
 
-def lost_end_for(view: LogView, time: int, offset: int | None) -> LostEnd | None:
+def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None) -> LostEnd | None:
     """Return the lost end of a log, if the offset in question can be in it; else None."""
     is_at_end = time in (SPECS["latest"], SPECS["max-timestamp"])
     if not is_at_end and (time < 0 or offset is not None):
         return None
     lost = lost_end(view)
     if lost is not None:  # or a broker is running: its checkpoints may be newer than the view
-        lost = lost_end(view.log.view(max_age=0))
+        lost = lost_end(log.view(max_age=0))
     return lost
 
 
@@ -133,7 +133,7 @@ def offsets(
                      f" {view.log_end_offset} on")  # fmt: skip
                 continue
             offset = offset_for(view, time, committed=committed)
-            lost = lost_end_for(view, time, offset)
+            lost = lost_end_for(log, view, time, offset)
             progress.clear()
             if offset is not None:
                 print_offset(log, offset, lost, as_json=as_json)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.log.log_segments import LogSegments
+from engine.log.segment.fetched import FetchDataInfo
 from engine.units import LogOffsetMetadata, TopicPartition
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.segment.fetch_data_info import FetchDataInfo
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock, MockScheduler
 

@@ -26,6 +26,7 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import CorruptRecordError, StateError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.fetch import FetchIsolation
+from engine.log.segment.fetched import FetchDataInfo
 from engine.record.control_records import ControlRecordType, quorum_record_of
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, LogOffsetMetadata, Offset, Timestamp
@@ -35,7 +36,6 @@ from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import MINUTE_MS, LogConfig
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.scheduler import Scheduler
-from engine.writing.segment.fetch_data_info import FetchDataInfo
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
 log = logging.getLogger(__name__)

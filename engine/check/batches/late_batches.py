@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
-from engine.record.batch_frame import CRC_POSITION
+from engine.record.batch_frame import CRC_POSITION, HEADER, MAGIC_POSITION
 from engine.units import Offset
 
 _MOST_LOOK_UPS = 100
@@ -27,8 +27,9 @@ class CopyFinder:
             found = None if segment is None else segment.locate(base_offset)
             if segment is None or found is None or found.size != size:
                 return None
-            at = found.position + CRC_POSITION[found.magic]
-            stored = segment.file.read_at(at, 4)
+            header = segment.file.read_at(found.position, HEADER.size)
+            at = CRC_POSITION[header[MAGIC_POSITION]]
+            stored = header[at : at + 4]
         except (OSError, KafkaStorageError):
             return None
         if int.from_bytes(stored, "big") != crc:

@@ -97,7 +97,7 @@ class _Checkpoints:
     def end(self) -> Offset:
         """Current log end; in a live log it moves on after the checkpoints were written."""
         if self.partition.is_live:
-            return self.partition.view.log.view(max_age=0).log_end_offset
+            return self.partition.newest_view().log_end_offset
         return self.partition.log_end_offset
 
     def run(self) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def _read(log: PartitionLog) -> tuple[_Folder | None, Finding | None]:
     """Read the topic id of a folder; return it, or a finding about the file."""
     path = log.root.display(f"{log.folder}/{PARTITION_METADATA}")
     try:
-        data = log.read_side_file(PARTITION_METADATA)
+        data = log.context.read_side_file(PARTITION_METADATA)
         return _Folder(log, path, parse_partition_metadata(data).topic_id), None
     except FileNotFoundError:
         return _Folder(log, path, None), None

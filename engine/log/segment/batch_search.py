@@ -7,22 +7,20 @@ that no batch has may be one that was lost.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
 from engine import kernel
 from engine.columns.batch_table import BATCH_DTYPE
-from engine.errors import CorruptRecordError, UnreadableError
+from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
 from engine.log.segment.places import Landing, joined
 from engine.log.segment.resync import Resync
-from engine.log.segment.scan import BatchRun, Damage, Table, headers
+from engine.log.segment.scan import BatchRun, Damage, Table
+from engine.log.segment.segment_bytes import SegmentBytes
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset, Position
-
-if TYPE_CHECKING:
-    from engine.log.segment.log_segment import LogSegment
 
 LOOK_UP_CHUNK = 64 * 1024
 _MOST_STEPS_BACK = 3
@@ -109,23 +107,6 @@ class BatchSearch:
         return None
 
 
-def check_gap(segment: LogSegment, offset: Offset, next_base: Offset) -> None:
-    """An offset that no batch has is not in a gap when the batch behind it reaches into the next segment.
-
-    Raises:
-        CorruptRecordError: it does, so it may be the one that held the offset.
-    """
-    after = segment.locate(offset)
-    if after is not None and after.last_offset >= next_base:
-        raise CorruptRecordError(
-            "a batch states offsets of the next segment",
-            path=segment.path,
-            position=after.position,
-            expected=f"below {next_base}",
-            found=after.last_offset,
-        )
-
-
 def good_batch(file: SourceFile, position: Position, size: int, largest: int) -> BatchRun | None:
     """The batch that lies there, a run of one row; None when it is not good."""
     try:
@@ -163,7 +144,7 @@ def first_offset(run: BatchRun) -> Offset:
     return int(columns.offset[0]) if len(columns) else base
 
 
-def proven_hint(segment: LogSegment, offset: Offset) -> tuple[Position, Offset]:
+def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset]:
     """Where to begin looking for an offset: a good batch that does not start above it, or the start.
 
     The position, and the base offset there.
@@ -202,15 +183,22 @@ def proven_hint(segment: LogSegment, offset: Offset) -> tuple[Position, Offset]:
     return 0, segment.base_offset
 
 
-def land(segment: LogSegment, offset: Offset) -> Landing:
-    """Where to read from for an offset; see `LogSegment.seek`."""
+def land(
+    items: Iterable[Table | Damage], offset: Offset, expected: Offset, end: Position
+) -> Landing:
+    """Where to read from for an offset; see `OffsetLookUps.seek`.
+
+    Args:
+        items: the headers of a scan.
+        offset: what is looked for.
+        expected: the smallest offset that belongs where the scan starts.
+        end: of the scan.
+    """
     damage: Damage | None = None
     ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
     holds = False  # whether that has the offset, and does not lie above it
-    position, expected = proven_hint(segment, offset)
     mixed = False
-    items = segment.scan(position, next_offset=expected, chunk=LOOK_UP_CHUNK)
-    for item in headers(items):
+    for item in items:
         if isinstance(item, Damage) and not item.skipped:
             mixed = True
             if ahead is not None and not holds and (item.first_offset or 0) <= offset:
@@ -227,11 +215,11 @@ def land(segment: LogSegment, offset: Offset) -> Landing:
             row = int(reached[0])
             if row:
                 damage, expected = None, int(last[row - 1]) + 1
-            start = int(item["position"][row])
+            position = int(item["position"][row])
             if damage is not None and (damage.last_offset is None or damage.last_offset >= offset):
-                start = damage.position
+                position = damage.position
             batch = item[row : row + 1]
-            ahead = Landing(start, expected, batch, damage, mixed)
+            ahead = Landing(position, expected, batch, damage, mixed)
             if row + 1 < len(last):
                 return ahead
             holds = bool(item["base_offset"][row] <= offset)
@@ -241,4 +229,4 @@ def land(segment: LogSegment, offset: Offset) -> Landing:
         return ahead._replace(is_disordered=mixed)
     if damage is not None:
         return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
-    return Landing(segment.end, expected, is_disordered=mixed)
+    return Landing(end, expected, is_disordered=mixed)

@@ -12,16 +12,13 @@ from engine.errors import (
     LimitExceededError,
     UnsupportedCodecError,
 )
-from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 
 
-def decode_error(
-    problem: BatchProblem, segment: LogSegment, run: BatchRun, row: int = 0
-) -> Exception:
+def decode_error(problem: BatchProblem, path: str, run: BatchRun, row: int = 0) -> Exception:
     """The error for a batch that does not decode whole."""
     facts: Mapping[str, Any] = {
-        "path": segment.path,
+        "path": path,
         "position": int(run.table["position"][row]),
     }
     if problem.code == Problem.CODEC_MISSING:

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from engine.log.segment.scan import Damage, Table
 from engine.units import Offset, Position
-
-if TYPE_CHECKING:
-    from engine.log.segment.log_segment import LogSegment
-
-
-class BatchLocation(NamedTuple):
-    """Where a batch lies. For magic 0 and 1 the base offset is the last one, as the header has it."""
-
-    segment: LogSegment
-    position: Position
-    size: int
-    base_offset: Offset
-    last_offset: Offset
-    magic: int
 
 
 class Landing(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
+from engine.columns.batch_table import holds_control
 from engine.errors import KafkaStorageError
 from engine.log.segment.scan import BatchRun
-from engine.log.segment.segment_times import holds_control
 from engine.rebuild.assembly.pieces import Dropped, Piece, rows_to_pieces
 from engine.record.attributes import COMPRESSION_MASK, TimestampType
 from engine.record.default_records import increment_sequence

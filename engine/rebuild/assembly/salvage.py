@@ -20,7 +20,6 @@ from engine.budgets import MiB
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
-from engine.log.proven_end import end_of_clean_stop
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, scan
@@ -142,7 +141,7 @@ def salvage_leftovers(
         name = parse_file_name(leftover.name)
         if name is None or name.kind is not FileKind.LOG or name.state not in states:
             continue
-        path = f"{view.log.folder}/{leftover.name}" if view.log.folder else leftover.name
+        path = view.log.relative(leftover.name)
         root = view.log.root
         records = RecordsFile(
             root.display(path), name.base_offset or 0, partial(root.open, path), copy
@@ -162,7 +161,7 @@ def _furthest(view: LogView) -> Offset:
     """How far the last segment's offsets can reach: an index has 31 bits, and a clean stop tells the log end."""
     base = view.base_offsets[-1]
     furthest = min(base + MAX_INT32 + 1, MAX_INT64)
-    end = end_of_clean_stop(view)
+    end = view.log.end_of_clean_stop()
     return furthest if end is None or end <= base else min(furthest, end)
 
 

@@ -14,7 +14,9 @@ from engine.clock import Clock
 from engine.errors import OffsetOutOfRangeError, StateError
 from engine.files.file_names import FileState, FolderState
 from engine.index.transaction_index import AbortedTxn
+from engine.log.fetch import read_up_to
 from engine.log.log_segments import LogSegments
+from engine.log.segment.fetched import FetchDataInfo
 from engine.record.memory_records import MemoryRecords
 from engine.units import LogOffsetMetadata, Offset, OffsetPosition, TopicPartition
 from engine.writing.disk import DISK, Disk, StrPath
@@ -30,7 +32,6 @@ from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.scheduler import Scheduler
 from engine.writing.segment import segment_replacement
 from engine.writing.segment.batch_heads import Heads
-from engine.writing.segment.fetch_data_info import FetchDataInfo
 from engine.writing.segment.segment_files import delete_files_if_exist
 from engine.writing.segment.segment_replacement import (
     SplitSegmentResult,
@@ -217,27 +218,29 @@ class LocalLog:
             OffsetOutOfRangeError: the log begins above or ends below the offset.
         """
         with self._reporting("reading"):
-            segment = self.segments.floor(start_offset)
-            if start_offset > self.log_end_offset or segment is None:
+            if start_offset > self.log_end_offset or self.segments.floor(start_offset) is None:
                 raise OffsetOutOfRangeError(
                     f"{self.topic_partition} has offsets up to {self.log_end_offset},"
                     f" not {start_offset}"
                 )
-            aborted: list[AbortedTxn] | None = [] if include_aborted_txns else None
+            fetched, segment = read_up_to(
+                *(self._segments_from, self.next_offset_metadata, start_offset, max_length),
+                max_offset_metadata,
+                min_one_message=min_one_message,
+            )
+            if not include_aborted_txns:
+                return fetched
+            if segment is not None:
+                return self._with_aborted_transactions(start_offset, segment, fetched)
             if start_offset >= max_offset_metadata.offset:
-                at = max_offset_metadata
-                if start_offset > at.offset:
-                    at = self.convert_to_offset_metadata(start_offset)
-                return FetchDataInfo(at, aborted_transactions=aborted)
-            while segment is not None:
-                bound = segment.max_position(max_offset_metadata)
-                fetched = segment.read(start_offset, max_length, bound, min_one_message)
-                if fetched is not None:
-                    if include_aborted_txns:
-                        return self._with_aborted_transactions(start_offset, segment, fetched)
-                    return fetched
-                segment = self.segments.higher(segment.base_offset)
-            return FetchDataInfo(self.next_offset_metadata)
+                return fetched._replace(aborted_transactions=[])
+            return fetched
+
+    def _segments_from(self, offset: Offset) -> Iterator[WritableSegment]:
+        segment = self.segments.floor(offset)
+        while segment is not None:
+            yield segment
+            segment = self.segments.higher(segment.base_offset)
 
     def convert_to_offset_metadata(self, offset: Offset) -> LogOffsetMetadata:
         """Where the batch of an offset lies. OffsetOutOfRangeError as in `read`."""
@@ -259,13 +262,11 @@ class LocalLog:
     def _aborted_from(
         self, first: WritableSegment, start_offset: Offset, upper_bound: Offset
     ) -> Iterator[AbortedTxn]:
-        segment: WritableSegment | None = first
-        while segment is not None:
+        for segment in self._segments_from(first.base_offset):
             aborted, is_complete = segment.collect_aborted_txns(start_offset, upper_bound)
             yield from aborted
             if is_complete:
                 return
-            segment = self.segments.higher(segment.base_offset)
 
     def collect_aborted_transactions(
         self, log_start_offset: Offset, base_offset: Offset, upper_bound: Offset

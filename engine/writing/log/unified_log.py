@@ -15,6 +15,7 @@ from engine.errors import OffsetOutOfRangeError
 from engine.index.transaction_index import AbortedTxn
 from engine.log.fetch import FetchIsolation
 from engine.log.log_segments import LogSegments
+from engine.log.segment.fetched import FetchDataInfo
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.memory_records import MemoryRecords
 from engine.units import FoundTimestamp, LogOffsetMetadata, Offset, Timestamp
@@ -37,7 +38,6 @@ from engine.writing.log_config import MINUTE_MS, LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.scheduler import Scheduler
-from engine.writing.segment.fetch_data_info import FetchDataInfo
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import (

@@ -6,12 +6,10 @@ import os
 import threading
 
 from engine.index.transaction_index import AbortedTxn
-from engine.log.log_offset_metadata import is_offset_only
-from engine.log.segment.fetched_records import WHOLE
+from engine.log.segment.fetched import WHOLE, FetchDataInfo, fetch_slice
 from engine.units import (
     BatchPosition,
     FoundTimestamp,
-    LogOffsetMetadata,
     Offset,
     OffsetPosition,
     Position,
@@ -24,7 +22,6 @@ from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 from engine.writing.records.writable_file_records import WritableFileRecords
-from engine.writing.segment.fetch_data_info import FetchDataInfo
 from engine.writing.segment.segment_rules import SegmentRules
 
 
@@ -161,29 +158,13 @@ class SegmentReading:
             None when all offsets of this segment lie below.
 
         Raises:
-            ValueError: `max_size` is negative, or `max_position` lies before the first batch.
+            ValueError: `max_size` is negative.
         """
-        if max_size < 0:
-            raise ValueError(f"cannot read {max_size} bytes of {self.log.path}")
-        found = self.translate_offset(start_offset)
-        if found is None:
-            return None
-        begin = LogOffsetMetadata(found.base_offset, self.base_offset, found.position)
-        most = max(max_size, found.size) if min_one_message else max_size
-        if most == 0 or max_position is None:
-            return FetchDataInfo(begin)
-        if max_position is WHOLE:
-            max_position = self.log.size
-        records = self.log.slice(found.position, min(max_position - found.position, most))
-        return FetchDataInfo(begin, records, first_entry_incomplete=most < found.size)
-
-    def max_position(self, bound: LogOffsetMetadata) -> Position | None:
-        """Up to where this segment may be read by whom `bound` stops; None when that is not known."""
-        if self.base_offset < bound.segment_base_offset:
-            return self.log.size
-        if self.base_offset == bound.segment_base_offset and not is_offset_only(bound):
-            return bound.position
-        return None
+        return fetch_slice(
+            *(self.log, self.base_offset, self.translate_offset(start_offset)),
+            *(max_size, max_position),
+            min_one_message=min_one_message,
+        )
 
     def read_next_offset(self) -> Offset:
         """The offset after its last batch, its base offset when it has none; walks from the last index entry."""

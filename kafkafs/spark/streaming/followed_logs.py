@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from time import sleep
 from typing import NamedTuple
 
+from engine.log.log_context import LogContext
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
-from engine.log.partition_log import MAX_AGE, PartitionLog
+from engine.log.partition_log import MAX_AGE
 from engine.units import TopicPartition
 from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions
@@ -30,7 +31,7 @@ PAUSE = 0.4
 class _Topic(NamedTuple):
     """The topic id of a partition, read when its files were last seen to be others."""
 
-    log: PartitionLog
+    log: LogContext
     rewrites: int
     id: str
 

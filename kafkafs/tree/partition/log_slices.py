@@ -61,10 +61,10 @@ class Slices:
 
     def _find_first(self) -> tuple[LogSegment, Position, Offset] | None:
         """Return the first batch's segment, position and first offset."""
-        location = self.view.locate(self.start)
-        if location is None:
+        found = self.view.locate(self.start)
+        if found is None:
             return None
-        segment = location.segment
+        segment = found[0]
         position = self.view.positions(segment, self.start, self.end)[0]
         run = next((i for i in segment.scan(position) if isinstance(i, BatchRun)), None)
         if run is None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from engine.log.fetch import read_up_to
-from engine.log.segment.fetched_records import FetchedRecords
 from engine.units import LogOffsetMetadata
 from tests.engine.log.folders import LogWriter
 
@@ -23,8 +22,8 @@ def test_when_fetch_offset_higher_than_max_offset(tmp_path: Path) -> None:
     assert view.base_offsets == (0, 2, 4)
 
     def read(start: int, bound: LogOffsetMetadata) -> tuple[int, LogOffsetMetadata]:
-        fetched: FetchedRecords = read_up_to(view, start, 2**31 - 1, bound)
-        return len(list(fetched.records.records())), fetched.start
+        fetched, _ = read_up_to(view.segments_from, view.end_metadata, start, 2**31 - 1, bound)
+        return len(list(fetched.records.records())), fetched.fetch_offset_metadata
 
     size = len(writer.batches[-1])
     assert read(3, LogOffsetMetadata(4, 4, 0)) == (1, LogOffsetMetadata(3, 2, size))

@@ -79,7 +79,7 @@ def check(tmp_path: Path, rolls_after: int | None) -> None:
                     consumed[-1][0] if consumed else 0,
                     1,
                     FetchIsolation.HIGH_WATERMARK,
-                    at_least_one=True,
+                    min_one_message=True,
                 )
             except FileNotFoundError:
                 continue  # a segment that was cut off between the listing and the look

@@ -8,7 +8,7 @@ import pytest
 
 from engine.clock import SYSTEM_CLOCK
 from engine.record.memory_records import MemoryRecords
-from engine.units import MAX_INT32, OffsetPosition, TimestampOffset
+from engine.units import MAX_INT32, MAX_INT64, OffsetPosition, TimestampOffset
 from engine.writing.log_config import LogConfig
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
@@ -130,6 +130,14 @@ def batches_at(*timestamps: tuple[int, int]) -> MemoryRecords:
         for offset, timestamp in timestamps
     ]
     return MemoryRecords(b"".join(bytes(each.buffer) for each in made))
+
+
+@pytest.mark.conformance("LogSegmentTest.testGetFirstBatchTimestamp")
+def test_get_first_batch_timestamp(tmp_path: Path) -> None:
+    with create_segment(tmp_path, 1) as segment:
+        assert segment.first_batch_timestamp == MAX_INT64
+        segment.append(1, records_of(SimpleRecord(value=b"one", timestamp=1000), base_offset=1))
+        assert segment.first_batch_timestamp == 1000
 
 
 @pytest.mark.conformance("LogSegmentTest.testIndexForMultipleBatchesInMemoryRecords")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.segment.fetched_records import FetchedRecords
+from engine.log.segment.fetched import FetchDataInfo
 from engine.log.segment.log_segment import LogSegment
 from engine.units import LogOffsetMetadata, TimestampOffset
 from tests.builders import Rec, batch, message_set
@@ -24,13 +24,13 @@ def segment(tmp_path: Path, *sets: bytes, base_offset: int = 40) -> LogSegment:
     return segment_of(tmp_path, sets, base_offset)
 
 
-def read(segment: LogSegment, offset: int, size: int) -> FetchedRecords:
+def read(segment: LogSegment, offset: int, size: int) -> FetchDataInfo:
     fetched = segment.read(offset, max_size=size)
     assert fetched is not None
     return fetched
 
 
-def contents(fetched: FetchedRecords) -> list[tuple[int, bytes | None]]:
+def contents(fetched: FetchDataInfo) -> list[tuple[int, bytes | None]]:
     return [(record.offset, record.value) for record in fetched.records.records()]
 
 
@@ -50,7 +50,7 @@ def test_read_from_middle_of_batch(tmp_path: Path) -> None:
     made = batch([Rec(value) for value in (b"hello", b"there", b"little", b"bee")], 50)
     fetched = read(segment(tmp_path, made), 52, 300)
     (found,) = fetched.records.batches()
-    assert found.base_offset == 50
+    assert found.base_offset == fetched.fetch_offset_metadata.offset == 50
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadAfterLast")
@@ -65,16 +65,19 @@ def test_read_from_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadWhenNoMaxPosition")
-@pytest.mark.parametrize("at_least_one", [True, False])
-def test_read_when_no_max_position(tmp_path: Path, at_least_one: bool) -> None:
+@pytest.mark.parametrize("min_one_message", [True, False])
+def test_read_when_no_max_position(tmp_path: Path, min_one_message: bool) -> None:
     made = segment(tmp_path, records(50, "hello", "there"))
-    for offset, position in ((48, 0), (50, 0), (51, 39)):
-        fetched = made.read(offset, max_size=1, max_position=None, at_least_one=at_least_one)
+    for offset, first, position in ((48, 50, 0), (50, 50, 0), (51, 51, 39)):
+        fetched = made.read(offset, max_size=1, max_position=None, min_one_message=min_one_message)
         assert fetched is not None
-        assert fetched.start == LogOffsetMetadata(offset, 40, position)
+        assert fetched.fetch_offset_metadata == LogOffsetMetadata(first, 40, position)
         assert fetched.records.size == 0
     for offset in (52, 53):
-        assert made.read(offset, max_size=1, max_position=None, at_least_one=at_least_one) is None
+        assert (
+            made.read(offset, max_size=1, max_position=None, min_one_message=min_one_message)
+            is None
+        )
 
 
 @pytest.mark.conformance("LogSegmentTest.testFindOffsetByTimestamp")
@@ -112,13 +115,6 @@ def test_next_offset_calculation(tmp_path: Path) -> None:
     grown = writer.view()
     assert grown.active_segment is not None
     assert (grown.active_segment.next_offset, grown.log_end_offset) == (53, 53)
-
-
-@pytest.mark.conformance("LogSegmentTest.testGetFirstBatchTimestamp")
-def test_get_first_batch_timestamp(tmp_path: Path) -> None:
-    assert segment(tmp_path / "empty", base_offset=1).first_batch_timestamp is None
-    made = segment(tmp_path / "one", batch([Rec(b"one", timestamp=1000)], 1), base_offset=1)
-    assert made.first_batch_timestamp == 1000
 
 
 @pytest.mark.conformance("LogSegmentTest.testConcurrentAccessToMaxTimestampSoFar")

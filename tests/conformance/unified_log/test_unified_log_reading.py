@@ -14,7 +14,7 @@ from engine.errors import OffsetOutOfRangeError
 from engine.files.file_names import FileKind, FileName, parse_file_name, producer_snapshot_name
 from engine.log.fetch import FetchIsolation
 from engine.log.log_view import LogView
-from engine.log.segment.fetched_records import FetchedRecords
+from engine.log.segment.fetched import FetchDataInfo
 from engine.log.segment.scan import BatchRun
 from engine.record.file_records import FileRecords
 from engine.units import EpochEntry, FoundTimestamp
@@ -26,16 +26,22 @@ LARGEST = 2**31 - 1
 NOW = 1_700_000_000_000
 
 
-def offsets(fetched: FetchedRecords) -> list[int]:
+def offsets(fetched: FetchDataInfo) -> list[int]:
     return [record.offset for record in fetched.records.records()]
+
+
+def base_of(view: LogView, offset: int) -> int:
+    """The base offset of an offset's batch; at the log end, the log end."""
+    found = view.batch(offset)
+    return offset if found is None else found[1].base_offset
 
 
 def assert_bounded(view: LogView, isolation: FetchIsolation, bound: int) -> None:
     """Every offset below the bound gives records below it, and none at it or above gives any."""
     for offset in range(view.log_start_offset, view.log_end_offset + 1):
-        fetched = view.read(offset, LARGEST, isolation, at_least_one=True)
-        assert fetched.start.offset == offset
-        assert not fetched.first_is_incomplete
+        fetched = view.read(offset, LARGEST, isolation, min_one_message=True)
+        assert fetched.fetch_offset_metadata.offset == base_of(view, offset)
+        assert not fetched.first_entry_incomplete
         if offset < bound:
             assert offsets(fetched)
             assert max(offsets(fetched)) < bound
@@ -131,12 +137,12 @@ def test_append_and_read_with_sequential_offsets(tmp_path: Path) -> None:
         writer.append_records(value)
     view = writer.view()
     for offset, value in enumerate(values):
-        fetched = view.read(offset, 1, at_least_one=True)
+        fetched = view.read(offset, 1, min_one_message=True)
         found = next(iter(fetched.records.batches()))
         assert found.last_offset == offset
         (record,) = found.records()
         assert (record.key, record.value) == (None, value)
-    assert list(view.read(len(values), 100, at_least_one=True).records.batches()) == []
+    assert list(view.read(len(values), 100, min_one_message=True).records.batches()) == []
 
 
 @pytest.mark.conformance("UnifiedLogTest.testAppendAndReadWithNonSequentialOffsets")
@@ -144,7 +150,7 @@ def test_append_and_read_with_non_sequential_offsets(tmp_path: Path) -> None:
     writer, ids = follower(tmp_path)
     view = writer.view()
     for offset in range(50, max(ids)):
-        record = next(iter(view.read(offset, 100, at_least_one=True).records.records()))
+        record = next(iter(view.read(offset, 100, min_one_message=True).records.records()))
         expected = next(number for number in ids if number >= offset)
         assert (record.offset, record.value) == (expected, b"%d" % expected)
 
@@ -155,7 +161,7 @@ def test_read_at_log_gap(tmp_path: Path) -> None:
     writer.append_records(b"42")
     writer.roll(4)
     writer.append_records(b"42")
-    fetched = writer.view().read(1, 200, at_least_one=True)
+    fetched = writer.view().read(1, 200, min_one_message=True)
     assert next(iter(fetched.records.batches())).last_offset == 4
 
 
@@ -166,7 +172,7 @@ def test_read_with_min_message(tmp_path: Path) -> None:
     for offset in range(50, max(ids)):
         expected = next(number for number in ids if number >= offset)
         for size in (1, 100_000, 100):
-            record = next(iter(view.read(offset, size, at_least_one=True).records.records()))
+            record = next(iter(view.read(offset, size, min_one_message=True).records.records()))
             assert (record.offset, record.value) == (expected, b"%d" % expected)
 
 
@@ -177,7 +183,7 @@ def test_read_with_too_small_max_length(tmp_path: Path) -> None:
     for offset in range(50, max(ids)):
         assert view.read(offset, 0).records.size == 0
         fetched = view.read(offset, 1)
-        assert fetched.first_is_incomplete
+        assert fetched.first_entry_incomplete
         assert isinstance(fetched.records, FileRecords)
         assert fetched.records.size == 1
 

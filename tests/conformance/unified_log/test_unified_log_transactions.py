@@ -14,7 +14,7 @@ from engine.errors import (
 )
 from engine.index.transaction_index import AbortedTxn
 from engine.log.fetch import FetchIsolation
-from engine.log.log_offset_metadata import is_offset_only
+from engine.log.segment.log_offset_metadata import is_offset_only
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.writing.log.unified_log import UnifiedLog

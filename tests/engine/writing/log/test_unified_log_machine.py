@@ -26,6 +26,7 @@ from engine.errors import (
     UnexpectedAppendOffsetError,
 )
 from engine.log.fetch import FetchIsolation
+from engine.log.segment.fetched import FetchDataInfo
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.record_batch import RecordBatch
 from engine.writing.disk import Disk, StrPath, WritableFile
@@ -33,7 +34,6 @@ from engine.writing.log_config import LogConfig
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import end_transaction_marker, records_of
 from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.segment.fetch_data_info import FetchDataInfo
 from tests.conformance.unified_log_steps import LogBench
 from tests.engine.writing.log.log_model import LogModel, ModelBatch, Seen
 

@@ -9,7 +9,6 @@ import pytest
 
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
-from engine.log.segment.segment_times import max_record_timestamp
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.ranges import offsets_of_period
 from kafkafs.tree.selection import select
@@ -121,8 +120,8 @@ def view_of(source_path: Path) -> LogView:
 def test_the_largest_record_time_passes_over_markers(log: BuiltLog) -> None:
     first, second = view_of(log.log_dir).segments
     assert first.max_timestamp.timestamp == NOW + 4
-    assert max_record_timestamp(first) == OLD + 4 * DAY_MS + 1000
-    assert max_record_timestamp(second) == OLD + 9 * DAY_MS + 1000
+    assert first.newest(records_only=True).timestamp == OLD + 4 * DAY_MS + 1000
+    assert second.newest(records_only=True).timestamp == OLD + 9 * DAY_MS + 1000
 
 
 def test_what_is_appended_counts(log: BuiltLog) -> None:
