@@ -16,6 +16,7 @@ from engine.check.rules.rules import Severity
 from engine.files.file_names import CLEAN_SHUTDOWN
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
+from engine.record.batch_frame import UP_TO_MAGIC
 from engine.topics.topic_names import CLUSTER_METADATA
 
 _ENDS_RECOVERY = frozenset(
@@ -27,7 +28,7 @@ _ENDS_RECOVERY = frozenset(
         DamageKind.ZERO_TAIL,
     }
 )
-_LEAST_HEADER = 18
+_LEAST_HEADER = UP_TO_MAGIC + 1
 """Minimum number of bytes after the last batch that a broker reads as a batch."""
 _SAVE = (
     "Run `kafkafs rebuild` before a broker starts here: it keeps the good batches after the damage."

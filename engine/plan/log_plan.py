@@ -23,7 +23,6 @@ from engine.plan.loading.broker_failure import (
 from engine.plan.loading.broker_records import batch_in, frames
 from engine.plan.loading.broker_versions import BrokerVersion
 from engine.plan.loading.java_text import offset_in_name
-from engine.plan.loading.later_tasks import DueTaskScheduler
 from engine.plan.lost_records import NOTHING_LOST, Losses, LostOffsets, lost_records, written_ranges
 from engine.plan.overlay.file_changes import ChangeKind, FileChange, file_changes
 from engine.plan.overlay.overlay_disk import OverlayDisk
@@ -32,6 +31,7 @@ from engine.units import EpochEntry, Offset, TopicPartition
 from engine.writing.log.log_loader import LoadedLogOffsets, LogLoader
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.scheduler import DeferredScheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import (
@@ -189,7 +189,7 @@ def plan_log(
         verifies: whether to read the records that the broker does not.
         on_read: is told how many bytes of those were read.
     """
-    loaded, tasks = _Loaded(), DueTaskScheduler()
+    loaded, tasks = _Loaded(), DeferredScheduler()
     plan = LogPlan(
         os.path.basename(log.path), log.partition, log.state, log.clean, log.recovery_point
     )
@@ -226,7 +226,7 @@ def _load(
     config: LogConfig,
     clock: Clock,
     loaded: _Loaded,
-    tasks: DueTaskScheduler,
+    tasks: DeferredScheduler,
 ) -> None:
     """Load the log, in the order of Kafka's UnifiedLog.create."""
     loaded.epochs = LeaderEpochFileCache(

@@ -20,11 +20,12 @@ from engine.plan.loading.broker_steps import BROKER_RULES
 from engine.plan.loading.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.selection import Chosen
-from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES, LaterTasks
+from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.scheduler import DeferredScheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
@@ -168,7 +169,7 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
     """Log start and log end."""
     log = chosen.copies[0]
     partition, source = chosen.partition, log.topic_partition
-    later = LaterTasks()
+    later = DeferredScheduler()
     segments: LogSegments[WritableSegment] = LogSegments()
     channel = LogDirFailureChannel()
     try:

@@ -20,7 +20,7 @@ from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 from engine.writing.disk import Disk
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.scheduler import NEVER_AGAIN
+from engine.writing.scheduler import DeferredScheduler
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
 CHUNK = 4 * 1024 * 1024
@@ -66,43 +66,6 @@ class RebuiltLog(NamedTuple):
     epochs: Sequence[EpochEntry]
     topic_id: str | None
     files: dict[str, bytes]
-
-
-class LaterTasks:
-    """A scheduler that keeps what is to be done later until it is asked to."""
-
-    def __init__(self) -> None:
-        self._tasks: list[_Task] = []
-
-    def schedule(
-        self,
-        name: str,
-        task: Callable[[], object],
-        delay_ms: int = 0,
-        period_ms: int = NEVER_AGAIN,
-    ) -> _Task:
-        """Keep a task; one that would run again and again is left."""
-        kept = _Task(task if period_ms < 0 else None)
-        self._tasks.append(kept)
-        return kept
-
-    def run(self) -> None:
-        """Do all that is left to do."""
-        while self._tasks:
-            self._tasks.pop(0).run()
-
-
-class _Task:
-    def __init__(self, task: Callable[[], object] | None) -> None:
-        self._task = task
-
-    def cancel(self) -> None:
-        self._task = None
-
-    def run(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task()
 
 
 def write_log(
@@ -195,7 +158,7 @@ def load_log(
         OSError: the disk fails.
         RebuildFailedError: it cannot be loaded.
     """
-    later = LaterTasks()
+    later = DeferredScheduler()
     log: UnifiedLog | None = None
     try:
         log = UnifiedLog.create(

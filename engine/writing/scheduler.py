@@ -37,7 +37,7 @@ class Scheduler(Protocol):
 
 
 class ScheduledTask:
-    """A task of a ThreadScheduler."""
+    """A task of a scheduler."""
 
     __slots__ = ("is_cancelled", "name", "period", "run")
 
@@ -50,6 +50,35 @@ class ScheduledTask:
     def cancel(self) -> None:
         """Do not run it, or not again."""
         self.is_cancelled = True
+
+
+class DeferredScheduler:
+    """Runs what is due at once, and keeps what is not until `run`. Periodic tasks are left out."""
+
+    def __init__(self) -> None:
+        self._kept: list[ScheduledTask] = []
+
+    def schedule(
+        self,
+        name: str,
+        task: Callable[[], object],
+        delay_ms: int = 0,
+        period_ms: int = NEVER_AGAIN,
+    ) -> ScheduledTask:
+        """Run a task now, or keep it."""
+        made = ScheduledTask(name, task, None)
+        if period_ms < 0 and delay_ms > 0:
+            self._kept.append(made)
+        elif period_ms < 0:
+            task()
+        return made
+
+    def run(self) -> None:
+        """Run the tasks that are kept, also those that they schedule."""
+        while self._kept:
+            kept = self._kept.pop(0)
+            if not kept.is_cancelled:
+                kept.run()
 
 
 class ThreadScheduler:
