@@ -109,6 +109,9 @@ def loaded_without_writing(new: RebuiltLog, *, has_transactions: bool) -> Loaded
         for piece in segment.pieces:
             for run in piece.runs():
                 state.apply(run)
+                del (
+                    run
+                )  # free it before the next one is read: a batch may be as large as the budget
     ongoing = [UnendedTransaction(*each) for each in state.ongoing]
     stable = min((each.first_offset for each in ongoing), default=new.log_end_offset)
     return Loaded(new.log_start_offset, new.log_end_offset, stable, ongoing)

@@ -48,10 +48,15 @@ def test_a_batch_of_very_many_records_is_decoded_once(made: Path, tmp_path: Path
     assert found.peak < IDLE + 100 * MiB
 
 
-def test_a_check_has_one_large_batch_in_memory_at_a_time(made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "status"), [("check", 1), ("dump records", 0), ("rebuild --dry-run", 0)]
+)
+def test_a_command_has_one_large_batch_in_memory_at_a_time(
+    made: Path, tmp_path: Path, command: str, status: int
+) -> None:
     source = make_source("huge-batches", made, 0.3)
-    found = measured_run([*PROGRAM, *arguments_of("check", source, tmp_path)])
-    assert found.status == 1, found.shown
+    found = measured_run([*PROGRAM, *arguments_of(command, source, tmp_path)])
+    assert found.status == status, found.shown
     assert found.peak < IDLE + 75 * MiB + 40 * MiB
 
 

@@ -67,6 +67,8 @@ def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset |
                 late = np.flatnonzero(columns.timestamp >= timestamp)
                 if len(late):
                     return int(columns.offset[late[0]])
+                del columns
+            del run  # free it before the next one is read: a batch may be as large as the budget
     return None
 
 
@@ -86,6 +88,7 @@ def _parts(piece: Piece, start: Offset, stop: Offset) -> list[Piece]:
         for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             part = BatchRun(run.buffer, run.start_position, run.table[first:end])
             parts += rows_to_pieces(piece.origin, part, at_gaps=False)
+        del run, part  # free it before the next one is read: a batch may be as large as the budget
     return parts
 
 

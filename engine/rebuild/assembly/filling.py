@@ -84,6 +84,7 @@ def _parts(pieces: Sequence[Piece], candidate: Piece) -> list[Piece]:
             parts += rows_to_pieces(
                 candidate.origin, BatchRun(run.buffer, run.start_position, table), at_gaps=False
             )
+        del run  # free it before the next one is read: a batch may be as large as the budget
     return parts
 
 

@@ -122,6 +122,7 @@ class Piece(NamedTuple):
                 yield with_wrappers_opened(item)
             elif item.skipped:
                 raise OSError(f"a batch at {item.position} of {self} is another one by now")
+            del item  # free it before the next one is read: a batch may be as large as the budget
 
 
 class Dropped(NamedTuple):
@@ -209,6 +210,7 @@ def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
             return found.read(start, size)[16:] == batch.read(0, batch.size)[16:]
         if run.base_offset > batch.base_offset:
             return False
+        del run
     return False
 
 

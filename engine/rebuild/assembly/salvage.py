@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -224,6 +226,8 @@ class _Reader:
                 at_gaps = self._splits_at_gaps(run)
                 for piece in rows_to_pieces(records, run, at_gaps=at_gaps):
                     append_piece(found, piece, across_gaps=not at_gaps)
+                del run
+            del item  # free it before the next one is read: a batch may be as large as the budget
         if is_disordered:
             found, spare = self._put_in_order(records, found, bounds)
             self.spare += spare
@@ -299,8 +303,9 @@ class _Reader:
         self, records: RecordsFile, found: list[Piece], bounds: Bounds
     ) -> tuple[list[Piece], list[Piece]]:
         """Return the chain that holds the most records, and what is not in it."""
-        tables = [run.table for piece in found for run in piece.runs()]
-        stated = np.concatenate(tables)
+        # A comprehension would hold each run until the next one is read.
+        runs = chain.from_iterable(piece.runs() for piece in found)
+        stated = np.concatenate([*map(attrgetter("table"), runs)])
         table = with_proven_offsets(stated, bounds)
         inside = bounds.include(table, bounds.lower)
         chosen = np.zeros(len(table), np.bool_)

@@ -17,6 +17,7 @@ from kafkafs.decode.batch_lines import field_pieces
 
 _RECORDS = 16 * 1024
 _PIECE = 1024 * 1024
+_MUCH = 8 * LARGE
 _LEAST_OFFSET = -(1 << 63)
 _LOOK_BACK = 64
 _TAILS = 4
@@ -24,7 +25,10 @@ _TAILS = 4
 
 def is_large(columns: Columns) -> bool:
     """Return whether the text of some records would take much memory."""
-    return len(columns) > 4 * _RECORDS or bool(len(columns) and sizes_of(columns).max() > LARGE)
+    if not len(columns) or len(columns) > 4 * _RECORDS:
+        return len(columns) > 0
+    sizes = sizes_of(columns)
+    return bool(sizes.max() > LARGE or sizes.sum() > _MUCH)
 
 
 def sizes_of(columns: Columns) -> Table:
