@@ -1,7 +1,7 @@
 """Log directories as a data source of Spark.
 
-`spark.dataSource.register(kafkafs.spark.KafkaLogDataSource)`, then `spark.read.format("kafkalog")`. Nothing here
-imports PySpark before it is asked for.
+Register it with `spark.dataSource.register(kafkafs.spark.KafkaLogDataSource)`, then use
+`spark.read.format("kafkalog")`. PySpark is imported on first use.
 """
 
 from __future__ import annotations

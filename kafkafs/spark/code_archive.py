@@ -1,6 +1,6 @@
-"""This package as a zip file for `--py-files`: what executors need of it, the compiled kernel too.
+"""Code for executors as a zip file for `--py-files`, with the compiled kernel.
 
-NumPy and PyArrow must be on the executors already, for the same minor version of Python; everything else is in the file.
+Executors need NumPy and PyArrow for the same minor version of Python; everything else is in the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
 _PACKAGES = ("engine", "kafkafs", "click")
 _ENDINGS = (".py", ".so", ".properties", ".typed")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_JOB_TEXT = '''"""An application for spark-submit: `kafkafs spark` with the arguments behind this file."""
+_JOB_TEXT = '''"""An application for spark-submit: `kafkafs spark` with the arguments after this file."""
 
 import sys
 
@@ -29,10 +29,10 @@ main(["spark", *sys.argv[1:]])
 
 
 def code_archive() -> bytes:
-    """The zip file; the same code gives the same bytes.
+    """Return the zip file; the same code gives the same bytes.
 
     Raises:
-        RuntimeError: this code is in a zip file itself, which can be sent as it is.
+        RuntimeError: the code is in a zip file itself; send that one.
     """
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as zipped:
@@ -46,7 +46,7 @@ def code_archive() -> bytes:
 
 
 def write_code(folder: str, disk: Disk = DISK) -> tuple[str, str]:
-    """Write ZIP and JOB, the application, into a folder, which is made; their paths.
+    """Write ZIP and JOB, the application, into a folder, and make the folder; return both paths.
 
     Raises OSError.
     """
@@ -58,7 +58,7 @@ def write_code(folder: str, disk: Disk = DISK) -> tuple[str, str]:
 
 
 def _files(package: ModuleType) -> Iterator[tuple[str, str]]:
-    """Names in the zip file and paths of a package's files."""
+    """Yield a package's files as (name in the zip file, path)."""
     (home,) = package.__path__
     if not os.path.isdir(home):
         raise RuntimeError(f"{package.__name__} is not in a folder: {home}; send that file itself")

@@ -1,8 +1,8 @@
 """The data source "kafkalog", for PySpark's Python data source API.
 
-Filters are never pushed down here: PySpark 4.3 keeps the partitions that one scan of a frame was planned with for the
-next scan of the same frame, which loses rows also where Spark applies all filters itself (see
-`tests/kafkafs/spark/test_canaries.py`). What is read is said by options and by the schema.
+Filters are never pushed down: PySpark 4.3 reuses the partitions that it planned for one scan of a frame in the next
+scan of the same frame, which loses rows even if Spark applies all filters itself (see
+`tests/kafkafs/spark/test_canaries.py`). Options and the schema narrow a read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
 log = logging.getLogger(__name__)
 
 HINT_BYTES = 512 * MiB
-"""That a frame reads, before it is worth a hint."""
+"""Bytes that a frame must read to get a hint about narrowing."""
 
 
 class KafkaLogDataSource(DataSource):
@@ -49,52 +49,54 @@ class KafkaLogDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """Return the name for `format`."""
         return "kafkalog"
 
     def schema(self) -> StructType:
-        """The columns without a schema of the user's."""
-        # Batch or stream is not said here, and each takes what the other refuses: whichever fits.
+        """Return the columns when the user gives no schema."""
+        # Spark does not say whether this is a batch or a stream; only a batch has ending options.
         has_an_end = any(name.lower().startswith("ending") for name in self.options)
         return schema_of(parse_options(self.options, streaming=not has_an_end))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads a batch query."""
+        """Return the reader of a batch query."""
         options = parse_options(self.options)
         check_schema(schema, options)
         return KafkaLogReader(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Writes a frame as a new log dir; what is there is never overwritten, whatever the mode."""
+        """Return the writer of a new log dir; existing data is never overwritten, whatever the mode."""
         from kafkafs.spark.sink.log_writer import KafkaLogWriter
         from kafkafs.spark.sink.write_options import parse_write_options
 
         return KafkaLogWriter(schema, parse_write_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Reads a streaming query."""
+        """Return the reader of a streaming query."""
         from kafkafs.spark.streaming.stream_reader import KafkaLogStreamReader
 
         options = parse_options(self.options, streaming=True)
         if options.view != "records":
-            raise OptionError(f"view={options.view!r} is for batch queries: a stream is of records")
+            raise OptionError(
+                f"view={options.view!r} is for batch queries: use view='records' in a stream"
+            )
         check_schema(schema, options)
         return KafkaLogStreamReader(schema, options)
 
 
 @dataclass
 class SplitPartition(InputPartition):
-    """The splits of a task, as Spark hands them to it."""
+    """The splits of one task, pickled by Spark."""
 
     splits: tuple[Split, ...]
 
 
 class KafkaLogReader(DataSourceReader):
-    """Plans splits in the driver and reads them in tasks.
+    """Batch reader: plans splits in the driver and reads them in tasks.
 
     Args:
-        schema: the columns that are wanted.
-        options: checked.
+        schema: columns to read.
+        options: checked options.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
@@ -102,7 +104,7 @@ class KafkaLogReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """What each task reads: partitions in their order, offsets ascending.
+        """Return the splits of each task, sorted by partition and offset.
 
         Raises:
             OptionError, DataLossError, SourceError: see `plan_batch`.
@@ -115,7 +117,7 @@ class KafkaLogReader(DataSourceReader):
         return [SplitPartition(task) for task in tasks_of(splits, options)]
 
     def _hint(self, size: int) -> None:
-        """Say once for a frame that a large read could be narrowed, where nothing narrows it."""
+        """Log once for a frame that options could narrow a large read."""
         options = self._options
         limits = (options.start, options.end, options.key, options.key_pattern)
         is_whole = limits == (FROM_EARLIEST, UP_TO_LATEST, None, None)
@@ -128,9 +130,9 @@ class KafkaLogReader(DataSourceReader):
             )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task."""
+        """Yield the rows of a task."""
         if not isinstance(partition, SplitPartition):
-            return iter(())  # Spark makes one task of nothing where there is no split
+            return iter(())  # without splits Spark still runs one task
         if not self._schema.fields:
             spare_the_dicts()
         return self._rows(partition)

@@ -1,4 +1,4 @@
-"""What a job is refused or stopped with; the words are the Kafka connector's where it has some."""
+"""Errors that refuse or stop a job, in the Kafka connector's words if it has some."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from engine.units import Offset, TopicPartition
 
 
 class OptionError(ValueError):
-    """An option that is unknown, malformed, or contradicts another; raised before any task starts."""
+    """An unknown, malformed or contradictory option; raised before any task starts."""
 
 
 class DataLossError(RuntimeError):
-    """Records that were asked for are not there any more, and failOnDataLoss is true."""
+    """Requested records no longer exist, and failOnDataLoss is true."""
 
 
 _DATA_LOSS = (
@@ -26,7 +26,7 @@ _DATA_LOSS = (
 def could_not_read(
     partition: TopicPartition, start: Offset, end: Offset, why: str
 ) -> DataLossError:
-    """COULD_NOT_READ_OFFSET_RANGE: `why` says what is in the way."""
+    """Return COULD_NOT_READ_OFFSET_RANGE; `why` is the cause."""
     reason = (
         f"Could not read records in offset [{start}, {end}) for topic partition {partition}: {why}."
     )
@@ -34,16 +34,16 @@ def could_not_read(
 
 
 def partitions_deleted(partitions: Iterable[TopicPartition]) -> DataLossError:
-    """PARTITIONS_DELETED: a query had begun to read them."""
+    """Return PARTITIONS_DELETED: partitions that a query was reading are gone."""
     reason = f"Partitions {listed(partitions)} have been deleted."
     return DataLossError(_DATA_LOSS.format("PARTITIONS_DELETED", reason))
 
 
-def topics_made_anew(ids: Mapping[TopicPartition, tuple[str, str]]) -> DataLossError:
-    """PARTITIONS_DELETED as well: other topics have their names now.
+def topics_recreated(ids: Mapping[TopicPartition, tuple[str, str]]) -> DataLossError:
+    """Return PARTITIONS_DELETED for topics that were deleted and created again.
 
     Args:
-        ids: of each partition's topic, before and now.
+        ids: topic id of each partition, before and now.
     """
     topics = {partition.topic: both for partition, both in sorted(ids.items())}
     changes = "; ".join(
@@ -55,7 +55,7 @@ def topics_made_anew(ids: Mapping[TopicPartition, tuple[str, str]]) -> DataLossE
 
 
 def initial_offset_not_found(partitions: Iterable[TopicPartition]) -> DataLossError:
-    """INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS: they were new, and are gone before anything was read."""
+    """Return INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS: new partitions vanished before they were read."""
     reason = f"Cannot find initial offsets for partitions {listed(partitions)}. They may have been deleted."
     return DataLossError(_DATA_LOSS.format("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", reason))
 
@@ -63,7 +63,7 @@ def initial_offset_not_found(partitions: Iterable[TopicPartition]) -> DataLossEr
 def added_partition_does_not_start_from_zero(
     partition: TopicPartition, start: Offset
 ) -> DataLossError:
-    """ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO: its first records were never seen."""
+    """Return ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO: the query never saw the first records."""
     reason = f"Added partition {partition} starts from {start} instead of 0."
     code = "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
     return DataLossError(_DATA_LOSS.format(code, reason))
@@ -72,7 +72,7 @@ def added_partition_does_not_start_from_zero(
 def partition_offset_changed(
     partition: TopicPartition, before: Offset, now: Offset
 ) -> DataLossError:
-    """PARTITION_OFFSET_CHANGED: the log ends below what a query has read."""
+    """Return PARTITION_OFFSET_CHANGED: the log end is below the offset that the query reached."""
     reason = (
         f"Partition {partition} offset was changed from {before} to {now}. This could be either 1) a user"
         " error that the start offset is set beyond available offset when starting query, or 2) the kafka"
@@ -84,7 +84,7 @@ def partition_offset_changed(
 def start_offsets_do_not_match(
     specified: Iterable[TopicPartition], assigned: Iterable[TopicPartition]
 ) -> OptionError:
-    """KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED."""
+    """Return KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED."""
     return OptionError(
         "[KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED] Partitions specified for Kafka start offsets don't"
         " match what are assigned. Maybe topic partitions are created or deleted while the query is"
@@ -96,7 +96,7 @@ def start_offsets_do_not_match(
 def timestamps_do_not_match(
     position: str, specified: Iterable[TopicPartition], assigned: Iterable[TopicPartition]
 ) -> OptionError:
-    """KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED; `position` is "start" or "end"."""
+    """Return KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED; `position` is "start" or "end"."""
     return OptionError(
         "[KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED] Partitions specified for Kafka timestamp based"
         f" {position} offsets don't match what are assigned. Maybe topic partitions are created or deleted"
@@ -108,7 +108,7 @@ def timestamps_do_not_match(
 def unresolved_start_is_greater(
     kind: str, partition: TopicPartition, start: int, end: int
 ) -> OptionError:
-    """UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET; `kind` is "offset" or "timestamp"."""
+    """Return UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET; `kind` is "offset" or "timestamp"."""
     return OptionError(
         f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The specified start {kind} {start} is greater"
         f" than the end {kind} {end} for topic {partition.topic} partition {partition.partition}."
@@ -116,7 +116,7 @@ def unresolved_start_is_greater(
 
 
 def resolved_start_is_greater(partition: TopicPartition, start: Offset, end: Offset) -> OptionError:
-    """RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET."""
+    """Return RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET."""
     return OptionError(
         f"[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The resolved start offset {start} is greater than"
         f" the resolved end offset {end} for topic {partition.topic} partition {partition.partition}."
@@ -126,7 +126,7 @@ def resolved_start_is_greater(partition: TopicPartition, start: Offset, end: Off
 
 
 def malformed_timestamp(partition: TopicPartition, offset: Offset, timestamp: int) -> ValueError:
-    """KAFKA_MALFORMED_RECORD_TIMESTAMP: the milliseconds do not fit into Spark's microseconds."""
+    """Return KAFKA_MALFORMED_RECORD_TIMESTAMP: the milliseconds overflow Spark's microseconds."""
     return ValueError(
         f"[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic {partition.topic} partition"
         f" {partition.partition} offset {offset} has timestamp value {timestamp} that overflows when"
@@ -136,5 +136,5 @@ def malformed_timestamp(partition: TopicPartition, offset: Offset, timestamp: in
 
 
 def listed(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions in their order, as the connector writes a set."""
+    """Format sorted partitions as the connector formats a set."""
     return f"Set({', '.join(str(each) for each in sorted(partitions))})"

@@ -1,4 +1,4 @@
-"""One sentence out of what Spark says when a query fails: a Java trace around a Python one."""
+"""One sentence from the error of a failed query, in which Spark wraps a Python trace into a Java trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _CONDITION = re.compile(r"SQLSTATE: \w+")
 
 
 def sentence_of(error: BaseException) -> tuple[str, bool]:
-    """What went wrong, on one line, and whether it was refused before anything was read.
+    """Return the cause of a failure in one line, and whether the query was refused before it read anything.
 
     Args:
-        error: of PySpark, raised by a query or while one was planned.
+        error: error of PySpark, raised while a query was planned or run.
     """
     text = str(error)
     found = list(_raised(text))
@@ -29,7 +29,7 @@ def sentence_of(error: BaseException) -> tuple[str, bool]:
 
 
 def _raised(text: str) -> Iterator[tuple[str, str]]:
-    """Exceptions at the ends of Python traces inside a text."""
+    """Yield the exceptions at the ends of Python traces in a text."""
     for trace in text.split("Traceback (most recent call last):")[1:]:
         for match in _PYTHON.finditer(trace):
             yield match["name"], match["said"].strip()

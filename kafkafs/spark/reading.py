@@ -1,4 +1,4 @@
-"""`kafkafs.spark.read`: a frame over log dirs without spelling options."""
+"""`kafkafs.spark.read`: make a frame over log dirs with Python arguments instead of options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Moment = datetime | int
 
 _KNOWING: WeakSet[SparkSession] = WeakSet()
-"""Sessions in which the source is registered: to do so again costs as much as a small query's planning."""
+"""Sessions with the registered source: to register again costs as much as the planning of a small query."""
 
 
 def read(
@@ -32,19 +32,20 @@ def read(
     columns: Sequence[str] | None = None,
     **options: str | int | bool,
 ) -> DataFrame:
-    """A frame over log dirs; each call looks at them anew.
+    """Return a frame over log dirs; each call looks at the log dirs again.
 
     Args:
-        spark: a session; the source is registered in it.
+        spark: session; the source is registered in it.
         path: log dirs, partition folders or .log files.
-        topics: by name; all but Kafka's own by default.
-        partitions: of topics, instead of whole topics.
-        since, until: read from the first record at or after the one, up to the first at or after the other; milliseconds since 1970, or a datetime with a time zone.
-        columns: only these; an empty list counts without decoding.
-        options: others of the source, by their names.
+        topics: names of topics; by default all but Kafka's own.
+        partitions: partition numbers by topic, instead of whole topics.
+        since, until: read from the first record at or after `since` to before the first one at or after `until`;
+            milliseconds since 1970, or a datetime with a time zone.
+        columns: columns to read; an empty list counts rows without decoding.
+        options: other options of the source, by name.
 
     Raises:
-        OptionError: a datetime without a time zone, an unknown column, and what `parse_options` refuses.
+        OptionError: a datetime has no time zone, a column is unknown, or `parse_options` refuses an option.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -80,15 +81,15 @@ def _text(value: str | int | bool) -> str:
 
 
 def milliseconds(moment: Moment) -> int:
-    """Milliseconds since 1970, UTC.
+    """Return a moment in milliseconds since 1970, UTC.
 
     Raises:
-        OptionError: a datetime without a time zone.
+        OptionError: the datetime has no time zone.
     """
     if isinstance(moment, int):
         return moment
     if moment.tzinfo is None:
         raise OptionError(
-            f"{moment!r} has no time zone: say datetime(…, tzinfo=timezone.utc), or whichever it is"
+            f"{moment!r} has no time zone: write datetime(…, tzinfo=timezone.utc), or another zone"
         )
     return int(moment.astimezone(UTC).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""A Spark session that reads and writes log directories: its settings, and what must be there for one."""
+"""Spark sessions that read and write log directories: settings, and the check for Java and packages."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Of every session: instants are UTC, and Parquet has them as other readers know them. Spark refuses to start a query
-again that was killed while it noted its first micro-batch (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY), unless told not
-to look for such remains."""
+"""Settings of every session. Instants are UTC, and Parquet stores them as other readers expect. By default Spark refuses
+to restart a query that was killed while it wrote its first micro-batch (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
+"""
 
 START_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Half the seconds of the start, for a JVM whose work is short."""
+"""Java options that halve the start time, for a JVM with little work."""
 
 
 def why_not() -> str | None:
-    """What is missing for a session here and how to get it; None when nothing is."""
+    """Return what is missing for a session and how to install it; None if nothing is."""
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
     if missing:
         return f"Spark jobs need {', '.join(missing)}: scripts/setup spark, or pip install 'kafkafs[spark]'"
@@ -44,7 +44,7 @@ def why_not() -> str | None:
 
 
 def java() -> str | None:
-    """The `java` that Spark would start."""
+    """Return the `java` that Spark starts."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=os.path.join(home, "bin") if home else None)
 
@@ -56,12 +56,12 @@ def session(
     settings: Mapping[str, str] | None = None,
     quick: bool = False,
 ) -> SparkSession:
-    """The session of this process, made when there is none, that knows `format("kafkalog")`.
+    """Return the session of this process, with `format("kafkalog")` registered; make it if there is none.
 
     Args:
-        name: of the application.
-        master: of the cluster; local[*] by default. Under spark-submit its own counts.
-        settings: of Spark, over those of `SETTINGS`.
+        name: name of the application.
+        master: master of Spark; by default local[*]. Under spark-submit its --master applies.
+        settings: properties of Spark, which override `SETTINGS`.
         quick: start fast rather than run fast.
 
     Raises:
@@ -83,21 +83,21 @@ def session(
         wanted |= _of_this_process(where, quick)
     wanted |= dict(settings or {})
     if not submitted and "spark.pyspark.python" in wanted:
-        # Only spark-submit looks at this setting; PySpark itself asks the environment.
+        # Only spark-submit reads this property; PySpark itself reads the environment.
         os.environ["PYSPARK_PYTHON"] = wanted["spark.pyspark.python"]
     for key, value in wanted.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if not submitted and _is_cluster(spark):
-        _send_code(spark)  # a data source takes along what was sent before it was registered
+        _send_code(spark)  # before register: a data source takes only earlier files along
     spark.dataSource.register(KafkaLogDataSource)
     return spark
 
 
 def _of_this_process(master: str, quick: bool) -> dict[str, str]:
-    """Settings for a JVM that this process starts."""
+    """Return the settings of a JVM that this process starts."""
     if master.startswith("local"):
-        # Python workers would be the first python3 of PATH, which does not know this package.
+        # By default workers run the first python3 of PATH, which may lack this package.
         os.environ["KAFKAFS_PYTHON"] = sys.executable
         starts_fast = not master.startswith("local-") and os.access(WORKER_PYTHON, os.X_OK)
         os.environ.setdefault(
@@ -114,13 +114,13 @@ def _of_this_process(master: str, quick: bool) -> dict[str, str]:
 
 
 def _is_cluster(spark: SparkSession) -> bool:
-    """Whether tasks run in other processes than the driver, which may be on other machines."""
+    """Return whether tasks run in other processes than the driver, perhaps on other machines."""
     master = str(spark.sparkContext.master)
     return master != "local" and not master.startswith("local[")
 
 
 def _send_code(spark: SparkSession) -> None:
-    """Have executors get this package, once a session; they need not have it installed."""
+    """Send this package to the executors, once a session, so that they need no installation."""
     from kafkafs.spark.code_archive import ZIP, write_code
 
     context = spark.sparkContext

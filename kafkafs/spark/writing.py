@@ -1,4 +1,4 @@
-"""`kafkafs.spark.write`: a frame as a log dir, put in order on the way."""
+"""`kafkafs.spark.write`: sort a frame and write it as a log dir."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def write(
     tasks: int | None = None,
     **options: OptionValue,
 ) -> None:
-    """Write a frame as a new log dir that a broker loads; it is there as a whole, or not at all.
+    """Write a frame as a new log dir that a broker loads; the log dir is complete or absent.
 
     Rows go to the task of their partition and are sorted there: by `offset`, which they keep, or, without that
-    column, by `order_by`, and get offsets from 0.
+    column, by `order_by`, with new offsets from 0.
 
     Args:
-        frame: with `value`, and any of `key`, `headers`, `topic`, `partition`, `offset`, `timestamp`,
+        frame: rows with `value`, and any of `key`, `headers`, `topic`, `partition`, `offset`, `timestamp`,
             `timestampType`, `leaderEpoch`, `codec`; the types are those of the source.
-        path: the log dir to make, on a file system that driver and executors see at this path; empty or not there.
-        topic: of all rows; else there is a column.
-        partitions: how many a topic has, where rows do not say theirs: the murmur2 of the key says which.
-        order_by: columns; by default `timestamp`, and rows of the same as they come.
-        tasks: that write; a partition whose offsets are kept is divided among them. By default each partition
-            has one, and there are as many as Spark's shuffles have.
-        options: others of the sink, by their names: codec, batchBytes, segmentBytes, topicIds, …
+        path: log dir to make, empty or absent, on a file system that driver and executors see at this path.
+        topic: topic of all rows, in place of a column.
+        partitions: number of partitions of a topic, for rows without a partition: the murmur2 of the key chooses.
+        order_by: columns; by default `timestamp`. Rows with equal values keep their order.
+        tasks: number of writing tasks; a partition with kept offsets is divided among them. By default a partition
+            has one task, and there are as many tasks as Spark's shuffles have.
+        options: other options of the sink, by name: codec, batchBytes, segmentBytes, topicIds, …
 
     Raises:
-        OptionError: something of that cannot be; nothing was written.
+        OptionError: an argument is not valid; nothing was written.
         PySparkException: a task or the commit failed; nothing was written.
     """
     from kafkafs.spark.data_source import KafkaLogDataSource
@@ -120,7 +120,7 @@ def _by_time(frame: DataFrame, named: list[str], tasks: int | None) -> DataFrame
 
 
 def _with_partition(frame: DataFrame, topic: str | None, counts: Mapping[str, int]) -> DataFrame:
-    """The frame with the partition of each row, as the sink itself would choose it."""
+    """Return the frame with the partition of each row, as the sink chooses it."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     if "partition" in frame.columns and not counts:

@@ -1,7 +1,7 @@
-"""The data source "kafkalog" where Spark looks for one by itself: installed as the package `pyspark_kafkalog`.
+"""The package `pyspark_kafkalog`, in which Spark finds the data source "kafkalog" by itself.
 
-A session that is asked for its first data source imports every package `pyspark_…` that it finds, so this one
-brings in nothing before it is used. It is installed from inside `kafkafs.spark`, see pyproject.toml.
+A session imports every package `pyspark_…` on the first use of any data source, so this one imports nothing
+before it is used. It is installed from inside `kafkafs.spark`, see pyproject.toml.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """What `format("kafkalog")` is without `spark.dataSource.register`."""
+    """`format("kafkalog")` without `spark.dataSource.register`."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """Return the name for `format`."""
         return "kafkalog"
 
     def schema(self) -> StructType | str:
-        """The columns without a schema of the user's."""
+        """Return the columns when the user gives no schema."""
         schema: StructType | str = self._source().schema()
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads a batch query."""
+        """Return the reader of a batch query."""
         return self._source().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Reads a streaming query."""
+        """Return the reader of a streaming query."""
         return self._source().streamReader(schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Writes a frame as a log dir."""
+        """Return the writer of a log dir."""
         return self._source().writer(schema, overwrite)
 
     def _source(self) -> DataSource:

@@ -1,4 +1,4 @@
-"""The columns of the source: their names, Spark's types, and which of them a schema asks for."""
+"""Columns of the source: names, Spark's types, and the check of a schema."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONNECTOR: dict[str, DataType] = {
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
 }
-"""What spark-sql-kafka-0-10 gives, in its order; `headers` with includeHeaders."""
+"""Columns of spark-sql-kafka-0-10, in its order; includeHeaders adds `headers`."""
 
 RECORDS: dict[str, DataType] = {
     **CONNECTOR,
@@ -47,7 +47,7 @@ RECORDS: dict[str, DataType] = {
     "batchPosition": LongType(),
     CORRUPT: StringType(),
 }
-"""Everything that a schema can ask for in view=records."""
+"""All columns of view=records."""
 
 BATCHES: dict[str, DataType] = {
     "topic": StringType(),
@@ -74,7 +74,7 @@ BATCHES: dict[str, DataType] = {
     "crc": LongType(),
     CORRUPT: StringType(),
 }
-"""A batch in view=batches. What it has none of is null."""
+"""Columns of view=batches. A value that a batch lacks is null."""
 
 SEGMENTS: dict[str, DataType] = {
     "topic": StringType(),
@@ -92,14 +92,15 @@ SEGMENTS: dict[str, DataType] = {
     "damagedBytes": LongType(),
     "damagedPlaces": LongType(),
 }
-"""A segment in view=segments, whole. `records` are those of batches that are no control batches, and so are the
-timestamps: the smallest base timestamp, the largest of all."""
+"""Columns of view=segments, for whole segments. `records` and the timestamps (smallest base timestamp, largest timestamp)
+leave out control batches.
+"""
 
 VIEWS = {"records": RECORDS, "batches": BATCHES, "segments": SEGMENTS}
 
 
 def schema_of(options: ReadOptions) -> StructType:
-    """What the source gives when no schema was asked for."""
+    """Return the schema of the source when the user gives none."""
     if options.view != "records":
         names = list(VIEWS[options.view])
         if options.view == "batches" and options.on_corrupt != "row":
@@ -113,10 +114,10 @@ def schema_of(options: ReadOptions) -> StructType:
 
 
 def check_schema(schema: StructType, options: ReadOptions) -> None:
-    """Refuse a schema that asks for columns which are not there, or of another type.
+    """Check that the source has the columns of a schema, with these types.
 
     Raises:
-        OptionError: so it does.
+        OptionError: a column is unknown, twice there, not nullable, or has another type.
     """
     known = VIEWS[options.view]
     for name in schema.names:
@@ -127,9 +128,9 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
         asked = schema[name].dataType
         if asked != known[name]:
             raise OptionError(
-                f"column {name!r} is {known[name].simpleString()}, and not {asked.simpleString()}"
+                f"column {name!r} is {known[name].simpleString()}, not {asked.simpleString()}"
             )
         if not schema[name].nullable:
-            raise OptionError(f"column {name!r} can be null: leave NOT NULL out of the schema")
+            raise OptionError(f"column {name!r} can be null: remove NOT NULL from the schema")
     if len(set(schema.names)) < len(schema.names):
-        raise OptionError(f"a column comes twice: {', '.join(schema.names)}")
+        raise OptionError(f"a column is there twice: {', '.join(schema.names)}")

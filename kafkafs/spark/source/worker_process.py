@@ -1,4 +1,4 @@
-"""What tasks do once in each of Spark's Python processes."""
+"""Preparation of Spark's Python processes, once for each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from kafkafs.process_memory import keep_freed_memory
 
-_NOBODY_LISTENS = 255
-"""What PySpark's worker exits with."""
+_EXIT_STATUS = 255
+"""Exit status of PySpark's own worker."""
 
 
 def make_ready() -> None:
-    """Everything of this module that is for all tasks."""
+    """Prepare this process for tasks."""
     spare_the_collector()
     keep_freed_memory()
     end_quietly()
@@ -25,44 +25,44 @@ def make_ready() -> None:
 
 @cache
 def spare_the_collector() -> None:
-    """Take all that is alive out of garbage collection, once in a process.
+    """Exempt all live objects from garbage collection, once in a process.
 
-    Spark's worker collects after each task, over all objects of all modules: some 30 ms, which small tasks do not
-    take for themselves.
+    Spark's worker collects after each task, over all objects of all modules: some 30 ms, more than a small task
+    itself takes.
     """
     gc.freeze()
 
 
 @cache
 def end_quietly() -> None:
-    """Have this worker end without a word when Spark has all the rows that it wants (`show`, `head`, `limit`).
+    """Let this worker exit silently when Spark has enough rows (`show`, `head`, `limit`).
 
-    Spark closes the pipe then, and PySpark 4.3 prints the BrokenPipeError with its traceback. Does nothing where
-    PySpark is not as expected.
+    Spark then closes the pipe, and PySpark 4.3 prints the BrokenPipeError with its traceback. Do nothing if PySpark
+    differs from the expected release.
     """
     worker = sys.modules.get("pyspark.worker")
-    tell = getattr(worker, "handle_worker_exception", None)
-    if tell is None:
+    original = getattr(worker, "handle_worker_exception", None)
+    if original is None:
         return
 
     def handle_worker_exception(error: BaseException, outfile: IO[bytes], *more: Any) -> None:  # noqa: ANN401
         if isinstance(error, BrokenPipeError | ConnectionResetError):
-            os._exit(_NOBODY_LISTENS)
-        tell(error, outfile, *more)
+            os._exit(_EXIT_STATUS)
+        original(error, outfile, *more)
 
     worker.handle_worker_exception = handle_worker_exception  # type: ignore[union-attr]
 
 
 def spare_the_dicts() -> None:
-    """Let this process wrap batches without columns at no cost per row; no result is another.
+    """Patch PySpark in this process to wrap batches without columns at no cost per row; results are the same.
 
-    PySpark 4.3 puts what a source yields into a struct column, by way of `[{}] * rows` where there are no columns:
-    0.15 us a row, several times what counting takes from batch headers. The same column can be had from a number.
-    Does nothing where PySpark is not as expected.
+    PySpark 4.3 wraps record batches into a struct column, without columns by way of `[{}] * rows`: 0.15 us a row, several
+    times the cost of counting from batch headers. The same column can be made from the number of rows. Do nothing if
+    PySpark differs from the expected release.
     """
     try:
         from pyspark.sql.conversion import ArrowBatchTransformer
-    except ImportError:  # of another release
+    except ImportError:  # another release
         return
     wrap = getattr(ArrowBatchTransformer, "wrap_struct", None)
     if wrap is None or getattr(wrap, "spares_the_dicts", False):

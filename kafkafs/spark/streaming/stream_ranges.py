@@ -17,7 +17,7 @@ from kafkafs.spark.errors import (
     initial_offset_not_found,
     partition_offset_changed,
     partitions_deleted,
-    topics_made_anew,
+    topics_recreated,
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.offset_ranges import QueryRange, within_log
@@ -53,7 +53,7 @@ def still_there(
         if before[partition] != topic_ids[partition]
     }
     if anew and not is_told:
-        report(topics_made_anew(anew), options)
+        report(topics_recreated(anew), options)
     return {each: offset for each, offset in known.offsets.items() if each not in anew}
 
 

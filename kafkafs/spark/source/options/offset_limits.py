@@ -1,6 +1,6 @@
-"""Where a read starts and where it ends, as the options say it: before any log was looked at.
+"""Start and end of a read as the options give them, before any log is opened.
 
-The precedence is the connector's: one timestamp for all, timestamps by partition, offsets.
+The precedence is the connector's: one timestamp for all partitions, then timestamps by partition, then offsets.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class Extreme:
 
 @dataclass(frozen=True, slots=True)
 class SpecificOffsets:
-    """An offset for each partition; EARLIEST and LATEST stand for themselves."""
+    """An offset for each partition; EARLIEST and LATEST are allowed."""
 
     offsets: Mapping[TopicPartition, Offset]
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalTimestamp:
-    """The first record at or after a time, in every partition."""
+    """The first record at or after one time, in every partition."""
 
     timestamp: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class SpecificTimestamps:
-    """The first record at or after a time of its own, in each partition."""
+    """The first record at or after a time for each partition."""
 
     timestamps: Mapping[TopicPartition, Timestamp]
 
@@ -51,15 +51,15 @@ OffsetLimit: TypeAlias = Extreme | SpecificOffsets | GlobalTimestamp | SpecificT
 
 
 def parse_limit(options: Mapping[str, str], position: str, default: Offset) -> OffsetLimit:
-    """What `<position>Timestamp`, `<position>OffsetsByTimestamp` and `<position>Offsets` say.
+    """Parse `<position>Timestamp`, `<position>OffsetsByTimestamp` and `<position>Offsets`.
 
     Args:
-        options: by lower-case name.
+        options: options by lower-case name.
         position: "starting" or "ending".
-        default: EARLIEST or LATEST, without any of them.
+        default: EARLIEST or LATEST, if none of the three is set.
 
     Raises:
-        OptionError: malformed.
+        OptionError: an option is malformed.
     """
     if (text := options.get(f"{position}timestamp")) is not None:
         return GlobalTimestamp(_milliseconds(text, f"{position}Timestamp"))
@@ -87,7 +87,7 @@ def check_batch(start: OffsetLimit, end: OffsetLimit) -> None:
     """Refuse limits that a batch query cannot have, and a start above the end.
 
     Raises:
-        OptionError: so it is.
+        OptionError: the limits are not valid for a batch query.
     """
     if start == Extreme(LATEST):
         raise OptionError("starting offset can't be latest for batch queries on Kafka")
@@ -141,10 +141,10 @@ def _check_same(starts: Collection[TopicPartition], ends: Collection[TopicPartit
 
 
 def parse_assignment(text: str) -> dict[TopicPartition, None]:
-    """The partitions of `assign`, in their order.
+    """Return the partitions of `assign`, in order.
 
     Raises:
-        OptionError: not of the form {"topic": [0, 1]}.
+        OptionError: the text is not of the form {"topic": [0, 1]}.
     """
     if not text.strip().startswith("{"):
         raise OptionError(

@@ -1,6 +1,6 @@
-"""The values of options: what a text must look like to be a word, a flag, a number, a size or a time.
+"""Parsers of option values: words, flags, numbers, sizes, times.
 
-`given` has the options by their names in small letters; each function raises OptionError for what it does not take.
+`given` holds the options by lower-case name; each function raises OptionError for a value that it cannot parse.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kafkafs.spark.errors import OptionError
 
 SMALLEST = 1024
-"""The least number of bytes that makes sense for anything."""
+"""Least number of bytes for any size."""
 _SIZE = re.compile(r"([0-9]+)\s*([kmgt]?)i?b?")
 _DELAY = re.compile(r"([0-9]+)\s*(us|ms|s|m|min|h|d)?")
 _DELAY_MS = {
@@ -26,61 +26,59 @@ _DELAY_MS = {
 
 
 def one_of(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
-    """One of some words; the first is the default."""
+    """Return one of some words; the first is the default."""
     text = given.get(name.lower(), values[0]).strip().lower()
     if text not in values:
-        raise OptionError(
-            f"'{name}' is one of {', '.join(values)}, and not {given[name.lower()]!r}"
-        )
+        raise OptionError(f"'{name}' is one of {', '.join(values)}, not {given[name.lower()]!r}")
     return text
 
 
 def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """True or false."""
+    """Return true or false."""
     text = given.get(name.lower(), str(default)).strip().lower()
     if text not in ("true", "false"):
-        raise OptionError(f"'{name}' is true or false, and not {given[name.lower()]!r}")
+        raise OptionError(f"'{name}' is true or false, not {given[name.lower()]!r}")
     return text == "true"
 
 
 def count(given: Mapping[str, str], name: str) -> int | None:
-    """A number above 0, or None."""
+    """Return a number above 0, or None."""
     text = given.get(name.lower())
     if text is None:
         return None
     digits = text.strip()
     if not (digits.isascii() and digits.removeprefix("-").isdigit()):
-        raise OptionError(f"'{name}' is a number, and not {text!r}")
+        raise OptionError(f"'{name}' is a number, not {text!r}")
     if int(digits) <= 0:
         raise OptionError(f"{name} must be positive")
     return int(digits)
 
 
 def size(given: Mapping[str, str], name: str, default: int) -> int:
-    """Bytes, perhaps with a unit; not less than SMALLEST."""
+    """Return a number of bytes, given with or without a unit, of at least SMALLEST."""
     text = given.get(name.lower())
     if text is None:
         return default
     match = _SIZE.fullmatch(text.strip().lower())
     size = int(match[1]) << (" kmgt".index(match[2] or " ") * 10) if match else 0
     if size < SMALLEST:
-        raise OptionError(f"'{name}' is a size such as 64m, not below 1k, and not {text!r}")
+        raise OptionError(f"'{name}' is a size such as 64m, at least 1k, not {text!r}")
     return size
 
 
 def delay(given: Mapping[str, str], name: str, default: int) -> int:
-    """Milliseconds, from a number with a unit or without."""
+    """Return milliseconds, given with or without a unit."""
     text = given.get(name.lower())
     if text is None:
         return default
     match = _DELAY.fullmatch(text.strip().lower())
     if not match:
-        raise OptionError(f"'{name}' is a time such as 15m or 30s, and not {text!r}")
+        raise OptionError(f"'{name}' is a time such as 15m or 30s, not {text!r}")
     return int(int(match[1]) * _DELAY_MS[match[2] or "ms"])
 
 
 def pattern(given: Mapping[str, str], name: str) -> str | None:
-    """A regular expression that compiles, or None."""
+    """Return a valid regular expression, or None."""
     text = given.get(name.lower())
     if text is not None:
         try:

@@ -1,8 +1,8 @@
-"""Which partitions of a source a query reads: subscribe, subscribePattern, assign, or all.
+"""Partitions that a query reads: subscribe, subscribePattern, assign, or all.
 
-Args and errors are the connector's. What it cannot know are internal topics and copies: a pattern and «all»
-leave internal topics out unless they are asked for; folders that are on their way out, and a second copy of
-a partition in another log dir, are never chosen.
+Options and errors are the connector's, with two additions. A pattern and «all» leave out internal topics unless
+the query includes them. Folders that are being deleted or moved, and a second copy of a partition in another log
+dir, are never chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """All partitions of the topics in which a pattern is found, anywhere in the name."""
+    """All partitions of the topics with a match of a pattern anywhere in their names."""
 
     pattern: str
 
@@ -49,10 +49,10 @@ ALL = SubscribePattern("")
 
 
 def parse_choice(options: Mapping[str, str]) -> Choice:
-    """What the options (by lower-case name) choose; all topics when none of the three is there.
+    """Return the choice of the options (by lower-case name); all topics if none of the three is set.
 
     Raises:
-        OptionError: malformed, or more than one.
+        OptionError: an option is malformed, or more than one is set.
     """
     named = [name for name in STRATEGIES if name.lower() in options]
     if len(named) > 1:
@@ -100,17 +100,17 @@ def choose(
     internal: bool = False,
     must_exist: bool = True,
 ) -> dict[TopicPartition, PartitionLog]:
-    """The partitions that are there and chosen, in their order.
+    """Return the chosen partitions that exist, sorted.
 
     Args:
-        logs: of a source.
-        choice: what to take.
-        internal: whether a pattern may match Kafka's own topics; named ones, also by a path that is a
-            partition's own, are always taken.
-        must_exist: whether a topic that is named has to be there.
+        logs: partitions of a source.
+        choice: which of them to take.
+        internal: whether a pattern may match Kafka's own topics. Topics that are named, also by the path of a
+            partition's folder, are always taken.
+        must_exist: whether a named topic must exist.
 
     Raises:
-        OptionError: it has, and is not.
+        OptionError: a named topic does not exist.
     """
     there = {
         log.topic_partition: log for name, log in logs.items() if name == str(log.topic_partition)

@@ -1,7 +1,7 @@
-"""The options of `spark.read.format("kafkalog")`: their names, values and what contradicts what.
+"""Options of `spark.read.format("kafkalog")`: names, values and contradictions.
 
-Names are those of the Kafka connector, in any case of letters, and some of our own. What only makes
-sense with a broker is taken and ignored, or refused with the connector's words.
+Names are those of the Kafka connector, in any case of letters, and some of our own. Options that only make
+sense with a broker are ignored, or refused with the connector's words.
 """
 
 from __future__ import annotations
@@ -57,36 +57,36 @@ _REFUSED = {
     "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
 }
 NO_TABLES = (
-    "Spark hands over no options of a table in its catalog when that is read; make a temporary view:"
+    "Spark passes no options to the read of a catalog table; make a temporary view:"
     " CREATE TEMPORARY VIEW … USING kafkalog OPTIONS (path '…')"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What is read, checked; see `parse_options`.
+    """Checked options of a read; see `parse_options`.
 
     Attributes:
-        paths: log dirs, partition folders or .log files; globs are resolved when they are opened.
-        choice: of partitions.
-        start, end: of each.
-        start_or_latest: a starting timestamp after the last record means the log end, not an error.
-        fail_on_data_loss: offsets that were asked for and are not there stop the query.
-        min_partitions, max_records_per_partition: of Spark's, not Kafka's.
-        include_headers: give the column.
-        committed: read_committed.
-        replicated: the log ends at the high watermark, as the broker last noted it.
-        split_bytes: of a log file in one task, about.
-        says_split_bytes: whether that was said.
-        on_corrupt: what a damaged place is: "fail", "skip" or "row".
-        decode: keys and values of Kafka's internal topics as JSON.
+        paths: log dirs, partition folders or .log files; globs are expanded when the paths are opened.
+        choice: choice of partitions.
+        start, end: limits of each partition.
+        start_or_latest: start at the log end, without an error, for a starting timestamp after the last record.
+        fail_on_data_loss: fail when requested offsets no longer exist.
+        min_partitions, max_records_per_partition: bounds on Spark's partitions, not Kafka's.
+        include_headers: add the column `headers`.
+        committed: read as a read_committed consumer.
+        replicated: end at the high watermark that the broker last checkpointed.
+        split_bytes: bytes of a log file in one task, about.
+        says_split_bytes: whether splitBytes was set.
+        on_corrupt: what to do at damage: "fail", "skip" or "row".
+        decode: show keys and values of Kafka's internal topics as JSON.
         view: "records", "batches" or "segments".
         internal: whether a pattern may match Kafka's own topics.
-        key: the only key wanted.
-        key_pattern: only keys in which this is found.
-        max_offsets, min_offsets, max_delay_ms: of a micro-batch.
-        budgets: for what is read.
-        ignored: options that only a broker or a stream would need, in small letters.
+        key: the only wanted key.
+        key_pattern: regular expression to find in keys.
+        max_offsets, min_offsets, max_delay_ms: limits of a micro-batch.
+        budgets: limits on memory and entries.
+        ignored: options for brokers or streams, in lower case.
     """
 
     paths: tuple[str, ...]
@@ -116,14 +116,14 @@ class ReadOptions:
 
 
 def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
-    """The options, checked.
+    """Parse and check the options.
 
     Args:
-        options: as Spark hands them over; names in any case.
-        streaming: of readStream: it starts at the end unless something else is said, and has no end.
+        options: as Spark passes them; names in any case.
+        streaming: whether for readStream, which starts at the log end by default and has no end.
 
     Raises:
-        OptionError: unknown, malformed or contradictory.
+        OptionError: an option is unknown, malformed or contradictory.
     """
     given = {name.lower(): value for name, value in options.items()}
     ignored = _check_names(given)
@@ -194,7 +194,7 @@ def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
 def _check_view(given: Mapping[str, str], view: str) -> None:
     for name in () if view == "records" else _OF_RECORDS:
         if given.get(name.lower(), "false").strip().lower() != "false":
-            raise OptionError(f"'{name}' is about records: view={view!r} has none")
+            raise OptionError(f"'{name}' is for view='records': remove it from view={view!r}")
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
         except ValueError:
             paths = None
         if not isinstance(paths, list) or not all(isinstance(each, str) for each in paths):
-            raise OptionError(f"'paths' is a JSON list of paths, and not {given['paths']!r}")
+            raise OptionError(f"'paths' is a JSON list of paths, not {given['paths']!r}")
     else:
         paths = given.get("path", "").split(",")
     paths = [path.strip() for path in paths if path.strip()]

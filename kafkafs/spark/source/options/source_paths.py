@@ -1,4 +1,4 @@
-"""The log dirs behind a path option: several, and with wildcards."""
+"""Log dirs of a path option, which may list several and have wildcards."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kafkafs.spark.errors import OptionError
 
 
 def open_paths(paths: tuple[str, ...]) -> LogSource:
-    """The paths as one source, wildcards resolved.
+    """Open the paths as one source, with wildcards expanded.
 
     Raises:
-        OptionError: a wildcard that matches nothing.
-        SourceError: what is named is nothing of Kafka's.
+        OptionError: a wildcard matches nothing.
+        SourceError: a path is not Kafka's.
     """
     return open_source(resolved(paths))
 
 
 def resolved(paths: Sequence[str]) -> list[str]:
-    """The paths absolute, each wildcard replaced by what it matches.
+    """Return the absolute paths, with wildcards expanded.
 
     Raises:
-        OptionError: a wildcard that matches nothing.
+        OptionError: a wildcard matches nothing.
     """
     found: list[str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""What a batch query reads: the splits of the chosen partitions, and which of them a task takes."""
+"""Plan of a batch query: the splits of the chosen partitions, and the splits of each task."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from kafkafs.spark.source.planning.task_packing import packed
 from kafkafs.spark.source.planning.volume import owners_by_root
 
 SMALL_TASK = 8 * MiB
-"""A task that reads less costs Spark more than its reading."""
+"""Bytes below which starting a task costs Spark more than reading."""
 COUNTED_BYTES = 256 * MiB
-"""Of a log file in one task where records are only counted, which takes a tenth of the time."""
+"""Split size when records are only counted, which takes a tenth of the time."""
 FEW_TASKS = 200
-"""With more, tasks are larger."""
+"""Number of tasks above which tasks get larger."""
 _OPENING = 1 * MiB
-"""What a split costs besides its bytes, in bytes."""
+"""Cost of opening a split, in bytes."""
 
 
 def for_counting(options: ReadOptions) -> ReadOptions:
-    """The options of a query without columns: larger splits, unless theirs was said."""
+    """Return the options of a query without columns: larger splits, unless splitBytes was set."""
     return options if options.says_split_bytes else replace(options, split_bytes=COUNTED_BYTES)
 
 
 def plan_batch(options: ReadOptions) -> list[Split]:
-    """The splits of a batch query: partitions in their order, offsets ascending.
+    """Return the splits of a batch query, sorted by partition and offset.
 
     Raises:
         OptionError, DataLossError, SourceError: see `resolve_batch`, `choose` and `open_paths`.
@@ -61,14 +61,14 @@ def plan_batch(options: ReadOptions) -> list[Split]:
 
 
 def tasks_of(splits: list[Split], options: ReadOptions) -> list[tuple[Split, ...]]:
-    """The splits of each task, in their order; a task takes several that are small.
+    """Return the splits of each task, in order; a task takes several small splits.
 
-    Rows are in the order of the tasks: `show`, `head` and `limit` take the first ones of the first partition, `tail` the
-    last ones of the last.
+    Rows are in the order of the tasks: `show`, `head` and `limit` take the first rows of the first partition, `tail` the
+    last rows of the last.
 
     Args:
-        splits: partitions in their order, offsets ascending.
-        options: `minPartitions` and `maxRecordsPerPartition` leave each alone.
+        splits: splits sorted by partition and offset.
+        options: with `minPartitions` or `maxRecordsPerPartition` each split has its own task.
     """
     is_said = options.min_partitions is not None or options.max_records_per_partition is not None
     if is_said:

@@ -1,4 +1,4 @@
-"""The offsets that a query reads of each partition: its limits, resolved against the logs."""
+"""Offsets that a query reads of each partition: its limits, resolved against the logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Views = Mapping[TopicPartition, LogView]
 
 
 class QueryRange(NamedTuple):
-    """Offsets [start, stop) of a partition; of a larger range's parts, whether it is the first and the last."""
+    """Offsets [start, stop) of a partition; if part of a larger range, whether it is the first and the last part."""
 
     partition: TopicPartition
     start: Offset
@@ -47,23 +47,23 @@ class QueryRange(NamedTuple):
 
 
 def log_end(view: LogView, options: ReadOptions) -> Offset:
-    """Where the log ends for a query.
+    """Return the end of the log for a query: log end, last stable offset, or high watermark.
 
     Raises:
-        OptionError: it is to be the high watermark, and no checkpoint has any.
+        OptionError: endAt is highWatermark, and no checkpoint has high watermarks.
     """
     end = view.last_stable_offset if options.committed else view.log_end_offset
     if not options.replicated:
         return end
     if not view.log.checkpoints.all_high_watermarks():
         raise OptionError(
-            f"endAt=highWatermark needs the replication-offset-checkpoint of a log dir, and {view.name} has none"
+            f"endAt=highWatermark needs the replication-offset-checkpoint of a log dir; {view.name} has none"
         )
     return min(end, view.high_watermark)
 
 
 def resolve_batch(views: Views, options: ReadOptions) -> list[QueryRange]:
-    """The ranges of a batch query that hold something, if only damage, in the partitions' order.
+    """Return the ranges of a batch query with offsets or damage in them, sorted by partition.
 
     Raises:
         OptionError, DataLossError: see `resolve_partitions`.
@@ -76,41 +76,41 @@ def resolve_batch(views: Views, options: ReadOptions) -> list[QueryRange]:
 
 
 def _reaches_lost_segment(view: LogView, wanted: QueryRange) -> bool:
-    """Whether a range without known offsets is the end of a log whose last segment is damaged whole."""
+    """Return whether an empty range is at the end of a log with a last segment that is damaged as a whole."""
     return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
 
 
 def resolve_partitions(views: Views, options: ReadOptions) -> list[QueryRange]:
-    """The range of a batch query in each partition, also where that holds nothing.
+    """Return the range of a batch query in each partition, also an empty one.
 
     Raises:
         OptionError: the limits do not fit the partitions.
-        DataLossError: they reach below the log start or above the log end, and that is to fail.
+        DataLossError: a range goes below the log start or above the log end, and failOnDataLoss is true.
     """
     starts = resolve_limit(views, options.start, options, is_start=True)
     stops = resolve_limit(views, options.end, options, is_start=False)
     ranges = []
     for partition, view in views.items():
         start, stop = starts[partition], stops[partition]
-        said = start if _was_said(options.start, partition) else EARLIEST
-        if start > stop and said != EARLIEST:
+        named = start if _names_offset(options.start, partition) else EARLIEST
+        if start > stop and named != EARLIEST:
             raise resolved_start_is_greater(partition, start, stop)
         ranges.append(within_log(view, QueryRange(partition, start, stop), options))
     return ranges
 
 
-def _was_said(limit: OffsetLimit, partition: TopicPartition) -> bool:
-    """Whether a limit names a place of its own, not «where the log begins»."""
+def _names_offset(limit: OffsetLimit, partition: TopicPartition) -> bool:
+    """Return whether a limit names an offset or a time, not just the log start."""
     if isinstance(limit, SpecificOffsets):
         return limit.offsets[partition] != EARLIEST
     return not isinstance(limit, Extreme)
 
 
 def within_log(view: LogView, wanted: QueryRange, options: ReadOptions) -> QueryRange:
-    """The part of a range that is in the log.
+    """Return the part of a range that is in the log.
 
     Raises:
-        DataLossError: that is not all of it, and failOnDataLoss is true.
+        DataLossError: a part is missing, and failOnDataLoss is true.
     """
     partition, start, stop = wanted[:3]
     first, end = view.log_start_offset, log_end(view, options)
@@ -129,7 +129,7 @@ def within_log(view: LogView, wanted: QueryRange, options: ReadOptions) -> Query
 def resolve_limit(
     views: Views, limit: OffsetLimit, options: ReadOptions, *, is_start: bool
 ) -> dict[TopicPartition, Offset]:
-    """An offset for each partition.
+    """Return an offset for each partition.
 
     Raises:
         OptionError: the limit names other partitions, or a start is after the last record.

@@ -1,7 +1,7 @@
-"""Which bytes of which segment each task reads: cut at batches that an offset index leads to, or a walk.
+"""Splits: byte ranges of segments for tasks, cut at batches that an offset index or a walk finds.
 
-Nothing is decoded here. A split names its segment by the file it was planned on: a task that finds another
-one there (the broker compacts) reads the same offsets by a look-up instead.
+Nothing is decoded here. A split names the file that it was planned on: a task that finds another file there
+(the broker compacts) looks up the same offsets instead.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ class Split:
     """A part of a segment for one task; small, and pickled.
 
     Attributes:
-        source: the partition's folder or its only .log file, absolute.
-        path: the records file.
+        source: absolute path of the partition's folder, or of its only .log file.
+        path: path of the records file.
         partition: topic and number.
-        segment: the segment's base offset.
-        identity: device and inode of its .log when it was planned.
-        position, end_position: the bytes.
-        next_offset: the smallest offset that belongs at `position`.
-        start, stop: the offsets that are wanted.
-        part_start, part_stop: the offsets that lie in these bytes.
-        file_size: where batches and damage ended in the file.
-        is_first, is_last: of the splits of a range; what lies across a border inside it belongs to one side.
-        at_log_end: whether the log's end is what ends the offsets that are wanted.
-        owner: whose the log dir was by its meta.properties, None where nothing says so.
-        topic_id: of partition.metadata, None where there is none.
+        segment: base offset of the segment.
+        identity: device and inode of the records file when the split was planned.
+        position, end_position: byte range in the file.
+        next_offset: smallest offset that may follow at `position`.
+        start, stop: the wanted offsets.
+        part_start, part_stop: the offsets of the byte range.
+        file_size: end of batches and damage in the file.
+        is_first, is_last: whether first and last split of a range; between two splits one side owns what crosses.
+        at_log_end: whether the wanted offsets end at the log end.
+        owner: owner of the log dir by its meta.properties; None if unknown.
+        topic_id: topic id in partition.metadata; None if there is none.
     """
 
     source: str
@@ -67,20 +67,20 @@ class Split:
 
     @property
     def wanted(self) -> tuple[Offset, Offset]:
-        """The wanted offsets that lie in these bytes."""
+        """The wanted offsets in the byte range."""
         return max(self.start, self.part_start), min(self.stop, self.part_stop)
 
 
 def plan(
     view: LogView, wanted: QueryRange, split_bytes: int, owner: str | None = None
 ) -> Iterator[Split]:
-    """The splits of a range of a partition's offsets, in log order, none of them empty."""
+    """Yield the non-empty splits of a range of offsets, in log order."""
     for segment, whole in _parts(view, wanted, owner):
         yield from _pieces(segment, whole, split_bytes)
 
 
 def plan_segments(view: LogView, wanted: QueryRange, owner: str | None = None) -> Iterator[Split]:
-    """A split for each segment that holds something of a range: all of the segment."""
+    """Yield a split of the whole segment for each segment of a range."""
     for segment, part in _parts(view, wanted, owner):
         yield replace(
             part,
@@ -96,7 +96,7 @@ def plan_segments(view: LogView, wanted: QueryRange, owner: str | None = None) -
 def _parts(
     view: LogView, wanted: QueryRange, owner: str | None
 ) -> Iterator[tuple[LogSegment, Split]]:
-    """The part of each segment that holds a range, as one split."""
+    """Yield the part of each segment of a range as one split."""
     log = view.log
     source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
     for segment, extent in view.extents(wanted.start, wanted.stop):
@@ -146,7 +146,7 @@ def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Spl
 
 
 def split_ranges(ranges: list[QueryRange], options: ReadOptions) -> list[QueryRange]:
-    """The ranges, divided for minPartitions and maxRecordsPerPartition by the connector's arithmetic."""
+    """Divide ranges for minPartitions and maxRecordsPerPartition, by the connector's arithmetic."""
     minimum, most = options.min_partitions, options.max_records_per_partition
     if most is not None:
         ranges = [piece for each in ranges for piece in _divided(each, math.ceil(each.size / most))]
@@ -168,7 +168,7 @@ def _pieces_of(size: int, total: int, minimum: int) -> int:
 
 
 def _divided(whole: QueryRange, pieces: int) -> list[QueryRange]:
-    if not whole.size:  # the end of a log that is damaged there
+    if not whole.size:  # damage at the log end
         return [whole]
     found = []
     start, left = whole.start, whole.size

@@ -1,4 +1,4 @@
-"""Which pieces of work a task takes: a task costs Spark something itself."""
+"""Packing of work into tasks: each task has a cost of its own in Spark."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Protocol, TypeVar
 
 
 class TaskPiece(Protocol):
-    """What has a size in bytes."""
+    """A piece of work with a size in bytes."""
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
 
 
 Some = TypeVar("Some", bound=TaskPiece)
 
 
 def packed(pieces: Iterable[Some], most: int, opening: int) -> list[tuple[Some, ...]]:
-    """Pieces put together, in their order, to tasks of at most so many bytes; the tasks are in that order too.
+    """Pack pieces into tasks of at most `most` bytes; keep their order.
 
     Args:
-        pieces: a larger one has a task of its own.
-        most: bytes in a task.
-        opening: what a piece costs besides its bytes, in bytes.
+        pieces: pieces of work; one above `most` has a task of its own.
+        most: bytes of a task.
+        opening: cost of opening a piece, in bytes.
     """
     tasks: list[list[Some]] = []
     room = 0
@@ -38,5 +38,5 @@ def packed(pieces: Iterable[Some], most: int, opening: int) -> list[tuple[Some, 
 
 
 def largest_first(tasks: Iterable[tuple[Some, ...]]) -> list[tuple[Some, ...]]:
-    """The tasks, those with most bytes in front: they are done sooner where their order says nothing."""
+    """Return the tasks sorted by size, largest first, which ends a job sooner if the order is free."""
     return sorted(tasks, key=lambda task: -sum(piece.size for piece in task))

@@ -1,7 +1,7 @@
-"""Whether a task sees the log dirs that the driver planned for.
+"""Check that a task sees the log dirs that the driver planned for.
 
-On a cluster a path can be missing on a host, an empty mount point, or another broker's volume. Nothing of that
-may look like records that were deleted.
+On a cluster a path can be missing on a host, be an empty mount point, or another broker's volume. None of these
+may be taken for deleted records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ADVICE = (
 
 
 class NotVisibleError(RuntimeError):
-    """A host does not see what the driver saw under a path, or sees something else there."""
+    """A host does not see the log dirs that the driver saw under a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Volume:
     """Paths as the driver found them.
 
     Attributes:
-        paths: absolute, without wildcards.
-        owners: whose each is by its meta.properties, None where nothing says so.
+        paths: absolute paths, without wildcards.
+        owners: owner of each path by its meta.properties; None if unknown.
     """
 
     paths: tuple[str, ...]
@@ -39,14 +39,14 @@ class Volume:
 
     @classmethod
     def of(cls, paths: Sequence[str], source: LogSource) -> Volume:
-        """The volume of a source that was opened from the paths."""
+        """Return the volume of a source that was opened from the paths."""
         return cls(tuple(paths), owners_of(source))
 
     def open(self) -> LogSource:
-        """The source as this host sees it.
+        """Open the source on this host.
 
         Raises:
-            NotVisibleError: that is not what the driver saw.
+            NotVisibleError: this host sees another source than the driver.
         """
         try:
             source = open_source(self.paths)
@@ -60,15 +60,15 @@ class Volume:
 
 
 def check_same(path: str, before: str, source: LogSource) -> None:
-    """Tell files that are others by now from those of another broker.
+    """Check that a log dir is the one that the driver saw, not another broker's.
 
     Args:
-        path: of the source.
-        before: whose it was when the driver looked.
-        source: what this host found there.
+        path: path of the source.
+        before: owner when the driver looked.
+        source: source on this host.
 
     Raises:
-        NotVisibleError: it is another's.
+        NotVisibleError: the owner differs.
     """
     here = owners_of(source)[0]
     if before != here:
@@ -83,13 +83,13 @@ def _another(path: str, before: str | None, here: str | None) -> NotVisibleError
 
 
 def check_visible(partition: str) -> None:
-    """Tell a partition that is gone from a log dir that this host does not see.
+    """Check that a missing partition was removed, and that this host does not just miss the log dir.
 
     Args:
-        partition: the path of its folder, or of a records file in it.
+        partition: path of its folder, or of a records file in it.
 
     Raises:
-        NotVisibleError: what it lies in is not there, or is nothing of Kafka's: an empty mount point.
+        NotVisibleError: the folder above is missing, or is not Kafka's (an empty mount point).
     """
     try:
         open_source(os.path.dirname(partition)).close()
@@ -103,7 +103,7 @@ def _not_visible(paths: Sequence[str], error: SourceError) -> NotVisibleError:
 
 
 def owners_of(source: LogSource) -> tuple[str | None, ...]:
-    """Whose each of a source's paths is, by meta.properties: cluster, node and directory."""
+    """Return the owner of each path of a source by meta.properties: cluster, node and directory."""
     return tuple(
         None
         if found is None
@@ -113,5 +113,5 @@ def owners_of(source: LogSource) -> tuple[str | None, ...]:
 
 
 def owners_by_root(source: LogSource) -> dict[SourceRoot, str | None]:
-    """Whose each root of a source is; see `owners_of`."""
+    """Return the owner of each root of a source; see `owners_of`."""
     return dict(zip(source.roots, owners_of(source), strict=True))

@@ -1,4 +1,4 @@
-"""Arrow record batches of decoded records: only the columns that a schema asks for are built."""
+"""Arrow record batches of decoded records, with only the columns of a schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_MILLISECONDS = MAX_INT64 // 1000
 _NO_TIMESTAMP_TYPE = -1
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
-"""By engine.log.transactions.Fate."""
+"""Names by engine.record.fate.Fate."""
 _CODECS = pa.array(CODEC_NAMES, pa.string())
 
 
@@ -37,13 +37,13 @@ class Rows:
     """Some records of a run of batches.
 
     Attributes:
-        partition: whose they are.
+        partition: partition of the records.
         segment: base offset of the segment.
-        columns: the records.
-        table: BATCH_DTYPE rows, which `columns.row` counts into.
-        fates: of each row of the table, or None when none is transactional.
-        indices: which of the records, ascending.
-        decoder: of an internal topic's records, when they are to be shown decoded.
+        columns: decoded records of the run.
+        table: BATCH_DTYPE rows of the run; `columns.row` is an index into them.
+        fates: fate of each row of the table; None when none is transactional.
+        indices: chosen records, ascending.
+        decoder: decoder of an internal topic's records; None for raw bytes.
     """
 
     partition: TopicPartition
@@ -59,23 +59,27 @@ class Rows:
 
     @cached_property
     def places(self) -> Indices | slice:
-        """The indices, as a slice where none is left out: numpy copies that ten times faster."""
+        """The indices; a slice for consecutive records, which numpy copies ten times faster."""
         first, last = int(self.indices[0]), int(self.indices[-1])
         return slice(first, last + 1) if last - first + 1 == len(self) else self.indices
 
     def numbers(self, field: str) -> npt.NDArray[Any]:
-        """A field of each record."""
+        """Return a field of each record."""
         column: npt.NDArray[Any] = self.columns.table[field][self.places]
         return column
 
     def of_batch(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A value of the batch of each record, of one value for each row of the table."""
+        """Return for each record the value of its batch.
+
+        Args:
+            values: one value for each row of the table.
+        """
         column: npt.NDArray[Any] = values[self.numbers("row")]
         return column
 
 
 def record_batches(schema: pa.Schema, rows: Rows) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of at most MOST_ROWS, and about MOST_BYTES where a single record is not larger."""
+    """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger."""
     for part in _parts(rows):
         some = Rows(
             rows.partition, rows.segment, rows.columns, rows.table, rows.fates, part, rows.decoder
@@ -88,13 +92,13 @@ def record_batches(schema: pa.Schema, rows: Rows) -> Iterator[pa.RecordBatch]:
 
 
 def rows_without_columns(count: int) -> pa.RecordBatch:
-    """Rows that only count."""
+    """Return rows that only count."""
     struct = pa.StructArray.from_buffers(pa.struct([]), count, [None])
     return pa.RecordBatch.from_struct_array(struct)
 
 
 def one_row(schema: pa.Schema, known: Mapping[str, object]) -> pa.RecordBatch:
-    """A row of what is known; all other columns are null."""
+    """Return one row of the known values; other columns are null."""
     if not schema.names:
         return rows_without_columns(1)
     return pa.RecordBatch.from_pylist(
@@ -129,12 +133,12 @@ def _most_rows_of(value: str | int | None, kind: pa.DataType) -> pa.Array:
 
 
 def _same(value: str | int | None, kind: pa.DataType, count: int) -> pa.Array:
-    """A column that says the same in each row."""
+    """Return a column with the same value in each row."""
     return _most_rows_of(value, kind).slice(0, count)
 
 
 def _bytes(rows: Rows, field: str) -> pa.Array:
-    """The keys or values as one binary array."""
+    """Return the keys or values as one binary array."""
     column = kernel.gather(rows.columns, rows.indices, field)
     return pa.Array.from_buffers(pa.binary(), len(rows), _buffers(column))
 
@@ -148,7 +152,7 @@ def _value(rows: Rows) -> pa.Array:
 
 
 def _decoded(rows: Rows, decoder: TopicDecoder, field: str) -> pa.Array:
-    """What an internal topic's keys or values say, as JSON; bytes that say nothing stay as they are."""
+    """Return an internal topic's keys or values as JSON; bytes that do not decode stay as they are."""
     columns = rows.columns
     found = []
     for index in rows.indices.tolist():
@@ -186,7 +190,7 @@ def _headers(rows: Rows) -> pa.Array:
     names = pa.Array.from_buffers(pa.string(), _rows_of(keys), _buffers(keys))
     try:
         names.validate(full=True)
-    except pa.ArrowInvalid:  # no UTF-8, which nobody checks after us
+    except pa.ArrowInvalid:  # not UTF-8; Spark does not check again
         raw = pa.Array.from_buffers(pa.binary(), len(names), _buffers(keys)).to_pylist()
         names = pa.array([key.decode("utf-8", "replace") for key in raw], pa.string())
     contents = pa.Array.from_buffers(pa.binary(), len(names), _buffers(values))

@@ -1,4 +1,4 @@
-"""view=batches: a row for each batch, of its header alone."""
+"""view=batches: one row for each batch, from its header alone."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class HeaderRun:
     """Some batches of one segment.
 
     Attributes:
-        partition: whose they are.
+        partition: partition of the batches.
         segment: base offset of the segment.
-        table: their rows, of BATCH_DTYPE.
-        facts: of each.
-        fates: of each, or None when none is transactional or nobody asked.
-        is_lenient: whether a timestamp that Spark cannot hold is null.
+        table: rows of the batches, of BATCH_DTYPE.
+        facts: facts of each batch.
+        fates: fate of each batch; None when none is transactional or fates are not needed.
+        is_lenient: whether a timestamp that Spark cannot hold becomes null.
     """
 
     partition: TopicPartition
@@ -67,11 +67,11 @@ class HeaderRun:
 
 
 class BatchReader:
-    """Reads splits of a query with view=batches.
+    """Reader of splits with view=batches.
 
     Args:
-        schema: of the record batches.
-        options: of the query.
+        schema: schema of the record batches.
+        options: options of the query.
     """
 
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
@@ -80,10 +80,11 @@ class BatchReader:
         self._asks_fates = options.committed or "transaction" in schema.names
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The wanted batches of a split, and its holes where `onCorrupt` says row.
+        """Yield the wanted batches of a split, and its holes with onCorrupt=row.
 
         Raises:
-            DataLossError, CorruptRecordError: the segment is gone, or damaged, and that is to fail.
+            DataLossError: the segment is gone, and failOnDataLoss is true.
+            CorruptRecordError: the segment is damaged, and onCorrupt is fail.
         """
         for scanned in scan_split(split, fail_on_data_loss=self._options.fail_on_data_loss):
             if not isinstance(scanned.item, Damage):
@@ -134,7 +135,12 @@ class BatchReader:
 
 
 def instants(milliseconds: Numbers, partition: TopicPartition, offsets: Numbers | None) -> pa.Array:
-    """Spark's timestamps; NO_TIMESTAMP is null, and without offsets to name so is what Spark cannot hold.
+    """Return milliseconds as Spark's timestamps; NO_TIMESTAMP becomes null.
+
+    Args:
+        milliseconds: timestamps.
+        partition: partition of the batches, for the error.
+        offsets: offsets for the error; without them a timestamp that Spark cannot hold becomes null.
 
     Raises:
         ValueError: KAFKA_MALFORMED_RECORD_TIMESTAMP.

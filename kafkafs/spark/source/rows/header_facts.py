@@ -1,4 +1,4 @@
-"""What batches' headers say of their records; compressed messages of magic 0 and 1 say too little, and are inflated."""
+"""Facts about records from batch headers; compressed messages of magic 0 and 1 are inflated, as theirs are incomplete."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _BEST_CODEC = 4
 
 
 class HeaderFacts(NamedTuple):
-    """Of each batch of a table.
+    """Facts of each batch of a table.
 
     Attributes:
-        base_offset: of its first record.
-        records: how many; what does not decode of a compressed message of magic 0 or 1 does not count.
+        base_offset: offset of the first record.
+        records: number of records; of a compressed message of magic 0 or 1 only decodable ones.
     """
 
     base_offset: Numbers
     records: Numbers
 
     def of(self, rows: Flags) -> HeaderFacts:
-        """Those of some batches."""
+        """Return the facts of some batches."""
         return HeaderFacts(self.base_offset[rows], self.records[rows])
 
 
 def header_facts(run: BatchRun, budgets: Budgets) -> HeaderFacts:
-    """The facts of a run's batches."""
+    """Return the facts of a run's batches."""
     table = run.table
     base = table["base_offset"].astype(np.int64)
     records = table["record_count"].astype(np.int64)
@@ -53,14 +53,14 @@ def header_facts(run: BatchRun, budgets: Budgets) -> HeaderFacts:
         records[wrappers] = 0
         for columns in run.columns(table[wrappers], budgets):
             rows, first, counts = np.unique(columns.row, return_index=True, return_counts=True)
-            # Records of one message do not come in two parts.
+            # The records of one message are all in one `columns`.
             base[wrappers[rows]] = columns.offset[first]
             records[wrappers[rows]] = counts
     return HeaderFacts(base, records)
 
 
 def own_batches(split: Split, table: Table, facts: HeaderFacts) -> Flags:
-    """The batches that a split has to tell of: those that end in its offsets, and one across the end of them all."""
+    """Return a mask of the batches that end in a split's offsets; the last split also takes one across its end."""
     last = table["last_offset"]
     own: Flags = (last >= split.start) & (last < split.stop)
     if split.is_last:
@@ -69,46 +69,46 @@ def own_batches(split: Split, table: Table, facts: HeaderFacts) -> Flags:
 
 
 def countable(split: Split, table: Table, budgets: Budgets) -> Flags:
-    """The batches of which all records are wanted, and whose header alone says how many they are."""
+    """Return a mask of the batches without unwanted records, for which the header alone gives the number of records."""
     base, last, count = table["base_offset"], table["last_offset"], table["record_count"]
     codec = table["attributes"] & COMPRESSION_MASK
-    told = (count >= 0) & (count <= last - base + 1) & (count <= budgets.records_per_batch)
-    told &= (codec <= _BEST_CODEC) & (table["magic"] == 2)
-    told |= (table["magic"] < 2) & (codec == 0)
-    inside: Flags = told & (base >= split.start) & (last < split.stop)
+    known = (count >= 0) & (count <= last - base + 1) & (count <= budgets.records_per_batch)
+    known &= (codec <= _BEST_CODEC) & (table["magic"] == 2)
+    known |= (table["magic"] < 2) & (codec == 0)
+    inside: Flags = known & (base >= split.start) & (last < split.stop)
     return inside
 
 
 def records_in(table: Table) -> int:
-    """How many records there are in batches that are countable."""
+    """Return the number of records in countable batches."""
     return int(np.where(table["magic"] < 2, 1, table["record_count"]).sum())
 
 
 def is_compressed(table: Table) -> Flags:
-    """Of each batch."""
+    """Return a mask of the compressed batches."""
     compressed: Flags = (table["attributes"] & COMPRESSION_MASK) != 0
     return compressed
 
 
 def is_control(table: Table) -> Flags:
-    """Of each batch."""
+    """Return a mask of the control batches."""
     return has_flag(table, CONTROL_MASK)
 
 
 def has_flag(table: Table, mask: int) -> Flags:
-    """Of each batch, a flag that only magic 2 has."""
+    """Return a mask of the batches of magic 2 with an attribute bit."""
     found: Flags = ((table["attributes"] & mask) != 0) & (table["magic"] >= 2)
     return found
 
 
 def base_timestamps(table: Table) -> Numbers:
-    """The first record's timestamp in ms, NO_TIMESTAMP where the header has none."""
+    """Return the timestamps of first records in ms; NO_TIMESTAMP where the header has none."""
     is_append_time = (table["attributes"] & TIMESTAMP_TYPE_MASK) != 0
     stated = np.where(is_append_time, table["max_timestamp"], table["base_timestamp"])
     return np.where(has_flag(table, DELETE_HORIZON_MASK), NO_TIMESTAMP, stated).astype(np.int64)
 
 
 def delete_horizons(table: Table) -> Numbers:
-    """From when on tombstones may go, in ms; NO_TIMESTAMP where that is not set."""
+    """Return the delete horizons in ms, after which tombstones may go; NO_TIMESTAMP where none is set."""
     is_set = has_flag(table, DELETE_HORIZON_MASK)
     return np.where(is_set, table["base_timestamp"], NO_TIMESTAMP).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Records of one key, or of keys in which a pattern is found."""
+"""Filter on keys: one key, or a pattern that must be found."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 
 class KeyFilter:
-    """Finds records by their keys.
+    """Filter on the keys of records.
 
     Args:
-        key: the only key wanted, None for any.
-        pattern: must be found in the key, where there is one; a null key is searched as an empty one.
+        key: the only wanted key; None for any.
+        pattern: regular expression to find in the key; a null key is searched as an empty one.
     """
 
     def __init__(self, key: bytes | None, pattern: re.Pattern[bytes] | None) -> None:
@@ -27,7 +27,7 @@ class KeyFilter:
         self._pattern = pattern
 
     def matching(self, columns: Columns, indices: Indices) -> Indices:
-        """Those of some records that are wanted."""
+        """Return the wanted ones of some records."""
         if self._key is not None:
             indices = _equal(columns, indices, self._key)
         if self._pattern is not None:
@@ -36,7 +36,7 @@ class KeyFilter:
 
 
 def key_filter(options: ReadOptions) -> KeyFilter | None:
-    """What keyEquals and keyPattern ask for; None: every record."""
+    """Return the filter of keyEquals and keyPattern; None for every record."""
     if options.key is None and options.key_pattern is None:
         return None
     pattern = None if options.key_pattern is None else re.compile(options.key_pattern.encode())
@@ -47,7 +47,7 @@ def _equal(columns: Columns, indices: Indices, key: bytes) -> Indices:
     indices = indices[columns.key_size[indices] == len(key)]
     arena = np.frombuffer(columns.arena, np.uint8)
     starts = columns.key_start
-    for place, byte in enumerate(key):  # byte by byte: few records are left after the first ones
+    for place, byte in enumerate(key):  # byte by byte: the first bytes rule out most records
         if not len(indices):
             break
         indices = indices[arena[starts[indices] + place] == byte]

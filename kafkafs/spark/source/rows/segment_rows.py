@@ -1,4 +1,4 @@
-"""view=segments: a row for each segment, of the headers of its batches."""
+"""view=segments: one row for each segment, from the headers of its batches."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from kafkafs.spark.source.rows.split_scan import corruption, in_full, is_hole, s
 
 
 class SegmentReader:
-    """Reads splits of whole segments, of a query with view=segments.
+    """Reader of splits of whole segments, with view=segments.
 
     Args:
-        schema: of the record batches.
-        options: of the query.
+        schema: schema of the record batches.
+        options: options of the query.
     """
 
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
@@ -38,11 +38,12 @@ class SegmentReader:
         self._options = options
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The segment's row. Its damage is counted, unless that is to fail.
+        """Yield the row of a segment. Damage is counted, unless onCorrupt is fail.
 
         Raises:
-            DataLossError, CorruptRecordError: the segment is gone, or damaged, and that is to fail.
-            ValueError: a timestamp that Spark cannot hold, where damage is to fail.
+            DataLossError: the segment is gone, and failOnDataLoss is true.
+            CorruptRecordError: the segment is damaged, and onCorrupt is fail.
+            ValueError: Spark cannot hold a timestamp, and onCorrupt is fail.
         """
         on_corrupt = self._options.on_corrupt
         found = _Totals()
@@ -56,7 +57,7 @@ class SegmentReader:
                 raise corruption(in_full(split, damage_facts(item)))
             found.add_damage(item)
         if not found.size:
-            return  # gone, and that is to be nothing
+            return  # the segment is gone, and failOnDataLoss is false
         known = {
             "topic": split.partition.topic,
             "partition": split.partition.partition,
@@ -76,7 +77,7 @@ class SegmentReader:
         yield one_row(self._schema, known)
 
     def _instant(self, split: Split, found: _Totals, timestamp: Timestamp | None) -> int | None:
-        """Microseconds since 1970; None: none, or none that Spark can hold."""
+        """Return microseconds since 1970; None without a timestamp, or for one that Spark cannot hold."""
         if timestamp is None:
             return None
         if abs(timestamp) > MOST_MILLISECONDS:
@@ -88,7 +89,7 @@ class SegmentReader:
 
 @dataclass(slots=True)
 class _Totals:
-    """What was counted so far; `size` is in bytes, damage included."""
+    """Sums over a segment; `size` is in bytes, damage included."""
 
     size: int = 0
     batches: int = 0

@@ -1,4 +1,4 @@
-"""What a task does: the records of one split as Arrow record batches, and a row for each hole if wanted."""
+"""Records of one split as Arrow record batches, with a row for each hole if wanted: the work of a task."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from kafkafs.spark.source.rows.split_scan import corruption, in_full, is_hole, s
 
 
 class SplitReader:
-    """Reads splits of one query.
+    """Reader of the splits of one query.
 
     Args:
-        schema: of the record batches.
-        options: of the query.
+        schema: schema of the record batches.
+        options: options of the query.
     """
 
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
@@ -47,10 +47,11 @@ class SplitReader:
         self._counts_only = not schema.names and self._keys is None
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The wanted records of a split, and its holes where `onCorrupt` says row.
+        """Yield the wanted records of a split, and its holes with onCorrupt=row.
 
         Raises:
-            DataLossError: the segment is gone, or damaged, and that is to fail.
+            DataLossError: the segment is gone, and failOnDataLoss is true.
+            CorruptRecordError: the segment is damaged, and onCorrupt is fail.
         """
         for view, segment, part, item in scan_split(
             split, fail_on_data_loss=self._options.fail_on_data_loss
@@ -74,12 +75,12 @@ class SplitReader:
             table = table[wanted]
             fates = None if fates is None else fates[wanted]
         if self._counts_only:
-            # What the headers say is enough, except of batches that a bound of the range goes through.
-            told = countable(split, table, self._options.budgets)
-            count = records_in(table[told])
-            if count:  # PySpark makes another schema of a batch without columns and rows
+            # Headers suffice, except for batches across a bound of the range.
+            known = countable(split, table, self._options.budgets)
+            count = records_in(table[known])
+            if count:  # PySpark infers another schema from a batch without columns and rows
                 yield rows_without_columns(count)
-            table = table[~told]
+            table = table[~known]
             fates = None
         for columns in run.columns(table, self._options.budgets):
             indices = self._indices(columns, split)
@@ -106,7 +107,7 @@ class SplitReader:
         facts = problem_facts(problem, row, path)
         base, last = int(row["base_offset"]), int(row["last_offset"])
         first = base if facts["firstOffset"] is None else facts["firstOffset"]
-        # Of a batch across the border of two tasks, one of them tells.
+        # Only one of two tasks reports a batch across their border.
         is_wanted = first < split.stop and last >= split.start
         if is_wanted and (first >= split.start or split.is_first):
             yield from self._corrupt(split, facts)

@@ -1,4 +1,4 @@
-"""What a task goes over: the batches and the damage in one split, wherever its offsets lie by now."""
+"""Scan of one split: its batches and damage, also after compaction has moved them to other bytes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import MAX_INT64, Offset, Position
-from kafkafs.spark.errors import could_not_read, topics_made_anew
+from kafkafs.spark.errors import could_not_read, topics_recreated
 from kafkafs.spark.source.planning.splits import Split
 from kafkafs.spark.source.planning.volume import check_same, check_visible
 
 _CHUNK = 4 * MiB
-"""Read at a time: what each run costs besides is then little, also of large records."""
+"""Bytes to read at a time: large enough to outweigh the cost of each run, also with large records."""
 
 
 class Scanned(NamedTuple):
     """A run of batches, or damage.
 
     Attributes:
-        view: the log that it is in.
-        segment: where.
-        split: what is wanted of it.
-        item: the batches may hold offsets outside of what is wanted.
+        view: the log.
+        segment: the segment.
+        split: the wanted offsets.
+        item: batches or damage; batches may reach beyond the wanted offsets.
     """
 
     view: LogView
@@ -40,11 +40,11 @@ class Scanned(NamedTuple):
 
 
 def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
-    """Everything in a split, in log order.
+    """Yield everything in a split, in log order.
 
     Raises:
-        DataLossError: some of its offsets are gone, and that is to fail.
-        NotVisibleError: this host does not see the log dir, or sees another there.
+        DataLossError: some offsets of the split are gone, and `fail_on_data_loss` is true.
+        NotVisibleError: this host does not see the log dir, or sees another one there.
     """
     try:
         source = open_source(split.source)
@@ -66,8 +66,8 @@ def _scan(
 ) -> Iterator[Scanned]:
     if None not in (split.topic_id, view.topic_id) and split.topic_id != view.topic_id:
         if fail_on_data_loss:
-            anew = {split.partition: (str(split.topic_id), str(view.topic_id))}
-            raise topics_made_anew(anew)
+            ids = {split.partition: (str(split.topic_id), str(view.topic_id))}
+            raise topics_recreated(ids)
         return
     segment = view.segments.get(split.segment)
     if segment is not None and _is_as_planned(view, segment, split):
@@ -76,7 +76,7 @@ def _scan(
         return
     if split.owner is not None:
         check_same(split.source, split.owner, source)
-    # Other bytes by now, perhaps in another file: they lie elsewhere, their offsets do not.
+    # The file was replaced or rewritten: positions are void, offsets still hold.
     start, stop = split.wanted
     if fail_on_data_loss and not _still_holds(view, start, stop):
         bounds = f"[{view.log_start_offset}, {view.log_end_offset})"
@@ -93,12 +93,12 @@ def _scan(
 
 
 def _still_holds(view: LogView, start: Offset, stop: Offset) -> bool:
-    """Whether neither retention nor a truncation has taken offsets since they were planned."""
+    """Return whether neither retention nor a truncation has removed offsets since they were planned."""
     return bool(view.base_offsets) and view.base_offsets[0] <= start and stop <= view.log_end_offset
 
 
 def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
-    """The batches and damage of a split's bytes, and whether the last batch states offsets of what follows it."""
+    """Yield batches and damage of a split's bytes, then damage if the last batch states offsets of the next split."""
     item: BatchRun | Damage | None = None
     for item in _scanned(segment, split):
         yield item
@@ -109,7 +109,7 @@ def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
             int(row["position"]),
             int(row["size"]),
             DamageKind.OFFSET_ORDER,
-            "the batch states offsets of what follows it",
+            "the batch states offsets of the batches after it",
             expected=split.part_stop,
             found=item.next_offset,
             first_offset=int(row["base_offset"]),
@@ -118,7 +118,7 @@ def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
 
 
 def _scanned(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
-    """The batches and damage of a split's bytes; which offsets damage can have taken, what follows it tells."""
+    """Yield batches and damage of a split's bytes. The batches after damage, even beyond, bound its offsets."""
     end, expected = split.end_position, split.next_offset
     for item in segment.scan(split.position, end, next_offset=expected, chunk=_CHUNK):
         if isinstance(item, Damage) and end < segment.tail_end:
@@ -132,7 +132,7 @@ def _scanned(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
 def _before(
     segment: LogSegment, position: Position, expected: Offset, end: Position
 ) -> Iterator[BatchRun | Damage]:
-    """What starts between two positions, seen with what lies behind."""
+    """Yield items that start between two positions, scanned together with the bytes after them."""
     for item in segment.scan(position, segment.tail_end, next_offset=expected):
         if item.position >= end:
             return
@@ -142,7 +142,7 @@ def _before(
 
 
 def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
-    """Whether the split's positions are still what they were: a file system uses numbers of files again."""
+    """Return whether the split's positions still hold; the size is compared, too, as file systems reuse inode numbers."""
     if segment.identity != split.identity:
         return False
     has_grown = segment is view.active_segment and segment.tail_end >= split.end_position
@@ -150,10 +150,9 @@ def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
 
 
 def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
-    """Whether damage is this split's to report: it can have cost wanted offsets, and not only another's.
+    """Return whether this split reports some damage: it may have cost wanted offsets, and no other split reports it.
 
-    A batch that is cut off where the log ends was never in it for Kafka: that only counts where each place is
-    to be a row.
+    For Kafka a torn batch at the log end was never in the log: it counts only with onCorrupt=row.
     """
     if damage.kind.is_quiet:
         return False
@@ -173,22 +172,22 @@ def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
 
 
 def _is_own_disorder(split: Split, offset: Offset) -> bool:
-    """Where offsets go back, those of the batches before may be wrong: any wanted ones can be missing."""
+    """Return whether this split reports offsets that go back; any wanted offset may then be missing."""
     if offset < split.start:
         return split.is_first
     return offset < split.stop or split.is_last
 
 
 def in_full(split: Split, facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts of damage with the file's whole path, where they have it from the partition's folder."""
+    """Return facts of damage with the file's absolute path in place of one below the partition's folder."""
     name = os.path.basename(facts["file"])
     return facts | {"file": os.path.join(os.path.dirname(split.path), name)}
 
 
 def corruption(facts: dict[str, Any]) -> CorruptRecordError:
-    """What a task fails with at a damaged place, when it is to fail there."""
+    """Return the error of a damaged place for onCorrupt=fail."""
     return CorruptRecordError(
-        f"{facts['reason']} (option onCorrupt=skip or row reads what is good)",
+        f"{facts['reason']} (onCorrupt=skip or row reads the good records)",
         path=facts["file"],
         position=facts["position"],
         expected=facts.get("expected"),

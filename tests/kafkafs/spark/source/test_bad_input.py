@@ -52,7 +52,7 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"startingTimestamp": "2023-11-14T22:15:00"} | ORDERS, "Expected a single long value, got"),
     ({"minPartitions": "0"}, "minPartitions must be positive"),
     ({"kafka.auto.offset.reset": "earliest"}, "'auto.offset.reset' is not supported"),
-    ({"view": "segments", "keyEquals": "k"}, "'keyEquals' is about records"),
+    ({"view": "segments", "keyEquals": "k"}, "'keyEquals' is for view='records'"),
 ]
 
 
@@ -107,7 +107,7 @@ def test_a_path_without_a_partition_is_refused(
             "view 'records' has no column 'nothing'; it has key, value",
         ),
         ("offset string", "column 'offset' is bigint, and not string"),
-        ("offset long, offset long", "a column comes twice: offset, offset"),
+        ("offset long, offset long", "a column is there twice: offset, offset"),
         ("key binary not null", "column 'key' can be null"),
     ],
 )

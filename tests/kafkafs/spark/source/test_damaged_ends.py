@@ -165,7 +165,7 @@ def test_a_batch_that_states_offsets_of_what_follows_it_does_not_hide(
     position, _, base = batches(log)[place]
     flip(log, position)
     options = {"splitBytes": size, "endingOffsets": json.dumps({"orders": {"0": stop}})}
-    with pytest.raises(CorruptRecordError, match="offsets of what follows"):
+    with pytest.raises(CorruptRecordError, match="offsets of the batches after it"):
         rows_of(orders, **options)
     (hole,) = holes(rows_of(orders, **options, onCorrupt="row"))
     assert (hole["position"], hole["found"] >> 32) == (position, 0x4000_0000)
