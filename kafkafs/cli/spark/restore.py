@@ -31,7 +31,7 @@ FORMATS = ("parquet", "json", "csv", "orc")
               help="With --node-id: write a meta.properties for this broker.")  # fmt: skip
 @click.option("--node-id", "nodeId", metavar="NUMBER", help="See --cluster-id.")
 @click.option("--format", "form", type=click.Choice(FORMATS),
-              help="Format of the files, in a folder with the layout of an export but without its ledger.")  # fmt: skip
+              help="Format of the files, in a folder with the layout of an export but without its manifest.")  # fmt: skip
 @click.option("--incomplete", is_flag=True, help="Accept an unfinished export.")
 @click.option("--tasks", type=click.IntRange(min=1), metavar="NUMBER",
               help="Number of writing tasks; by default one per 128 MiB of files.")  # fmt: skip

@@ -1,8 +1,8 @@
-"""What is often done with a volume of logs, as functions of a Spark session.
+"""Jobs over a volume of logs, as functions of a Spark session.
 
-Each takes `(spark, path, …)` with options by keyword and gives a summary (`summary.Summary`): facts, tables,
-and how many findings there were. `tell`, where it can be given, hears of progress. `kafkafs spark` is the same on
-the command line. Nothing here imports PySpark before it is asked for.
+Each job takes `(spark, path, …)` with keyword options and returns a summary (`summary.JobSummary`): facts, tables, and
+the number of findings. `tell` is called with the job's progress. `kafkafs spark` runs the same jobs on the command
+line. PySpark is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The checks of `kafkafs check` over a whole volume, in tasks: what is wrong in it, as a table.
+"""Run the checks of `kafkafs check` over a whole volume in tasks; return the findings as a table.
 
-What is checked and what is said is the engine's (engine/check); it is the same as without Spark, also where a
-partition's segments are looked at by different tasks.
+Checks and sentences are the engine's (engine/check). Findings are the same as without Spark, also for a
+partition with segments in several tasks.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _SUMS = ("segments", "bytes", "batches", "records", "holes", "holeBytes")
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
-        path: what was audited.
-        partitions: each as a dict: its name, what was read of it, what was found by severity.
-        counts: findings that were asked for, by severity and rule.
-        first: the worst of them as dicts, in the order of the log; at most as many as were asked for.
-        target: where the tables were written, if they were.
-        seconds: how long it took.
+        path: audited paths.
+        partitions: one dict for each: name, amounts read, number of findings by severity.
+        counts: number of chosen findings by severity and rule.
+        first: the worst findings as dicts, in the order of the log; at most `most`.
+        target: folder of the tables; None if they were not written.
+        seconds: duration.
     """
 
     path: tuple[str, ...]
@@ -64,16 +64,16 @@ class Audit:
     seconds: float
 
     def found(self, severity: str) -> int:
-        """How many findings of a severity there are."""
+        """Return the number of findings of a severity."""
         return sum(count for (known, _), count in self.counts.items() if known == severity)
 
     @property
     def findings(self) -> int:
-        """Errors and warnings; notes are no faults."""
+        """Number of errors and warnings; notes are no faults."""
         return self.found("error") + self.found("warning")
 
     def facts(self) -> dict[str, Any]:
-        """All of it as what JSON can say."""
+        """Return the result as JSON."""
         rules = [
             {"rule": rule, "severity": severity, "findings": count}
             for (severity, rule), count in self.counts.items()
@@ -91,7 +91,7 @@ class Audit:
         }
 
     def tables(self) -> Sequence[Table]:
-        """The findings, how many there are of each rule, and what was looked at."""
+        """Return tables of the findings, of their number by rule, and of the amounts read."""
         found = []
         if self.first:
             rows = [_shown(each) for each in self.first]
@@ -135,25 +135,25 @@ def audit(
     tell: Tell | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Audit:
-    """Check every byte of log dirs, and everything beside them.
+    """Check every byte of log dirs and of the files beside the logs.
 
     Args:
-        spark: a session.
+        spark: session.
         path: log dirs, partition folders or .log files, also with wildcards; each executor must see them.
-        target: a folder for the tables `findings` and `partitions`; new, or empty.
-        topic: only topics that this regular expression matches as a whole.
-        rules: only findings of these rules; of all by default.
-        severity: only findings that are at least so bad: note, warning or error.
-        form: of the tables: one of FORMATS.
-        most: findings that come back; the tables have all.
-        task_bytes: about how much a task looks at.
-        tell: hears of progress.
-        clock: what time it is.
+        target: folder for the tables `findings` and `partitions`; new, or empty.
+        topic: regular expression that must match topics as a whole.
+        rules: ids of the rules to show; by default all.
+        severity: least severity to show: note, warning or error.
+        form: format of the tables: one of FORMATS.
+        most: most findings to return; the tables have all.
+        task_bytes: bytes of logs for each task, about.
+        tell: called with progress.
+        clock: clock of the audit.
 
     Raises:
-        OptionError: an option is wrong, nothing is there to check, or the target is not empty.
-        SourceError: a path is nothing of Kafka's.
-        NotVisibleError: inside Spark's error: an executor does not see what the driver sees.
+        OptionError: an option is wrong, there is nothing to check, or the target is not empty.
+        SourceError: a path is not Kafka's.
+        NotVisibleError: inside Spark's error: an executor does not see the driver's log dirs.
     """
     started = time.monotonic()
     _check_options(rules, severity, form)
@@ -192,11 +192,10 @@ def findings(
     task_bytes: int = TASK_BYTES,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DataFrame:
-    """What an audit finds as a frame, computed when it is used, each time.
+    """Return the findings of an audit as a frame, computed on each use.
 
     Columns: partition, topic, severity, rule, file, position, length (bytes), firstOffset, nextOffset
-    (excluded), sentence, advice, facts (JSON); null where there is nothing to say. Args and errors are those of
-    `audit`.
+    (exclusive), sentence, advice, facts (JSON); null for unknown. Args and errors are those of `audit`.
     """
     events = _events(spark, _planned(path, topic, task_bytes), clock)
     return events.where("rule is not null").drop("number", "summary")
@@ -224,7 +223,7 @@ def _empty_target(spark: SparkSession, target: str) -> TargetFiles:
 
 def _planned(path: str | Sequence[str], topic: str | None, task_bytes: int) -> AuditPlan:
     if task_bytes <= 0:
-        raise OptionError(f"a task looks at a number of bytes above 0, and not at {task_bytes}")
+        raise OptionError(f"task_bytes is a number above 0, not {task_bytes}")
     paths = resolved([path] if isinstance(path, str) else path)
     source = open_source(paths)
     try:
@@ -272,7 +271,7 @@ def _chosen(events: DataFrame, rules: Sequence[str], severity: str) -> DataFrame
 
 
 def _counts(chosen: DataFrame) -> dict[tuple[str, str], int]:
-    """Of each severity and rule, the worst first."""
+    """Return the number of findings by severity and rule, the worst first."""
     rows = chosen.groupBy("severity", "rule").count().collect()
     rows.sort(key=lambda row: (-SEVERITIES.index(row["severity"]), row["rule"]))
     return {(row["severity"], row["rule"]): int(row["count"]) for row in rows}
@@ -299,7 +298,7 @@ def _write(frame: DataFrame, rows: int, uri: str, form: str) -> None:
 
 
 def _shown(finding: dict[str, Any]) -> tuple[str, ...]:
-    """A finding as a row for people: severity, rule, where, and the sentence."""
+    """Return a finding as a row for people: severity, rule, place, and sentence."""
     where = str(finding["file"])
     if "position" in finding:
         where += f", byte {finding['position']}"

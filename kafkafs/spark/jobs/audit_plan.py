@@ -1,8 +1,7 @@
-"""Which task of an audit looks at what.
+"""Plan of an audit: which task checks what.
 
-A partition that is small is checked whole by one task, several small ones by the same. A large one is looked at
-segment by segment in many tasks, and concluded from that by another. Beside all partitions one more task looks at
-what lies in the log dirs.
+One task checks several small partitions whole. A large partition is checked segment by segment in many tasks, and
+one more task draws the conclusions. Another task checks the other files of the log dirs.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ _MOST_BUCKETS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is looked at in one go.
+    """Piece of work of an audit.
 
     Attributes:
-        partition: its name in the source; "" for what lies beside the partitions.
-        topic: whose it is; "" beside the partitions.
-        segments: base offsets of the segments to look at; None to check all of it.
+        partition: name in the source; "" for the files beside the partitions.
+        topic: topic of the partition; "" beside the partitions.
+        segments: base offsets of segments to check; None for the whole partition.
         size: bytes.
-        bucket: which task concludes.
-        policy: the topic's cleanup.policy where it is known.
+        bucket: number of the concluding task.
+        policy: cleanup.policy of the topic; None if unknown.
     """
 
     partition: str
@@ -48,14 +47,14 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """An audit before it starts.
+    """Plan of an audit.
 
     Attributes:
-        volume: what is audited.
-        topic: a pattern of topics as a whole; None for all.
-        tasks: what each looks at, the largest first.
-        buckets: how many tasks conclude.
-        size: bytes of records to look at.
+        volume: volume to audit.
+        topic: regular expression that must match topics as a whole; None for all.
+        tasks: units of each task, the largest task first.
+        buckets: number of concluding tasks.
+        size: bytes of records to check.
     """
 
     volume: Volume
@@ -66,10 +65,10 @@ class AuditPlan:
 
 
 def takes(topic: str | None) -> Callable[[PartitionLog], bool]:
-    """Which partitions a pattern of topics takes.
+    """Return the filter of partitions by topic.
 
     Raises:
-        OptionError: it is no pattern.
+        OptionError: `topic` is not a regular expression.
     """
     if topic is None:
         return lambda log: True
@@ -83,16 +82,16 @@ def takes(topic: str | None) -> Callable[[PartitionLog], bool]:
 def plan_audit(
     source: LogSource, volume: Volume, *, topic: str | None = None, task_bytes: int = TASK_BYTES
 ) -> AuditPlan:
-    """Plan the audit of a source; lists folders and sizes, reads no records.
+    """Plan the audit of a source; list folders and sizes, but read no records.
 
     Args:
-        source: the volume, opened.
-        volume: how tasks are to open it.
-        topic: a pattern of topics as a whole; None for all.
-        task_bytes: about how much a task looks at; more where there would be very many tasks.
+        source: the opened volume.
+        volume: the volume, for tasks to open.
+        topic: regular expression that must match topics as a whole; None for all.
+        task_bytes: bytes of logs for each task, about; more if there were too many tasks.
 
     Raises:
-        OptionError: there is no partition, or none that `topic` takes.
+        OptionError: there is no partition, or none that `topic` matches.
     """
     is_taken = takes(topic)
     sizes = {log.name: _sizes(log) for log in source.partitions().values() if is_taken(log)}
@@ -108,7 +107,7 @@ def plan_audit(
         whose = source.partitions()[name].topic_partition.topic
         whole = Unit(name, whose, None, 0, place % _MOST_BUCKETS, policy_of(whose))
         units += _units(whole, sizes[name], share)
-    # A folder costs something also where it holds nothing.
+    # Even an empty folder takes time.
     by_size = sorted(units, key=lambda unit: -unit.size)
     tasks = [(Unit("", "", None, 0),), *largest_first(packed(by_size, share, share // 100))]
     split = [unit.bucket for unit in units if unit.segments is not None]
@@ -116,7 +115,7 @@ def plan_audit(
 
 
 def _sizes(log: PartitionLog) -> dict[Offset, int]:
-    """Bytes of each segment by its base offset; none where that cannot be told: the check says why."""
+    """Return bytes of each segment by base offset; nothing if a folder cannot be read, which the check reports."""
     try:
         view = log.view()
         places = range(len(view.base_offsets))
@@ -126,7 +125,7 @@ def _sizes(log: PartitionLog) -> dict[Offset, int]:
 
 
 def _units(whole: Unit, sizes: dict[Offset, int], share: int) -> Iterator[Unit]:
-    """A partition as one unit, or in parts of about `share` bytes."""
+    """Yield a partition as one unit, or in parts of about `share` bytes."""
     total = sum(sizes.values())
     if total <= share or len(sizes) < 2:
         yield replace(whole, size=total)

@@ -1,7 +1,7 @@
-"""What the tasks of an audit do: look at their units, then conclude partitions that several have looked at.
+"""Tasks of an audit: check units, then draw conclusions about partitions that several tasks have checked.
 
-Between the two Spark sorts what was seen by partition, segment and order. What is final already (the findings of
-partitions that one task has checked whole) goes through.
+In between Spark sorts the results by partition, segment and order. Final results (findings of partitions that
+one task has checked whole) pass through.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SEEN = pa.schema(
         pa.field("payload", pa.binary()),
     ]
 )
-"""What goes from the first tasks to the second: a pickled event, or look at a segment; names as a system has them."""
+"""Rows from the first tasks to the second: a pickled event, or a look at a segment; names are bytes."""
 EVENTS = pa.schema(
     [
         pa.field("partition", pa.string()),
@@ -59,14 +59,14 @@ EVENTS = pa.schema(
         pa.field("summary", pa.string()),
     ]
 )
-"""Findings, and after each partition's a row with its summary as JSON and no rule."""
+"""Findings, and after those of each partition a row with its summary as JSON and without a rule."""
 
 Event: TypeAlias = Finding | PartitionSummary
 _EVENT, _TO_CONCLUDE = -2, -1
 _MOST_ROWS = 1000
 _MOST_BYTES = 4 << 20
 _ROW_FILE_BYTES = 8 << 30
-"""Headers of 100 million batches; what looked at them was other tasks, and reading them again is as much work."""
+"""Headers of 100 million batches; other tasks checked the segments, so that losing headers means reading again."""
 
 
 class _Seen(NamedTuple):
@@ -89,12 +89,12 @@ class _StillClock(SystemClock):
 
 @dataclass(frozen=True, slots=True)
 class AuditTasks:
-    """The two functions of an audit, for `mapInArrow`.
+    """The two functions of an audit for `mapInArrow`.
 
     Attributes:
-        volume: what is audited.
-        topic: a pattern of topics as a whole; None for all.
-        now_ms: the time of the audit, the same for all tasks.
+        volume: volume to audit.
+        topic: regular expression that must match topics as a whole; None for all.
+        now_ms: time of the audit in ms, the same for all tasks.
     """
 
     volume: Volume
@@ -102,7 +102,7 @@ class AuditTasks:
     now_ms: Timestamp
 
     def look(self, plans: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Tasks of the plan (column `units`, pickled) to SEEN."""
+        """Check tasks of the plan (column `units`, pickled); yield SEEN."""
         tasks = [pickle.loads(one) for plan in plans for one in plan.column("units").to_pylist()]
         units: list[Unit] = [unit for task in tasks for unit in task]
         if not units:
@@ -114,7 +114,7 @@ class AuditTasks:
             yield from _in_batches(SEEN, seen, "payload")
 
     def conclude(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """SEEN of one bucket, in its order, to EVENTS."""
+        """Turn sorted SEEN of one bucket into EVENTS."""
         rows = (_Seen(*row.values()) for batch in batches for row in batch.to_pylist())
         yield from _in_batches(EVENTS, self._events(rows), "sentence")
 
@@ -152,14 +152,14 @@ class AuditTasks:
 
 
 class _Opened:
-    """A volume that is opened when it is needed, once."""
+    """A volume that is opened once, on first use."""
 
     def __init__(self, volume: Volume) -> None:
         self._volume = volume
         self._source: LogSource | None = None
 
     def source(self) -> LogSource:
-        """The volume's source. Raises NotVisibleError."""
+        """Return the source of the volume. Raises NotVisibleError."""
         if self._source is None:
             self._source = self._volume.open()
         return self._source
@@ -205,18 +205,18 @@ def _look_at_segment(check: SourceCheck, unit: Unit, base: Offset) -> Iterator[_
         for number, look in enumerate(check.segment(log, base)):
             yield _seen(unit, base, number, look)
     except (OSError, KafkaStorageError):
-        return  # who concludes comes to the same place, and says what is there
+        return  # the concluding task fails at the same place, and reports it
 
 
 def _checked(
     check: SourceCheck, partition: str, looks: Iterator[tuple[Offset, Look]] | None = None
 ) -> Iterator[Event]:
-    """The findings and the summary of a partition; nothing where a broker has deleted it meanwhile."""
+    """Yield findings and summary of a partition; nothing if a broker has deleted it since the plan."""
     log = check.source.partitions().get(partition)
     if log is None:
         if check.source.broker_pid is None:
             where = ", ".join(root.path for root in check.source.roots)
-            sentence = f"it was there before, and host {socket.gethostname()} does not find it"
+            sentence = f"the driver found it, and host {socket.gethostname()} does not"
             yield found("file-unreadable", where, sentence, partition=partition)
         return
     with Workers(1) as workers:
@@ -261,14 +261,14 @@ def _row(topic: str, event: Event, number: int) -> dict[str, Any]:
 
 
 def _text(name: str) -> str:
-    """A name with bytes in it that are no UTF-8 as Arrow can hold it: those are written as escapes."""
+    """Return a name as Arrow can hold it: bytes that are not UTF-8 become escapes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _in_batches(
     schema: pa.Schema, rows: Iterable[Mapping[str, Any] | _Seen], large: str
 ) -> Iterator[pa.RecordBatch]:
-    """Rows as record batches of a bounded size; `large` is the column whose length counts."""
+    """Yield rows as record batches of a bounded size; the lengths in column `large` count."""
     some: list[dict[str, Any]] = []
     size = 0
     for row in rows:

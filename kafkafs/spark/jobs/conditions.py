@@ -1,4 +1,4 @@
-"""A condition in SQL, tried before any task starts."""
+"""Check of an SQL condition before any task starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_condition(spark: SparkSession, where: str | None) -> None:
-    """Raises OptionError when a condition on the connector's columns and `headers` cannot be; None can."""
+    """Raise OptionError for an invalid condition on the connector's columns and `headers`."""
     if where is None:
         return
     columns = CONNECTOR | {"headers": HEADERS}
@@ -26,4 +26,6 @@ def check_condition(spark: SparkSession, where: str | None) -> None:
         _ = empty.where(where).schema
     except (AnalysisException, ParseException) as error:
         said = next(line for line in str(error).splitlines() if line.strip())
-        raise OptionError(f"the condition cannot be: {said.partition(' SQLSTATE')[0]}") from error
+        raise OptionError(
+            f"the condition is not valid: {said.partition(' SQLSTATE')[0]}"
+        ) from error

@@ -1,4 +1,4 @@
-"""Records as Parquet, JSON, CSV or ORC files, by topic and day."""
+"""Export records as Parquet, JSON, CSV or ORC files, by topic and day."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _PLACE = StructType(
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What an export wrote.
+    """Result of an export.
 
     Attributes:
-        target: as Spark reads it.
-        form: of the files.
-        chunks: that this run wrote.
-        before: chunks that were there, when it went on with an export.
+        target: URI of the target, as Spark reads it.
+        form: format of the files.
+        chunks: chunks that this run wrote.
+        before: chunks of earlier runs.
     """
 
     target: str
@@ -70,21 +70,21 @@ class ExportSummary:
 
     @property
     def records(self) -> int:
-        """Records that this run wrote."""
+        """Number of records that this run wrote."""
         return sum(sum(chunk.records.values()) for chunk in self.chunks)
 
     @property
     def damaged(self) -> int:
-        """Places that this run could not read; each is a line below _export/damage."""
+        """Number of places that this run could not read; each is a line below _export/damage."""
         return sum(chunk.damaged for chunk in self.chunks)
 
     @property
     def findings(self) -> int:
-        """The damaged places."""
+        """Number of damaged places."""
         return self.damaged
 
     def facts(self) -> dict[str, Any]:
-        """See `Summary`."""
+        """Return the result as JSON."""
         topics = _by_topic(self.chunks)
         earlier = sum(sum(chunk.records.values()) for chunk in self.before)
         return {
@@ -100,7 +100,7 @@ class ExportSummary:
         }
 
     def tables(self) -> list[Table]:
-        """See `Summary`."""
+        """Return tables of topics, and of amounts."""
         topics = _by_topic(self.chunks)
         rows: list[Sequence[object]] = [
             (
@@ -142,28 +142,28 @@ def export(
     tell: Tell | None = None,
     **options: OptionValue,
 ) -> ExportSummary:
-    """Write records to files, in folders `topic=…/date=…` (of the timestamp, UTC).
+    """Write records to files, in folders `topic=…/date=…` (dates of timestamps, UTC).
 
-    It is done in chunks, each of which is there as a whole or not at all. What was killed or failed goes on with
-    `resume`, and so does an export that came to its end, with what the logs have got since: no record is written
-    twice. Damaged places are listed in `_export/damage` when `onCorrupt` says skip or row.
+    Records are written in chunks, each complete or absent. `resume` continues a killed or failed export, and adds
+    newer records to a finished one: no record is written twice. With `onCorrupt` skip or row, damaged places are
+    listed in `_export/damage`.
 
     Args:
-        spark: a session; its time zone is set to UTC for the while.
-        path, topics, partitions, since, until, options: what is read, as `kafkafs.spark.read` has it.
-        target: an empty folder, or one that is not there: a path, or what Hadoop's client reaches.
-        form: "parquet", "orc", "json" or "csv"; see `exported_rows` for their columns.
-        values: of JSON and CSV: "text" (base64 where bytes are no UTF-8) or "base64".
-        compression: a codec of Spark's for the format; its default when None.
-        where: a condition in SQL on the connector's columns and `headers`.
-        resume: go on with what is there.
-        chunk_bytes: of the source in a chunk; by default 1 GiB, or more on many cores.
-        tell: hears of progress.
+        spark: session; its time zone is UTC during the job.
+        path, topics, partitions, since, until, options: records to read, as for `kafkafs.spark.read`.
+        target: folder, empty or absent: a path, or a URI of a file system for Hadoop's client.
+        form: "parquet", "orc", "json" or "csv"; see `exported_rows` for the columns.
+        values: form of bytes in JSON and CSV: "text" (base64 where bytes are not UTF-8) or "base64".
+        compression: codec of the files; None for Spark's default.
+        where: SQL condition on the connector's columns and `headers`.
+        resume: continue the export in the target.
+        chunk_bytes: bytes of logs in a chunk; by default 1 GiB, or more on many cores.
+        tell: called with progress.
 
     Raises:
-        OptionError: something of that cannot be; nothing was written.
-        DataLossError: records that were to be read are gone.
-        PySparkException: a task failed, such as for damage; chunks that were written stay.
+        OptionError: an argument is not valid; nothing was written.
+        DataLossError: records to read no longer exist.
+        PySparkException: a task failed, such as for damage; finished chunks stay.
     """
     selection = JobSelection(
         path=path,
@@ -181,7 +181,7 @@ def _checked_form(form: str, values: str) -> tuple[str, str]:
     if form not in FORMATS:
         raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
     if values not in VALUES:
-        raise OptionError(f"values are {' or '.join(VALUES)}, and not {values!r}")
+        raise OptionError(f"values are {' or '.join(VALUES)}, not {values!r}")
     return form, values
 
 
@@ -221,7 +221,7 @@ class _Export:
         with self._files.lock(LOCK):
             before = ledger.begin(manifest)
             if offsets_done(before) != done:
-                raise OptionError(f"{self._files.uri} was written meanwhile by another job")
+                raise OptionError(f"{self._files.uri} was changed by another job: try again")
             ends = list(accumulate((chunk.size for chunk in chunks), initial=0))
             total = ends[-1] or 1
             written = []
@@ -248,7 +248,7 @@ class _Export:
         return {name: value for name, value in found.items() if value is not None}
 
     def _write(self, ledger: Ledger, number: int, chunk: ExportChunk) -> Done:
-        """Write a chunk, and the places in it that are damaged."""
+        """Write a chunk, and the list of its damaged places."""
         staged = ledger.staging(number)
         records, damaged = dict.fromkeys(chunk.topics, 0), 0
         files: list[Moved] = []
@@ -289,7 +289,7 @@ class _Export:
                 for place, topic in enumerate(topics)
             ]
             frame = to_files(frame.observe(counts, *by_topic), self._form, self._values)
-            # Spark would sort by folders anyway, and need not keep the order of offsets then.
+            # Without this, Spark sorts by folders alone, and may lose the order of offsets.
             ordered = frame.sortWithinPartitions(*FOLDERS, "partition", "offset")
             writer = ordered.write.format(self._form).options(**self._writes)
             writer.partitionBy(*FOLDERS).save(f"{self._files.uri}/{staged}")
@@ -309,7 +309,7 @@ class _Export:
 
 
 def _by_topic(chunks: Sequence[Done]) -> list[dict[str, Any]]:
-    """Partitions, records, files, bytes and days of each topic."""
+    """Return partitions, records, files, bytes and days of each topic."""
     partitions: dict[str, set[str]] = {}
     found: dict[str, dict[str, Any]] = {}
     for chunk in chunks:

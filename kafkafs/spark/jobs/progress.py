@@ -1,4 +1,4 @@
-"""How far the tasks of a job have come, asked of Spark's status tracker now and then."""
+"""Progress of a job's tasks, from Spark's status tracker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 
 class JobProgress(NamedTuple):
-    """How far a job has come.
+    """Progress of a job.
 
     Attributes:
-        step: what it is at.
-        share: how much of the whole job is done, 0 to 1.
-        done, tasks: tasks of the step that have ended, and that are known.
-        active, failed: tasks that run, and tries that failed.
+        step: name of the current step.
+        share: finished share of the whole job, 0 to 1.
+        done, tasks: finished tasks of the step, and its known tasks.
+        active, failed: running tasks, and failed attempts.
     """
 
     step: str
@@ -38,12 +38,12 @@ Tell: TypeAlias = Callable[[JobProgress], None]
 
 
 class JobWatch:
-    """Tells how far the Spark jobs of each step are; they bear the step's name in Spark's own pages too.
+    """Reports the progress of each step's Spark jobs, and names the jobs after the step in Spark's web pages.
 
     Args:
-        spark: the session that runs them.
-        job: its name.
-        tell: hears of progress, in a thread of the watch's own; None for nobody.
+        spark: session that runs the jobs.
+        job: name of the job.
+        tell: called with progress in a thread of the watch; None for no reports.
     """
 
     def __init__(self, spark: SparkSession, job: str, tell: Tell | None = None) -> None:
@@ -53,7 +53,7 @@ class JobWatch:
 
     @contextmanager
     def step(self, name: str, start: float = 0.0, end: float = 1.0) -> Iterator[None]:
-        """Watch what this thread has Spark do inside; it is the part from `start` to `end` of the job."""
+        """Watch the Spark jobs of this thread in the block, the part from `start` to `end` of the whole job."""
         context = self._context
         if context is None:
             yield
@@ -62,14 +62,14 @@ class JobWatch:
         group = f"kafkafs-{self._job}-{secrets.token_hex(8)}"
         context.setJobGroup(group, f"kafkafs {self._job}: {name}")
         stop = threading.Event()
-        teller = None
+        reporter = None
         if self._tell is not None:
-            teller = threading.Thread(
+            reporter = threading.Thread(
                 target=self._follow,
                 args=(context, group, name, (start, end), self._tell, stop),
                 daemon=True,
             )
-            teller.start()
+            reporter.start()
         try:
             yield
             if self._tell is not None:
@@ -77,10 +77,10 @@ class JobWatch:
                 self._tell(last._replace(tasks=last.done, active=0))
         finally:
             stop.set()
-            if teller is not None:
-                teller.join()
+            if reporter is not None:
+                reporter.join()
             for key, value in before.items():
-                context.setLocalProperty(key, cast(str, value))  # None takes it away
+                context.setLocalProperty(key, cast(str, value))  # None removes the property
 
     def _follow(
         self,
@@ -106,7 +106,7 @@ def _progress(
             continue
         for stage in info.stageIds:
             found = tracker.getStageInfo(stage)
-            # A job also names stages that an earlier one ran, which it skips.
+            # A job also lists skipped stages, which an earlier job ran.
             if found is not None and (found.numCompletedTasks or info.status == "RUNNING"):
                 done += found.numCompletedTasks
                 tasks += found.numTasks

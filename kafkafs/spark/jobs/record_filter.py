@@ -1,4 +1,4 @@
-"""What a search looks for in a record: patterns in its key, value and headers, all of which must be found."""
+"""Search conditions on a record: patterns in its key, value and headers, which must all match."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Headers: TypeAlias = list[tuple[bytes, bytes | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """What is looked for; a regular expression on the stored bytes each, or text when `fixed`.
+    """Search conditions; each is a regular expression on the stored bytes, or text when `fixed`.
 
     Attributes:
-        anywhere: in the key, the value, a header's key or a header's value.
-        key, value: there.
-        headers: (name, pattern) of headers that must be there; any value when the pattern is None.
-        fixed: the patterns are text.
-        ignore_case: letters of either case match.
+        anywhere: matches the key, the value, a header's key or a header's value.
+        key, value: match the key and the value.
+        headers: (name, pattern) of required headers; None as pattern matches any value.
+        fixed: whether patterns are plain text.
+        ignore_case: whether to ignore the case of letters.
     """
 
     anywhere: str | None = None
@@ -44,15 +44,15 @@ class Predicate:
     ignore_case: bool = False
 
     def checked(self) -> None:
-        """Raises OptionError when a pattern is no regular expression."""
+        """Raise OptionError when a pattern is not a regular expression."""
         _ = list(self.queries())
 
     def is_empty(self) -> bool:
-        """Whether every record is found."""
+        """Return whether every record matches."""
         return not (self.headers or any(each is not None for each in self._patterns()))
 
     def queries(self) -> Iterator[Query]:
-        """What is looked for in key, value and anywhere."""
+        """Yield the queries of all patterns."""
         for fields, pattern in zip(
             (ALL_FIELDS, frozenset({"key"}), frozenset({"value"})), self._patterns(), strict=True
         ):
@@ -75,14 +75,14 @@ class Predicate:
 
 
 class SearchFilter(KeyFilter):
-    """Finds the records of one partition's batches that a predicate is true of.
+    """Filter for the records of one partition that match a predicate.
 
-    In Kafka's own topics keys and values are searched as what they say, in JSON.
+    In Kafka's own topics the JSON of decoded keys and values is searched.
 
     Args:
-        predicate: checked.
-        topic: of the partition.
-        keys: what else keys must be.
+        predicate: checked predicate.
+        topic: topic of the partition.
+        keys: further filter on keys.
     """
 
     def __init__(self, predicate: Predicate, topic: str, keys: KeyFilter | None) -> None:
@@ -97,7 +97,7 @@ class SearchFilter(KeyFilter):
         self._needles = [needle for needle in (*needles, *(n for n, _ in self._headers)) if needle]
 
     def narrowed(self, run: BatchRun) -> BatchRun:
-        """The batches of a run that may hold a record that is found; most others need no decoding."""
+        """Return the batches of a run that may have a match; most other batches need no decoding."""
         for needle in self._needles:
             if not len(run.table):
                 break
@@ -108,7 +108,7 @@ class SearchFilter(KeyFilter):
         return run
 
     def matching(self, columns: Columns, indices: Indices) -> Indices:
-        """Those of some records that are found."""
+        """Return the matching ones of some records."""
         if self._keys is not None:
             indices = self._keys.matching(columns, indices)
         found = [index for index in indices.tolist() if self._is_found(columns, index)]

@@ -1,4 +1,4 @@
-"""An export made into logs again, offsets kept."""
+"""Make logs of an export, with the same offsets."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASK_BYTES = 128 * MiB
-"""Of the export's files, for a task: a large partition is divided among several."""
+"""Bytes of the export's files for each task: a large partition is divided among several tasks."""
 _ITS_OWN = ("topic", "numPartitions", "offsets", "logStartOffsets", "logEndOffsets", "path")
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreSummary:
-    """What a restore wrote.
+    """Result of a restore.
 
     Attributes:
-        source: the export.
-        target: the log dir.
-        topic_ids: of its topics, in base64.
-        partitions: one each, as the log dir's manifest has them.
-        missing: topics of which fewer or more records came than the export says it has: expected and found.
+        source: URI of the export.
+        target: path of the log dir.
+        topic_ids: topic ids in base64, by topic.
+        partitions: one entry for each, as in the log dir's manifest.
+        missing: expected and found number of records, of topics where the two differ.
     """
 
     source: str
@@ -52,16 +52,16 @@ class RestoreSummary:
 
     @property
     def records(self) -> int:
-        """Records that were written."""
+        """Number of records written."""
         return sum(each["records"] for each in self.partitions)
 
     @property
     def findings(self) -> int:
-        """Topics that are not as the export says."""
+        """Number of topics that differ from the export."""
         return len(self.missing)
 
     def facts(self) -> dict[str, Any]:
-        """See `Summary`."""
+        """Return the result as JSON."""
         return {
             "source": self.source,
             "target": self.target,
@@ -76,7 +76,7 @@ class RestoreSummary:
         }
 
     def tables(self) -> list[Table]:
-        """See `Summary`."""
+        """Return tables of partitions, and of topic ids."""
         rows: list[Sequence[object]] = [
             (
                 *(each["partition"], each["logStartOffset"], each["logEndOffset"]),
@@ -90,7 +90,7 @@ class RestoreSummary:
         lines: list[tuple[str, object]] = [("written", self.target)]
         lines += [(f"id of {topic}", each) for topic, each in sorted(self.topic_ids.items())]
         lines += [
-            ("MISSING", f"{topic}: {found} records, and the export says {expected}")
+            ("MISSING", f"{topic}: {found} records, the export has {expected}")
             for topic, (expected, found) in sorted(self.missing.items())
         ]
         return [Table("", header, rows), Table("", ("", ""), lines)]
@@ -111,24 +111,24 @@ def restore(
 ) -> RestoreSummary:
     """Make a log dir of an export: the same offsets, timestamps, keys, values and headers.
 
-    Logs begin and end where the exported ones did. Where the last offsets hold no record (markers of
-    transactions, what compaction took), a batch without records stands for them.
+    Logs have the log start and log end of the exported ones. If the last offsets have no record (transaction markers,
+    compacted records), a batch without records covers them.
 
     Args:
-        spark: a session; its time zone is set to UTC for the while.
-        source: what `export` wrote: a path, or what Hadoop's client reaches.
-        target: the log dir to make: a path of a file system that driver and executors see; empty or not there.
-        form: of the files, of a folder that is laid out like an export and is none.
-        topics: only these.
-        renames: new names of topics by those in the export.
-        incomplete: take an export that did not come to its end.
-        tasks: that write; by default one for each 128 MiB of files.
-        tell: hears of progress.
-        options: of the sink: codec, compressionLevel, batchBytes, segmentBytes, topicIds (by the new names),
+        spark: session; its time zone is UTC during the job.
+        source: target of an `export`: a path, or a URI of a file system for Hadoop's client.
+        target: log dir to make, empty or absent, on a file system that driver and executors see.
+        form: format of the files, for a folder with the layout of an export but without its manifest.
+        topics: topics to restore; None for all.
+        renames: new names of topics by their names in the export.
+        incomplete: accept an unfinished export.
+        tasks: number of writing tasks; by default one per 128 MiB of files.
+        tell: called with progress.
+        options: options of the sink: codec, compressionLevel, batchBytes, segmentBytes, topicIds (by the new names),
             clusterId and nodeId, leaderEpoch.
 
     Raises:
-        OptionError: something of that cannot be; nothing was written.
+        OptionError: an argument is not valid; nothing was written.
         PySparkException: a task or the commit failed; nothing was written.
     """
     job = _Restore(spark, source, target, _names(topics), dict(renames or {}), options)
@@ -210,7 +210,7 @@ class _Restore:
         return self._topics is None or topic in self._topics
 
     def _bounds(self, done: list[Done]) -> dict[str, str]:
-        """Where logs begin and end, as options of the sink."""
+        """Return log starts and log ends as options of the sink."""
         starts: dict[str, dict[str, Offset]] = {}
         ends: dict[str, dict[str, Offset]] = {}
         for chunk in done:
@@ -268,7 +268,6 @@ def _ledger(files: TargetFiles, form: str | None, *, incomplete: bool) -> Ledger
     ledger.manifest()
     if not ledger.is_whole() and not incomplete:
         raise OptionError(
-            f"the export {files.uri} did not come to its end: resume it, or restore what is there with"
-            " incomplete"
+            f"the export {files.uri} is unfinished: resume it, or restore it with incomplete"
         )
     return ledger

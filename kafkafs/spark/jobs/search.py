@@ -1,4 +1,4 @@
-"""Records that hold something, out of everything."""
+"""Search records by their content in whole volumes."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ _FOUND = StructType(
 
 @dataclass(frozen=True, slots=True)
 class SearchSummary:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
-        records: how many records.
-        rows: the first of them by topic, partition and offset, no more than were asked for; none with a target.
-        target: where all of them are; None when they were not written.
-        damages: places that could not be searched, the first MOST of them, as facts.
-        damaged: how many there are.
-        source_bytes: what was searched.
+        records: number of matching records.
+        rows: the first matches by topic, partition and offset, at most `most`; none with a target.
+        target: URI of the written matches; None if they were not written.
+        damages: facts of the first MOST places that could not be searched, as JSON.
+        damaged: number of all such places.
+        source_bytes: bytes searched.
     """
 
     records: int
@@ -76,15 +76,15 @@ class SearchSummary:
 
     @property
     def findings(self) -> int:
-        """1 when nothing was found, as grep has it; else 0."""
+        """1 when nothing matched, as for grep; else 0."""
         return 0 if self.records else 1
 
     def lines(self) -> Iterator[bytes]:
-        """The record line of each of the rows."""
+        """Return the record line of each row."""
         return map(line_of, self.rows)
 
     def facts(self) -> dict[str, Any]:
-        """See `Summary`."""
+        """Return the result as JSON."""
         return {
             "records": self.records,
             "target": self.target,
@@ -94,7 +94,7 @@ class SearchSummary:
         }
 
     def tables(self) -> list[Table]:
-        """See `Summary`."""
+        """Return a table of amounts."""
         lines: list[tuple[str, object]] = [
             ("found", f"{self.records} records in {size(self.source_bytes)}")
         ]
@@ -116,12 +116,12 @@ def find(
     until: Moment | None = None,
     **options: OptionValue,
 ) -> DataFrame:
-    """The records of which a predicate is true, as a frame: the connector's columns, `headers`, and those of the batch.
+    """Return the records that match a predicate as a frame: the connector's columns, `headers`, and those of the batch.
 
-    Batches that cannot hold one are not decoded. With `onCorrupt=row` damaged places are rows as well.
+    Batches that cannot have a match are not decoded. With `onCorrupt=row` damaged places are rows as well.
 
     Raises:
-        OptionError: something of that cannot be.
+        OptionError: an argument is not valid.
     """
     selection = JobSelection(
         path=path, topics=topics, partitions=partitions, since=since, until=until, options=options
@@ -149,20 +149,20 @@ def search(
     tell: Tell | None = None,
     **options: OptionValue,
 ) -> SearchSummary:
-    """Search everything, and count what is found.
+    """Search all records, and count the matches.
 
     Args:
-        spark: a session.
-        path, topics, partitions, since, until, options: what is read, as `kafkafs.spark.read` has it.
-        predicate: what must be in a record.
-        where: a condition in SQL besides, on the connector's columns and `headers`.
-        target: write all that is found there, in an empty folder or one that is not there, as an export lies.
-        form: of its files.
-        most: how many records to bring back where there is no target.
-        tell: hears of progress.
+        spark: session.
+        path, topics, partitions, since, until, options: records to read, as for `kafkafs.spark.read`.
+        predicate: conditions on a record.
+        where: further SQL condition, on the connector's columns and `headers`.
+        target: folder, empty or absent, for all matches, in the layout of an export.
+        form: format of its files.
+        most: most records to return without a target.
+        tell: called with progress.
 
     Raises:
-        OptionError: something of that cannot be.
+        OptionError: an argument is not valid.
         PySparkException: a task failed.
     """
     selection = JobSelection(
@@ -174,7 +174,7 @@ def search(
         options={"onCorrupt": "skip", **options},
     )
     if predicate.is_empty() and where is None and not _asks_key(options):
-        raise OptionError("say what to search for")
+        raise OptionError("name something to search for: a pattern, a key or a condition")
     predicate.checked()
     read_options = selection.checked(*_ITS_OWN)
     check_condition(spark, where)
@@ -191,7 +191,7 @@ def search(
 
 
 class _Search:
-    """One search; what it counts is known when it has run."""
+    """One search; its counts are known after it has run."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class _Search:
         self._frame = frame.observe(self._counts, F.count(F.lit(1)).alias("records"))
 
     def collect(self, most: int) -> list[Row]:
-        # All tasks run, and each keeps its first ones: the count is whole, and memory bounded.
+        # All tasks run, and each keeps its first matches: the count is exact, and memory is bounded.
         shown = F.unix_millis("timestamp").alias("timestamp")
         columns = [shown if name == "timestamp" else F.col(name) for name in self._frame.columns]
         first = self._frame.orderBy("topic", "partition", "offset").limit(max(most, 1))
@@ -241,7 +241,7 @@ class _Search:
 
 
 class _SearchReader(SplitReader):
-    """Reads of splits what a predicate is true of."""
+    """Reader of the records in splits that match a predicate."""
 
     def __init__(self, schema: pa.Schema, options: ReadOptions, predicate: Predicate) -> None:
         super().__init__(schema, options)
@@ -249,7 +249,7 @@ class _SearchReader(SplitReader):
         self._asked = key_filter(options)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """See `SplitReader`."""
+        """Yield the matching records of a split; see `SplitReader.read`."""
         self._filter = SearchFilter(self._predicate, split.partition.topic, self._asked)
         self._keys = self._filter
         return super().read(split)
@@ -292,7 +292,7 @@ def _checked_target(spark: SparkSession, target: str, form: str, options: ReadOp
 
 
 def line_of(row: Row) -> bytes:
-    """The record line of a row of `SearchSummary.rows`, with its newline."""
+    """Return the record line of a row of `SearchSummary.rows`, with its newline."""
     headers = tuple(
         Header(header["key"].encode(), None if header["value"] is None else bytes(header["value"]))
         for header in row["headers"] or ()

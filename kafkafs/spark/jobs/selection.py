@@ -1,4 +1,4 @@
-"""What a job reads, said by keywords as `kafkafs.spark.read` says it, as options of the source."""
+"""Keywords that choose the records of a job, like those of `kafkafs.spark.read`, as options of the source."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ OptionValue = str | int | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSelection:
-    """Which records of which partitions.
+    """Choice of records.
 
     Attributes:
         path: log dirs, partition folders or .log files.
-        topics: by name; all but Kafka's own by default.
-        partitions: of topics, instead of whole topics.
-        since, until: from the first record at or after the one, up to the first at or after the other;
+        topics: names of topics; by default all but Kafka's own.
+        partitions: partition numbers by topic, instead of whole topics.
+        since, until: read from the first record at or after `since` to before the first one at or after `until`;
             milliseconds since 1970, or a datetime with a time zone.
-        options: others of the source, by their names.
+        options: other options of the source, by name.
     """
 
     path: str | Sequence[str]
@@ -34,24 +34,24 @@ class JobSelection:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def checked(self, *refused: str, **fixed: OptionValue) -> ReadOptions:
-        """The options of the source.
+        """Return the checked options of the source.
 
         Args:
-            refused: names of options that the job says itself.
-            fixed: what it says.
+            refused: names of options that the job sets itself.
+            fixed: their values.
 
         Raises:
-            OptionError: unknown, malformed, contradictory, or said by the job.
+            OptionError: an option is unknown, malformed, contradictory, or set by the job.
         """
         own = {name.lower() for name in refused}
         for name in self.options:
             if name.lower() in own:
-                raise OptionError(f"this job has no option {name!r}: it says that itself")
+                raise OptionError(f"this job has no option {name!r}: it sets that itself")
         given: dict[str, OptionValue] = {**self.options, **fixed}
         paths = [self.path] if isinstance(self.path, str) else list(self.path)
         given["paths"] = json.dumps(paths)
         if self.topics is not None and self.partitions is not None:
-            raise OptionError("topics and partitions both say what to read: give one")
+            raise OptionError("topics and partitions exclude each other: give one")
         if self.topics is not None:
             some = self.topics
             given["subscribe"] = some if isinstance(some, str) else ",".join(some)

@@ -1,4 +1,4 @@
-"""Frames over splits that a job has planned itself: the source's rows, without planning anew."""
+"""Frames over splits that a job has planned itself, with the rows of the source."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 _TASKS_OF_A_CORE = 4
 _LEAST = 8 * MiB
 _OPENING = 64 * 1024
-"""What a split costs besides its bytes, in bytes."""
+"""Cost of opening a split, in bytes."""
 
 
 def records_of(
     spark: SparkSession, splits: Sequence[Split], schema: StructType, options: ReadOptions
 ) -> DataFrame:
-    """The records of some splits, the largest first.
+    """Return the records of some splits, the largest tasks first.
 
     Args:
-        spark: a session.
-        splits: of `kafkafs.spark.source.planning.splits.plan`.
-        schema: the columns that are wanted, of view=records.
-        options: of the read; paths, choice and bounds do not count.
+        spark: session.
+        splits: from `kafkafs.spark.source.planning.splits.plan`.
+        schema: columns of view=records.
+        options: options of the read, but paths, choice and bounds.
     """
     arrow = to_arrow_schema(schema, timezone="UTC")
 
@@ -50,7 +50,7 @@ def records_of(
 def batches_of(
     spark: SparkSession, splits: Sequence[Split], schema: StructType, options: ReadOptions
 ) -> DataFrame:
-    """The batches of some splits, of view=batches; see `records_of`."""
+    """Return the batches of some splits, with columns of view=batches; see `records_of`."""
     arrow = to_arrow_schema(schema, timezone="UTC")
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:
@@ -66,7 +66,7 @@ def frame_of(
     read: Callable[[Split], Iterable[pa.RecordBatch]],
     split_bytes: int,
 ) -> DataFrame:
-    """What `read` gives for each split; see `tasks_of` for who reads which."""
+    """Return the rows that `read` yields for each split; see `tasks_of` for the tasks."""
     tasks = tasks_of(splits, spark.sparkContext.defaultParallelism, split_bytes)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,9 +80,9 @@ def frame_of(
 
 
 def tasks_of(splits: Sequence[Split], cores: int, split_bytes: int) -> list[tuple[Split, ...]]:
-    """The splits of each task, in their order, the largest task first.
+    """Return the splits of each task, in order, the largest task first.
 
-    A task costs something, and writes files of its own: a few for each core is enough, unless they are large.
+    A task has a cost, and writes files of its own: a few tasks for each core suffice, unless they are large.
     """
     total = sum(split.size + _OPENING for split in splits)
     most = max(_LEAST, min(total // (cores * _TASKS_OF_A_CORE), split_bytes))
@@ -91,7 +91,7 @@ def tasks_of(splits: Sequence[Split], cores: int, split_bytes: int) -> list[tupl
 
 @contextmanager
 def settings(spark: SparkSession, **wanted: str) -> Iterator[None]:
-    """Settings of SQL for a while; "__" in a name stands for its dots."""
+    """Set properties of Spark SQL in a block; "__" in a name stands for a dot."""
     named = {name.replace("__", "."): value for name, value in wanted.items()}
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in named}
     try:

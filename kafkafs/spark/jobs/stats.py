@@ -1,4 +1,4 @@
-"""How much of what there is: bytes, batches, records and codecs from headers alone; keys from records."""
+"""Count bytes, batches, records and codecs from headers alone, and keys from records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _KEY = StructType([StructField(name, RECORDS[name]) for name in ("topic", "key",
 
 
 class Count(NamedTuple):
-    """What there is of something."""
+    """Number of batches and records, and their bytes."""
 
     batches: int
     records: int
@@ -53,20 +53,20 @@ class Count(NamedTuple):
 
 
 class TopKey(NamedTuple):
-    """A key (None is null) and how many records bear it."""
+    """A key (None for null) and the number of records with it."""
 
     key: bytes | None
     records: int
 
 
 class KeySkew(NamedTuple):
-    """The keys of a topic.
+    """Keys of a topic.
 
     Attributes:
-        distinct: how many there are, null not counted.
-        null: records without one.
-        records: all of them.
-        top: the most frequent, null among them.
+        distinct: number of keys other than null.
+        null: number of records with a null key.
+        records: number of all records.
+        top: the most frequent keys, null among them.
     """
 
     distinct: int
@@ -77,16 +77,16 @@ class KeySkew(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What is in some logs.
+    """Counts over some logs.
 
     Attributes:
-        codecs: by topic, partition and codec, without control batches.
-        transactional: batches by topic that are of transactions, and control batches.
-        hours: by the hour's beginning (None without a timestamp) and topic; the latest MOST_HOURS.
-        skews: by topic; nothing when keys were not looked at.
-        damages: places that could not be read, the first MOST_DAMAGES of them, as facts.
-        damaged: how many there are.
-        shown_hours: how many of the latest the table has.
+        codecs: counts by topic, partition and codec, without control batches.
+        transactional: number of transactional batches and of control batches, by topic.
+        hours: counts by start of the hour in ms (None without a timestamp) and topic; the latest MOST_HOURS.
+        skews: keys by topic; empty if keys were not counted.
+        damages: facts of the first MOST_DAMAGES places that could not be read, as JSON.
+        damaged: number of all such places.
+        shown_hours: number of latest hours in the table.
     """
 
     codecs: Mapping[tuple[str, int, str], Count] = field(repr=False)
@@ -99,11 +99,11 @@ class Stats:
 
     @property
     def findings(self) -> int:
-        """The damaged places."""
+        """Number of damaged places."""
         return self.damaged
 
     def facts(self) -> dict[str, Any]:
-        """See `Summary`. Keys are hexadecimal."""
+        """Return the result as JSON; keys are hexadecimal."""
         return {
             "total": _added(self.codecs.values())._asdict(),
             "topics": [self._topic(topic) for topic in self.topics],
@@ -117,11 +117,11 @@ class Stats:
 
     @property
     def topics(self) -> list[str]:
-        """Their names, in order."""
+        """Names of the topics, sorted."""
         return sorted({topic for topic, _, _ in self.codecs} | set(self.transactional))
 
     def partitions(self, topic: str) -> dict[int, Count]:
-        """What is in each partition of a topic."""
+        """Return the counts of each partition of a topic."""
         found: dict[int, list[Count]] = defaultdict(list)
         for (name, partition, _), count in self.codecs.items():
             if name == topic:
@@ -129,7 +129,7 @@ class Stats:
         return {partition: _added(found[partition]) for partition in sorted(found)}
 
     def by_codec(self, topic: str | None = None) -> dict[str, Count]:
-        """What is of each codec, in a topic or in all."""
+        """Return the counts of each codec, in one topic or in all."""
         found: dict[str, list[Count]] = defaultdict(list)
         for (name, _, codec), count in self.codecs.items():
             if topic in (None, name):
@@ -166,7 +166,7 @@ class Stats:
         return facts
 
     def tables(self) -> list[Table]:
-        """See `Summary`."""
+        """Return tables of topics, codecs, hours, keys and damage."""
         tables = [self._topics_table(), self._codecs_table()]
         if self.hours and self.shown_hours:
             tables.append(self._hours_table())
@@ -236,18 +236,18 @@ def stats(
     tell: Tell | None = None,
     **options: OptionValue,
 ) -> Stats:
-    """Count what is there.
+    """Count batches, records, bytes, codecs and keys.
 
     Args:
-        spark: a session.
-        path, topics, partitions, since, until, options: what is read, as `kafkafs.spark.read` has it; a range of
-            times counts the batches that hold some of it whole.
-        keys: most frequent keys of each topic; 0 decodes nothing.
-        shown_hours: latest hours in the table.
-        tell: hears of progress.
+        spark: session.
+        path, topics, partitions, since, until, options: records to read, as for `kafkafs.spark.read`; batches across a
+            bound of time count as a whole.
+        keys: number of most frequent keys of each topic; 0 decodes nothing.
+        shown_hours: number of latest hours in the table.
+        tell: called with progress.
 
     Raises:
-        OptionError: something of that cannot be.
+        OptionError: an argument is not valid.
         PySparkException: a task failed.
     """
     selection = JobSelection(
@@ -281,7 +281,7 @@ _Found = tuple[
 
 
 _Holes = tuple[list[str], int]
-"""Facts of the first damaged places, and how many there are."""
+"""Facts of the first damaged places, and the number of all."""
 
 
 def _holes(counted: DataFrame) -> _Holes:

@@ -1,5 +1,5 @@
-"""The sink: Arrow record batches in, a log dir out that a broker loads.
+"""The sink: makes a log dir, which a broker loads, from Arrow record batches.
 
-Tasks encode their rows into whole segments with indexes, below the folder of their job; a commit puts those of the
-tasks that counted together, loads each log once, and gives the log dir its name in one step.
+Tasks encode their rows into whole segments with indexes, below the folder of their job. The commit assembles the
+segments of the successful tasks, loads each log once, and renames the log dir to its target in one step.
 """

@@ -1,4 +1,4 @@
-"""Where the values of Arrow's binary columns lie."""
+"""Positions and sizes of values in Arrow's binary columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Column: TypeAlias = npt.NDArray[Any]
 
 
 def spans_of(column: pa.Array) -> tuple[Column, Column]:
-    """Where each value of a binary column starts (one more for the end) in its bytes, int64; and these, uint8."""
+    """Return the starts of a binary column's values in its bytes (int64, plus the last end), and these bytes (uint8)."""
     _, offsets, data = column.buffers()
     if offsets is None or not len(column):
         return np.zeros(len(column) + 1, np.int64), np.empty(0, np.uint8)
@@ -22,7 +22,7 @@ def spans_of(column: pa.Array) -> tuple[Column, Column]:
 
 
 def sizes_of(column: pa.Array) -> Column:
-    """Bytes of each value of a binary column, int64; -1 for null."""
+    """Return the bytes of each value of a binary column, int64; -1 for null."""
     sizes = np.diff(spans_of(column)[0])
     if column.null_count:
         sizes[column.is_null().to_numpy(zero_copy_only=False)] = -1

@@ -1,7 +1,7 @@
-"""Records in, batches of magic 2 out: where one ends and the next begins, and their bytes.
+"""Encoding of records into batches of magic 2: borders of batches, and their bytes.
 
-A batch also has the offsets between the batch before and its own first record, as batches have that compaction took
-records from: a check sees that nothing is missing, and no reader is held up.
+A batch also covers the offsets between the batch before and its first record, like a compacted batch: a check finds
+nothing missing, and consumers pass.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from kafkafs.spark.sink.arrow_spans import Column, sizes_of
 from kafkafs.spark.sink.record_columns import columns_of
 
 _BESIDE = 12
-"""What a record takes beside its fields, about: an estimate suffices to end batches."""
+"""Bytes of a record besides its fields, about: an estimate suffices to end batches."""
 
 
 class EncodedBatch(NamedTuple):
-    """A batch and what its segment has to know of it."""
+    """A batch with the facts that its segment needs."""
 
     data: bytearray
     base_offset: Offset
@@ -45,7 +45,7 @@ class EncodedBatch(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """The first offset of a batch, and its rows [start, stop)."""
+    """First offset of a batch, and its rows [start, stop)."""
 
     base_offset: Offset
     start: int
@@ -53,7 +53,7 @@ class _Piece(NamedTuple):
 
 
 def record_sizes(records: pa.RecordBatch) -> Column:
-    """Bytes of each record before compression, about; int64."""
+    """Return the bytes of each record before compression, about; int64."""
     found = np.full(len(records), _BESIDE, np.int64)
     for name in ("key", "value"):
         found += sizes_of(records[name]).clip(0)
@@ -69,11 +69,11 @@ def record_sizes(records: pa.RecordBatch) -> Column:
 
 
 class BatchEncoder:
-    """Cuts records into batches and encodes them.
+    """Encoder of records into batches.
 
     Args:
-        batch_bytes: after which a batch ends.
-        level: of the codec, None for Kafka's default.
+        batch_bytes: bytes of records after which a batch ends.
+        level: compression level of the codec; None for Kafka's default.
     """
 
     def __init__(self, batch_bytes: int, level: int | None) -> None:
@@ -83,12 +83,12 @@ class BatchEncoder:
     def encode(
         self, records: pa.RecordBatch, follows: Offset | None, *, is_last: bool
     ) -> tuple[list[EncodedBatch], pa.RecordBatch]:
-        """Full batches, and the records that are left for the next.
+        """Return full batches, and the records that are left for the next batch.
 
         Args:
-            records: of RECORD_SCHEMA and one partition, offsets set and ascending.
-            follows: one past the last offset of the batch before; None when there is none.
-            is_last: leave none.
+            records: records of RECORD_SCHEMA and one partition, offsets set and ascending.
+            follows: one past the last offset of the batch before; None for the first batch.
+            is_last: encode all records.
         """
         pieces = list(self._pieces(records, follows))
         if not is_last and pieces:
@@ -102,7 +102,7 @@ class BatchEncoder:
         return [self._batch(columns, kinds, piece) for piece in pieces], rest
 
     def _pieces(self, records: pa.RecordBatch, follows: Offset | None) -> Iterator[_Piece]:
-        """What batches are made of; the last one may go on."""
+        """Yield the borders of batches; the last batch may be incomplete."""
         ends = np.cumsum(record_sizes(records))
         offsets = records["offset"].to_numpy()
         borders = [*_changes(records).tolist(), len(records)]
@@ -112,7 +112,7 @@ class BatchEncoder:
                 before = int(ends[start - 1]) if start else 0
                 stop = int(ends.searchsorted(before + self._batch_bytes, "right"))
                 first = int(offsets[start])
-                # A batch counts its offsets in 31 bits.
+                # Offset deltas in a batch have 31 bits.
                 base = first if follows is None or first - follows > MAX_INT32 else follows
                 near = int(offsets.searchsorted(base + MAX_INT32, "right"))
                 stop = min(max(stop, start + 1), near, border)
@@ -157,12 +157,12 @@ class BatchEncoder:
 
 
 def _changes(records: pa.RecordBatch) -> Column:
-    """Rows that cannot be in the batch of the row before."""
+    """Return the rows that must begin a new batch."""
     changes = np.zeros(max(len(records) - 1, 0), bool)
     for name in ("epoch", "codec", "append_time"):
         changes |= np.diff(records[name].to_numpy()) != 0
     append_times = records["append_time"].to_numpy() != 0
     if append_times.any():
-        # Under append time all records of a batch have its largest timestamp.
+        # With LogAppendTime all records of a batch have its largest timestamp.
         changes |= append_times[1:] & (np.diff(records["timestamp"].to_numpy()) != 0)
     return np.flatnonzero(changes) + 1

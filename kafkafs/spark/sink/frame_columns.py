@@ -1,4 +1,4 @@
-"""Which columns of a frame the sink takes, and record batches of any frame made into one form."""
+"""Columns of a frame that the sink takes, and conversion of record batches into one schema."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ RECORD_SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", HEADERS_ARROW),
-        ("offset", pa.int64()),  # null: to be assigned
+        ("offset", pa.int64()),  # null: assign one
         ("timestamp", pa.int64()),  # milliseconds; -1: none
         ("epoch", pa.int32()),  # -1: none
         ("codec", pa.int8()),
         ("append_time", pa.int8()),
     ]
 )
-"""Records on their way into batches; their topic and partition stand beside them."""
+"""Records before they are in batches; their topic and partition are kept apart."""
 
 
 class RecordError(ValueError):
-    """A row that no record can be made of; it ends the job."""
+    """A row that cannot become a record; it ends the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameColumns:
-    """What a frame has for the sink.
+    """Columns of a frame for the sink.
 
     Attributes:
-        names: the columns that are used.
-        keeps_offsets: whether records keep theirs.
+        names: the used columns.
+        keeps_offsets: whether records keep their offsets.
     """
 
     names: tuple[str, ...]
@@ -77,11 +77,10 @@ class FrameColumns:
 
 
 def check_frame(schema: StructType, options: WriteOptions) -> FrameColumns:
-    """Which columns are used.
+    """Return the used columns of a frame.
 
     Raises:
-        OptionError: one is missing, unknown, or of another type than it must be; in the connector's words
-            where it has some.
+        OptionError: a column is missing, unknown, or of a wrong type; in the connector's words if it has some.
     """
     names = schema.names
     if "topic" not in names and options.topic is None:
@@ -92,19 +91,19 @@ def check_frame(schema: StructType, options: WriteOptions) -> FrameColumns:
     if "value" not in names:
         raise OptionError("Required attribute 'value' not found")
     if len(set(names)) < len(names):
-        raise OptionError(f"a column comes twice: {', '.join(names)}")
+        raise OptionError(f"a column is there twice: {', '.join(names)}")
     for name in names:
         _check_type(name, schema[name].dataType)
     if options.offsets == KEEP and "offset" not in names:
         raise OptionError("offsets=keep needs the column 'offset'")
     if "partition" not in names and not options.partition_counts:
         raise OptionError(
-            "numPartitions option required when no 'partition' attribute is present: the key's hash says"
-            " which of them"
+            "numPartitions option required when no 'partition' attribute is present: the hash of the key"
+            " chooses one of them"
         )
     keeps = "offset" in names and options.offsets != ASSIGN
     if keeps and "partition" not in names:
-        raise OptionError("offsets are those of a partition: they need the column 'partition'")
+        raise OptionError("offsets belong to a partition: they need the column 'partition'")
     used = tuple(name for name in names if name in _TYPES)
     return FrameColumns(used, keeps)
 
@@ -128,19 +127,19 @@ def _check_type(name: str, found: DataType) -> None:
 
 
 def _same_type(found: DataType, wanted: DataType) -> bool:
-    """Whether they are the same but for what may be null."""
+    """Return whether two types are the same but for nullability and collation."""
     plain: str = wanted.simpleString()
     return re.sub(r"collate \w+", "", found.simpleString()) == plain
 
 
 @dataclass(frozen=True, slots=True)
 class FrameReader:
-    """Takes the record batches of one frame apart.
+    """Converter of the record batches of one frame.
 
     Attributes:
-        columns: of the frame.
-        options: of the job.
-        now: the timestamp of records when there is no column.
+        columns: used columns of the frame.
+        options: options of the job.
+        now: timestamp of records in ms, if there is no column.
     """
 
     columns: FrameColumns
@@ -148,7 +147,7 @@ class FrameReader:
     now: Timestamp
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows in RECORD_SCHEMA. Raises RecordError."""
+        """Return the rows in RECORD_SCHEMA. Raises RecordError."""
         self._refuse_what_is_no_record(batch)
         timestamps = self._timestamps(batch)
         arrays = [
@@ -159,13 +158,13 @@ class FrameReader:
             pa.array(timestamps),
             pa.array(self._epochs(batch)),
             pa.array(self._codecs(batch)),
-            # Where there is no time, there is none of the append.
+            # A record without a timestamp has no append time.
             pa.array(self._append_times(batch) * (timestamps != NO_TIMESTAMP)),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
 
     def topics(self, batch: pa.RecordBatch) -> pa.Array:
-        """The topic of each row. Raises RecordError for null."""
+        """Return the topic of each row. Raises RecordError for null."""
         if self.options.topic is not None:
             return pa.repeat(pa.scalar(self.options.topic), len(batch))
         topics = _column(batch, "topic")
@@ -176,7 +175,7 @@ class FrameReader:
         return topics.cast(pa.string())
 
     def partitions(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """The partition of each row, null where its key is to say; None without the column."""
+        """Return the partition of each row, null where the key chooses; None without the column."""
         return _column(batch, "partition") if "partition" in self.columns.names else None
 
     def _has(self, name: str) -> bool:
@@ -185,16 +184,16 @@ class FrameReader:
     def _refuse_what_is_no_record(self, batch: pa.RecordBatch) -> None:
         if self._has("_corrupt") and _column(batch, "_corrupt").null_count < len(batch):
             raise RecordError(
-                "a row for a damaged place (_corrupt) is no record: leave it out with"
+                "a row of a damaged place (_corrupt) is not a record: leave it out with"
                 " where('_corrupt is null')"
             )
         if self._has("transaction"):
             fates = set(pc.unique(_column(batch, "transaction")).to_pylist())
             if fates - {None, "committed"}:
                 raise RecordError(
-                    "records of transactions that were aborted or are open would be there for every"
-                    ' reader: leave them out with where("transaction is null or transaction ='
-                    " 'committed'\"), or drop the column to write them all the same"
+                    "records of aborted or open transactions would become visible to all readers:"
+                    ' leave them out with where("transaction is null or transaction ='
+                    " 'committed'\"), or drop the column to write them"
                 )
 
     def _headers(self, batch: pa.RecordBatch) -> pa.Array:
@@ -215,7 +214,7 @@ class FrameReader:
             return np.full(len(batch), self.now, np.int64)
         column = _column(batch, "timestamp")
         if pa.types.is_timestamp(column.type):
-            # Python's floor, and not Arrow's cast: that is towards zero, or an error.
+            # Floor division, as in Python: Arrow's cast truncates towards zero, or fails.
             micros = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())
             found: Column = micros.fill_null(NO_TIMESTAMP * 1000).to_numpy() // 1000
         else:

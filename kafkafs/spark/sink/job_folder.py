@@ -1,12 +1,12 @@
-"""The folder of one write job beside its target: what tasks write, and the log dir that becomes the target.
+"""Folder of one write job beside its target: the files of tasks, and the log dir that becomes the target.
 
     .<target>.kafkafs-spark-<16 hex digits>/
-        owner.json      whose it is
+        owner.json      the process that owns the job
         tasks/          a folder for each attempt of a task
         log-dir/        made by the commit, then renamed to the target
 
-Folders are made one at a time, never with those above them: a task that outlives its job cannot bring the job's
-folder back.
+Folders are made one at a time, without their parents: a task that outlives its job cannot bring back the job's
+folder.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ LOG_DIR = "log-dir"
 OWNER = "owner.json"
 _GONE = ".gone"
 _LONGEST = 50
-"""Characters of the target's name in that of the job's folder: a name has 255 bytes."""
+"""Characters of the target's name in the name of the job's folder: a name has at most 255 bytes."""
 _TRIES = 5
 _LARGEST_OWNER = 65536
-_UNTOLD_MS = 60_000
-"""After which a folder that does not say whose it is was never going to."""
+_UNOWNED_MS = 60_000
+"""Age in ms above which a folder without an owner is a leftover."""
 
 
 class JobFolder:
-    """The folder of a job; only the path, so it goes from process to process.
+    """Folder of a job; it holds only paths, so that it can be sent to other processes.
 
     Attributes:
-        target: where the log dir is to be, absolute.
-        path: of the folder.
+        target: absolute path of the log dir to be.
+        path: absolute path of the folder.
     """
 
     def __init__(self, target: str, path: str) -> None:
@@ -56,10 +56,10 @@ class JobFolder:
 
     @classmethod
     def make(cls, target: str, disk: Disk = DISK) -> JobFolder:
-        """Make it, after removing what jobs for the same target left whose driver is gone.
+        """Make the folder, after a removal of leftovers of jobs for the same target with a dead driver.
 
         Raises:
-            OptionError: the target is there and not empty, or no log dir must be made there.
+            OptionError: the target is not empty, or a log dir must not be made there.
             OSError: the folder cannot be made.
         """
         final = _final_path(target)
@@ -80,14 +80,14 @@ class JobFolder:
 
     @property
     def log_dir(self) -> str:
-        """The log dir that is being made."""
+        """Path of the log dir before it is published."""
         return os.path.join(self.path, LOG_DIR)
 
     def publish(self, disk: Disk = DISK) -> None:
-        """Give the log dir its final name, in one step; everything in it is on the device already.
+        """Rename the log dir to the target in one step; all its content is on the device already.
 
         Raises:
-            OSError: that did not work, and nothing has the final name.
+            OSError: the rename failed, and there is no target.
         """
         parent = os.path.dirname(self.target)
         try:
@@ -98,7 +98,7 @@ class JobFolder:
             if error.errno != errno.ENOTEMPTY:
                 raise
             raise FileExistsError(
-                errno.EEXIST, "somebody else made the target meanwhile", self.target
+                errno.EEXIST, "another process made the target during the job", self.target
             ) from None
         disk.rename_new(self.log_dir, self.target)
         try:
@@ -108,31 +108,31 @@ class JobFolder:
             raise
 
     def discard(self, disk: Disk = DISK) -> None:
-        """Remove the folder as far as that is possible; a later job for the target removes the rest."""
+        """Remove the folder as far as possible; a later job for the target removes the rest."""
         gone = self.path.removesuffix(_GONE) + _GONE
         with contextlib.suppress(OSError):
-            # Under another name first: a task that still runs finds nothing to write to.
+            # Rename first: a task that still runs then finds no folder to write to.
             if gone != self.path:
                 disk.rename(self.path, gone)
             _remove(gone, disk)
 
 
 def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
-    """Remove what jobs for a target left whose driver is gone; the paths."""
+    """Remove leftovers of jobs for a target with a dead driver; return their paths."""
     final = _final_path(target)
     parent, removed = os.path.dirname(final), []
     pattern = re.compile(re.escape(_prefix(final)) + "[0-9a-f]{16}" + f"({re.escape(_GONE)})?")
     for name in disk.list(parent):
         path = os.path.join(parent, name)
         if pattern.fullmatch(name) and _is_leftover(path, final, disk):
-            log.info("removing %s, which an interrupted job left", path)
+            log.info("removing %s, left by an interrupted job", path)
             JobFolder(final, path).discard(disk)
             removed.append(path)
     return removed
 
 
 def refuse_target(target: str, sources: Sequence[str] = ()) -> None:
-    """Raises OptionError when a log dir must not be made there; it must not be in a source, nor around one."""
+    """Raise OptionError when a log dir must not be made at a target; it must not be in a source or around one."""
     try:
         staging.refuse_target(target, list(sources))
     except RebuildRefusedError as error:
@@ -144,9 +144,9 @@ def _is_leftover(path: str, target: str, disk: Disk) -> bool:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             return False
         names = set(disk.list(path))
-        if OWNER not in names:  # not told yet, or all else was removed
+        if OWNER not in names:  # not written yet, or all other files were removed
             age = SYSTEM_CLOCK.now_ms() - disk.mtime_ms(path)
-            return names <= {OWNER + TEMPORARY_SUFFIX} and age > _UNTOLD_MS
+            return names <= {OWNER + TEMPORARY_SUFFIX} and age > _UNOWNED_MS
         with disk.open(os.path.join(path, OWNER), writable=False) as file:
             found = json.loads(file.read_at(0, _LARGEST_OWNER))
         return bool(found["target"] == target and JobOwner(*found["owner"]).is_gone)
@@ -155,7 +155,7 @@ def _is_leftover(path: str, target: str, disk: Disk) -> bool:
 
 
 def _remove(path: str, disk: Disk) -> None:
-    """Remove a job's folder, the owner's name last: by that a later job knows it."""
+    """Remove a job's folder; the owner file goes last, because a later job finds leftovers by it."""
     for name in disk.list(path):
         if name != OWNER:
             _remove_busy(os.path.join(path, name), disk)
@@ -164,7 +164,7 @@ def _remove(path: str, disk: Disk) -> None:
 
 
 def _remove_busy(path: str, disk: Disk) -> None:
-    """Remove a folder in which a task may still make a file or two."""
+    """Remove a folder in which a task may still make files."""
     for _ in range(_TRIES - 1):
         with contextlib.suppress(OSError):
             disk.remove_tree(path)
@@ -173,7 +173,7 @@ def _remove_busy(path: str, disk: Disk) -> None:
 
 
 def _final_path(target: str) -> str:
-    """The target's own path: links above it are followed, its own name is not."""
+    """Return the absolute path of the target, with links resolved above it, but not its own name."""
     full = os.path.abspath(target)
     return os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
 

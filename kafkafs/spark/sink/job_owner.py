@@ -1,7 +1,7 @@
-"""Which process a job's folder belongs to, and whether that process is still there.
+"""Process that owns a job's folder, and whether it is still running.
 
-No lock is held from the planning of a job to its commit: each runs in a Python process of its own, and only the
-driver's JVM outlives them. So a folder says which process that is, as exactly as Linux tells processes apart.
+No lock can be held from the planning of a job to its commit: both run in short Python processes, and only the
+driver's JVM outlives them. A folder therefore identifies that process as exactly as Linux allows.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import socket
 from typing import NamedTuple
 
 _START_TIME = 19
-"""Of the fields of /proc/<pid>/stat that follow the name."""
+"""Index among the fields of /proc/<pid>/stat after the name."""
 
 
 class JobOwner(NamedTuple):
-    """A process: where it runs, and what it is there.
+    """Identity of a process.
 
     Attributes:
-        host: its name, for people.
-        boot: changes with each start of the machine.
-        pids: the namespace that the number counts in.
-        pid: its number.
-        started: when it started, in ticks since the boot.
+        host: host name.
+        boot: boot id, which changes with each start of the machine.
+        pids: namespace of process ids.
+        pid: process id.
+        started: start time, in ticks since the boot.
     """
 
     host: str
@@ -33,7 +33,7 @@ class JobOwner(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is certain that the process has ended: nothing is known of other machines."""
+        """Whether the process has certainly ended; unknown for other machines."""
         if self.host != socket.gethostname():
             return False
         if self.boot != _boot():
@@ -44,7 +44,7 @@ class JobOwner(NamedTuple):
 
 
 def this_owner() -> JobOwner:
-    """The driver: the JVM above this process, or this process itself."""
+    """Return the driver: the JVM above this process, or this process itself."""
     pid = _java_above() or os.getpid()
     return JobOwner(socket.gethostname(), _boot(), _namespace(), pid, _started(pid) or 0)
 
@@ -68,7 +68,7 @@ def _started(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> tuple[str, list[str]] | None:
-    """The name of a process, and what follows it in its stat file; None when it is gone."""
+    """Return the name of a process and the fields after it in its stat file; None when the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()

@@ -1,7 +1,7 @@
-"""A commit: the parts of the tasks that counted become a log dir, in which each log was loaded once.
+"""Commit of a job: assemble the parts of successful tasks into a log dir, and load each log once.
 
-Segments are moved, not copied. Where offsets are assigned and a partition comes from several tasks, the base
-offsets of its batches are put right where they lie: no checksum covers them, and indexes count from the segment's.
+Segments are moved, not copied. When offsets are assigned and a partition comes from several tasks, the base
+offsets of its batches are changed in place: no checksum covers them, and indexes are relative to the segment.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class AssembledLog:
-    """A partition's log as it is put together.
+    """Log of a partition during assembly.
 
     Attributes:
-        partition: whose it is.
-        start, end: its log start and log end offset.
-        parts: in the order of their offsets, each with what is to be added to its offsets.
-        epochs: its leader epochs.
-        bases: of its segments.
+        partition: topic and number.
+        start, end: log start and log end offset.
+        parts: parts in the order of their offsets, each with a shift to add to its offsets.
+        epochs: leader epochs.
+        bases: base offsets of segments.
     """
 
     partition: TopicPartition
@@ -91,7 +91,7 @@ class AssembledLog:
 
     @property
     def records_end(self) -> Offset:
-        """One past the last record."""
+        """One past the last record's offset."""
         if not self.parts:
             return self.start
         part, shift = self.parts[-1]
@@ -107,25 +107,25 @@ def commit(
     disk: Disk = DISK,
     threads: int = _THREADS,
 ) -> Json:
-    """Make the log dir of a job and give it its name; the manifest that lies in it.
+    """Make the log dir of a job and rename it to its target; return its manifest.
 
     Args:
-        job: its folder.
-        outputs: of the tasks that count, one each.
-        options: of the job.
-        keeps_offsets: whether records kept theirs.
-        disk: does the writing.
-        threads: that put logs together.
+        job: folder of the job.
+        outputs: outputs of the successful attempts, one for each task.
+        options: options of the job.
+        keeps_offsets: whether records kept their offsets.
+        disk: writes the files.
+        threads: number of threads that assemble logs.
 
     Raises:
-        RecordError: an offset was written twice, or lies outside of the log's bounds; or there is no row.
+        RecordError: an offset was written twice, or is outside the log's bounds; or there is no row.
         RebuildFailedError: a log does not load.
-        OSError: the disk fails. There is no target then.
+        OSError: the disk fails; there is no target.
     """
     logs = plan_logs(outputs, options, keeps_offsets=keeps_offsets)
     if not logs and not options.allow_empty:
         raise RecordError(
-            "the frame has no rows, so the log dir would have no partition; allowEmpty=true makes it all the same"
+            "the frame has no rows, so the log dir would have no partition; allowEmpty=true makes it anyway"
         )
     topic_ids = {log.partition.topic: "" for log in logs}
     for topic in topic_ids:
@@ -147,7 +147,7 @@ def commit(
 
 
 def read_manifest(log_dir: str, disk: Disk = DISK) -> Json:
-    """What a log dir of this sink was made of: `topicIds`, and `partitions` with bounds, records and bytes.
+    """Read the manifest of a log dir of this sink: `topicIds`, and `partitions` with bounds, records and bytes.
 
     Raises:
         OSError: there is no manifest, or it cannot be read.
@@ -156,13 +156,13 @@ def read_manifest(log_dir: str, disk: Disk = DISK) -> Json:
     return found
 
 
-# -- what goes where
+# -- plan
 
 
 def plan_logs(
     outputs: Iterable[TaskOutput], options: WriteOptions, *, keeps_offsets: bool
 ) -> list[AssembledLog]:
-    """The logs of the parts, by partition. Raises RecordError where offsets contradict each other."""
+    """Return the logs of the parts, sorted by partition. Raises RecordError where offsets contradict each other."""
     parts: dict[TopicPartition, list[WrittenPart]] = {}
     for output in sorted(outputs, key=lambda each: each.task):
         for part in output.parts:
@@ -209,8 +209,8 @@ def _refuse_overlaps(partition: TopicPartition, parts: Sequence[WrittenPart]) ->
         if part.first_offset < before.next_offset:
             raise RecordError(
                 f"{partition}: two tasks wrote offsets {before.first_offset} to {before.next_offset - 1} and"
-                f" {part.first_offset} to {part.next_offset - 1}, which overlap: rows are there twice, or"
-                " those of a partition are spread over tasks (kafkafs.spark.write puts them together;"
+                f" {part.first_offset} to {part.next_offset - 1}, which overlap: rows are duplicated, or"
+                " the rows of a partition are spread over tasks (kafkafs.spark.write puts them together;"
                 " repartition('topic', 'partition') with sortWithinPartitions does too)"
             )
 
@@ -221,8 +221,8 @@ def _epochs_of(log: AssembledLog) -> list[EpochEntry]:
         for epoch, start in part.epochs:
             if found and epoch < found[-1].epoch:
                 raise RecordError(
-                    f"{log.partition}: at offset {start + shift} the leader epoch goes back to {epoch}: leave"
-                    " the column leaderEpoch out, or set the option leaderEpoch"
+                    f"{log.partition}: at offset {start + shift} the leader epoch goes back to {epoch}: drop"
+                    " the column leaderEpoch, or set the option leaderEpoch"
                 )
             if not found or epoch > found[-1].epoch:
                 found.append(EpochEntry(epoch, start + shift if found else log.start))
@@ -258,7 +258,7 @@ def _build(job: JobFolder, log: AssembledLog, topic_id: str, disk: Disk) -> None
 
 
 def _move_parts(job: JobFolder, log: AssembledLog, folder: str, disk: Disk) -> dict[str, int]:
-    """Give the segments of all parts their final names; the sizes of the .log files."""
+    """Move the segments of all parts to their final names; return the sizes of the .log files."""
     sizes = {}
     is_first = True
     for part, shift in log.parts:
@@ -270,7 +270,7 @@ def _move_parts(job: JobFolder, log: AssembledLog, folder: str, disk: Disk) -> d
                 move_batches(old[0], shift, disk)
             base = segment.base_offset + shift
             if is_first and log.start < base and end + shift - log.start <= MAX_INT32:
-                # An empty segment before it would be the one in which a broker looks for early times.
+                # No empty segment before it: a broker would search that one for early times.
                 move_index_entries(old[1], offset_index.ENTRY.dtype, base - log.start, disk)
                 move_index_entries(old[2], time_index.ENTRY.dtype, base - log.start, disk)
                 base = log.start
@@ -282,7 +282,7 @@ def _move_parts(job: JobFolder, log: AssembledLog, folder: str, disk: Disk) -> d
 
 
 def _fill_gaps(log: AssembledLog, folder: str, sizes: dict[str, int], disk: Disk) -> None:
-    """Have a batch without records for the offsets between what two tasks wrote; a task leaves none within its own."""
+    """Add a batch without records for the offsets between two tasks' parts; within a part there are no gaps."""
     bases = sorted(int(name[:20]) for name in sizes)
     for (before, after_before), (part, shift) in pairwise(log.parts):
         start, stop = before.next_offset + after_before, part.first_offset + shift
@@ -301,11 +301,11 @@ def _fill_gaps(log: AssembledLog, folder: str, sizes: dict[str, int], disk: Disk
 def _write_bounds(
     log: AssembledLog, bases: Iterable[Offset], folder: str, disk: Disk
 ) -> dict[str, int]:
-    """Segments that only tell where the log begins or ends; the sizes of their .log files."""
+    """Write segments that only mark the log start or log end; return the sizes of their .log files."""
     data: dict[Offset, bytes] = {}
     end = log.records_end
     if log.end > end:
-        # Consumers pass a batch without records; an empty segment would hold them up below the log end.
+        # Consumers pass a batch without records; an empty segment would stop them below the log end.
         epoch = log.epochs[-1].epoch if log.epochs else None
         is_far = log.end - end > MAX_INT32
         data = {log.end: b""} if is_far else {end: _empty_batch(end, log.end, epoch)}
@@ -322,7 +322,7 @@ def _write_bounds(
 
 
 def _empty_batch(start: Offset, stop: Offset, epoch: int | None) -> bytes:
-    """A batch without records for the offsets [start, stop)."""
+    """Return a batch without records for the offsets [start, stop)."""
     return bytes(
         encode_empty_batch(
             base_offset=start,
@@ -345,7 +345,7 @@ def _empty_batch(start: Offset, stop: Offset, epoch: int | None) -> bytes:
 def _root_files(
     logs: Sequence[AssembledLog], options: WriteOptions, manifest: Json
 ) -> dict[str, bytes]:
-    """The checkpoints, the manifest, meta.properties; never .kafka_cleanshutdown: a recovery is cheap, and sure."""
+    """Return checkpoints, manifest and meta.properties. No .kafka_cleanshutdown: a recovery is cheap and safe."""
     ends = {log.partition: log.end for log in logs}
     starts = {log.partition: log.start for log in logs if log.start > log.bases[0]}
     files = {

@@ -1,4 +1,4 @@
-"""The writer that `df.write.format("kafkalog")` gets."""
+"""The writer of `df.write.format("kafkalog")`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from kafkafs.spark.sink.write_options import WriteOptions
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the driver."""
+    """Message of a task to the driver."""
 
     output: TaskOutput
 
 
 class KafkaLogWriter(DataSourceArrowWriter):
-    """One write job: made where it is planned, sent to tasks, and back for the commit.
+    """One write job: made when it is planned, pickled to tasks and to the commit.
 
     Args:
-        schema: of the frame.
-        options: checked.
+        schema: schema of the frame.
+        options: checked options.
 
     Raises:
         OptionError: the frame or the target is refused.
@@ -46,7 +46,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
         """Write the rows of a task below the folder of the job.
 
         Raises:
-            RecordError: a row that no record can be made of.
+            RecordError: a row cannot become a record.
             OSError: the disk fails.
         """
         context = TaskContext.get()
@@ -57,16 +57,16 @@ class KafkaLogWriter(DataSourceArrowWriter):
         return TaskMessage(TaskWriter(self._job.path, reader).write(task, attempt, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the log dir of what the tasks wrote, and give it its name.
+        """Make the log dir from the files of the tasks, and rename it to its target.
 
         Raises:
-            RecordError: an offset was written twice, or lies outside of the log's bounds.
+            RecordError: an offset was written twice, or is outside the log's bounds.
             RebuildFailedError: a log does not load.
-            OSError: the disk fails. Spark calls `abort` then.
+            OSError: the disk fails; Spark then calls `abort`.
         """
         outputs = [message.output for message in messages if isinstance(message, TaskMessage)]
         commit(self._job, outputs, self._options, keeps_offsets=self._columns.keeps_offsets)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks wrote."""
+        """Remove the files of the tasks."""
         self._job.discard()

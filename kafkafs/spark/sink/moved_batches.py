@@ -1,4 +1,4 @@
-"""Segments moved to other offsets: the base offsets of batches, and the entries of indexes, changed in their files."""
+"""Segments moved to other offsets: base offsets of batches and index entries are changed in their files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OFFSET = HEADER.field_struct("base_offset")
 
 
 def move_index_entries(path: str, entry: np.dtype[np.void], by: int, disk: Disk) -> None:
-    """Let the entries of an index count from a base offset that is so much lower; they are on the device then.
+    """Add `by` to the relative offsets of an index, for a base offset lower by that much, and sync the file.
 
     Raises:
         OSError: the disk fails.
@@ -28,7 +28,7 @@ def move_index_entries(path: str, entry: np.dtype[np.void], by: int, disk: Disk)
 
 
 def move_batches(path: str, by: int, disk: Disk) -> None:
-    """Add a number to the base offset of every batch of magic 2 in a file, which is on the device then.
+    """Add `by` to the base offset of every batch of magic 2 in a file, and sync the file.
 
     Raises:
         CorruptRecordError: the file does not end with a batch.
@@ -63,7 +63,7 @@ def _head(path: str, chunk: bytearray, position: Position) -> tuple[Offset, int]
 
 
 def _move(chunk: bytearray, by: int) -> int:
-    """Move the whole batches in a chunk; how many bytes they take."""
+    """Move the whole batches in a chunk; return their bytes."""
     position = 0
     while len(chunk) - position >= _HEAD.size:
         base, length = _HEAD.unpack_from(chunk, position)

@@ -1,4 +1,4 @@
-"""What one task writes of one partition: segments with their indexes, in a folder of their own."""
+"""Part of a partition that one task writes: segments with their indexes, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEFORE_ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class WrittenSegment:
-    """A segment that is on the device: the offset that names it, and the bytes of its batches."""
+    """A synced segment: its base offset, and the bytes of its batches."""
 
     base_offset: Offset
     size: int
@@ -30,15 +30,15 @@ class WrittenSegment:
 
 @dataclass(slots=True)
 class WrittenPart:
-    """What a task wrote of a partition; goes to the driver.
+    """Part of a partition that a task wrote; sent to the driver.
 
     Attributes:
-        partition: whose it is.
-        folder: where it lies, below the folder of the job.
-        first_offset, next_offset: of its records, and one past the last; from 0 when they are to be assigned.
-        segments: in the order of their offsets.
-        records, batches: how many.
-        epochs: leader epochs and where they begin.
+        partition: topic and number.
+        folder: path below the folder of the job.
+        first_offset, next_offset: first offset, and one past the last; from 0 if offsets are assigned later.
+        segments: segments in the order of their offsets.
+        records, batches: number of records and batches.
+        epochs: leader epochs and their start offsets.
     """
 
     partition: TopicPartition
@@ -57,15 +57,15 @@ class WrittenPart:
 
 
 class PartWriter:
-    """Writes the records of one partition as they come.
+    """Writer of the records of one partition.
 
     Args:
-        part: filled in; its folder is there.
-        folder: the same as an absolute path.
+        part: description to fill in; its folder exists.
+        folder: absolute path of that folder.
         encoder: makes batches.
-        segment_bytes: of a .log file at most.
-        keeps_offsets: whether records have theirs; else they count from 0.
-        disk: does the writing.
+        segment_bytes: largest .log file.
+        keeps_offsets: whether records have offsets; otherwise they count from 0.
+        disk: writes the files.
 
     Attributes:
         waiting: bytes of records that are not in a batch yet, about.
@@ -95,14 +95,14 @@ class PartWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has files open."""
+        """Whether a segment is open."""
         return self._segment is not None
 
     def add(self, records: pa.RecordBatch, batch_bytes: int) -> None:
-        """Take records; those that fill batches are written.
+        """Take records; write full batches.
 
         Raises:
-            RecordError: their offsets do not ascend, or their leader epochs descend.
+            RecordError: offsets do not ascend, or leader epochs descend.
             OSError: the disk fails.
         """
         if self._keeps_offsets:
@@ -115,30 +115,30 @@ class PartWriter:
             self.encode(is_last=False)
 
     def encode(self, *, is_last: bool) -> None:
-        """Write what fills batches, or all there is."""
+        """Write the full batches, or all records."""
         if not self._rows:
             return
         follows = self.part.next_offset if self.part.batches else None
         batches, rest = self._encoder.encode(_joined(self._rows), follows, is_last=is_last)
         for batch in batches:
             self._append(batch)
-        # A slice would hold on to all that it was cut from.
+        # A slice would keep the whole record batch in memory.
         self._rows = [rest.take(pa.array(np.arange(len(rest))))] if len(rest) else []
         self.waiting = sum(each.nbytes for each in self._rows)
 
     def finish_segment(self) -> None:
-        """Write all there is, and have the segment on the device; the next record begins another."""
+        """Write all records and sync the segment; the next record begins another one."""
         self.encode(is_last=True)
         self._close_segment()
 
     def finish(self) -> WrittenPart:
-        """Have everything on the device, names included."""
+        """Write and sync everything, names included."""
         self.finish_segment()
         self._disk.sync_folder(self._folder)
         return self.part
 
     def close(self) -> None:
-        """Let go of the files of what will not be finished."""
+        """Close the files of an unfinished part."""
         segment, self._segment = self._segment, None
         if segment is not None:
             segment.close_handlers()
@@ -200,8 +200,8 @@ class PartWriter:
         if len(bad):
             row = int(bad[0])
             raise RecordError(
-                f"{self.part.partition}: offset {offsets[row]} comes after offset {before[row]}: each offset"
-                " comes once and in order (kafkafs.spark.write sorts a frame;"
+                f"{self.part.partition}: offset {offsets[row]} comes after offset {before[row]}: offsets must"
+                " ascend, each once (kafkafs.spark.write sorts a frame;"
                 " sortWithinPartitions('topic', 'partition', 'offset') does too)"
             )
         self._next_offset = int(offsets[-1]) + 1
@@ -211,7 +211,7 @@ class PartWriter:
             row = int(np.flatnonzero(steps < 0)[0])
             raise RecordError(
                 f"{self.part.partition}: at offset {offsets[row]} the leader epoch goes back to"
-                f" {epochs[row]}: leave the column leaderEpoch out, or set the option leaderEpoch"
+                f" {epochs[row]}: drop the column leaderEpoch, or set the option leaderEpoch"
             )
         self._epoch = int(epochs[-1])
 

@@ -1,4 +1,4 @@
-"""Which partition a record goes to that does not say: Kafka's default partitioner, over Arrow columns."""
+"""Kafka's default partitioner over Arrow columns, for records without a partition."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kafkafs.spark.sink.arrow_spans import Column, spans_of
 _SEED = np.uint32(0x9747B28C)
 _M = np.uint32(0x5BD1E995)
 _LONGEST = 256
-"""Bytes of a key up to which columns of keys are hashed a word at a time."""
+"""Bytes of the longest key that is hashed in columns, a word at a time."""
 _POSITIVE = 0x7FFFFFFF
 
 
 def partitions_by_key(keys: pa.Array, values: pa.Array, count: int) -> Column:
-    """The partition of each record, int32.
+    """Return the partition of each record, int32.
 
-    By the murmur2 of its key, as every Kafka client has it. Where a client would choose freely, for a null
-    key, by the CRC-32 of its value: a task that is done again gives the same.
+    It is chosen by the murmur2 of the key, as by every Kafka client. A null key, for which a client may choose freely,
+    takes the CRC-32 of the value, so that a repeated task chooses the same.
 
     Args:
-        keys, values: binary.
-        count: how many partitions there are.
+        keys, values: binary columns.
+        count: number of partitions.
     """
     hashes = murmur2_of(keys)
     if keys.null_count:
@@ -33,12 +33,12 @@ def partitions_by_key(keys: pa.Array, values: pa.Array, count: int) -> Column:
 
 
 def positive_murmur2(keys: pa.Array) -> pa.Array:
-    """The murmur2 of each key without its sign, as a partitioner divides it; int64."""
+    """Return the murmur2 of each key without its sign bit, as a partitioner divides it; int64."""
     return pa.array((murmur2_of(keys) & np.uint32(_POSITIVE)).astype(np.int64))
 
 
 def murmur2_of(keys: pa.Array) -> Column:
-    """The murmur2 of each key as Kafka computes it, uint32; of null that of no bytes."""
+    """Return Kafka's murmur2 of each key, uint32; null hashes as no bytes."""
     offsets, data = spans_of(keys)
     sizes = np.diff(offsets)
     hashes = _SEED ^ sizes.astype(np.uint32)
@@ -51,7 +51,7 @@ def murmur2_of(keys: pa.Array) -> Column:
 
 
 def _by_words(data: Column, starts: Column, sizes: Column, hashes: Column) -> Column:
-    """The hashes of keys, all of them a word further in each step."""
+    """Return the hashes of keys; each step adds one word of all keys."""
     words = sizes // 4
     for step in range(int(words.max(initial=0))):
         rows = np.flatnonzero(words > step)

@@ -1,4 +1,4 @@
-"""Arrow columns of records as the kernel takes them: a table of places in one run of bytes."""
+"""Arrow columns of records in the form that the kernel takes: a table of positions in one byte string."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kafkafs.spark.sink.arrow_spans import Column, sizes_of, spans_of
 from kafkafs.spark.sink.frame_columns import RecordError
 
 _COMMON_SIZES = 2048
-"""Sizes of header keys and values, from null (-1) on, whose varints are at hand."""
+"""Number of sizes, from null (-1) on, with cached varints."""
 
 
 def columns_of(records: pa.RecordBatch) -> Columns:
-    """Records of RECORD_SCHEMA, their offsets set; rows as they come, `row` is not.
+    """Convert records of RECORD_SCHEMA with offsets; the column `row` stays 0.
 
     Raises:
         RecordError: a header has no key.
@@ -35,7 +35,7 @@ def columns_of(records: pa.RecordBatch) -> Columns:
 
 
 def _place(table: Column, field: str, column: pa.Array, parts: list[memoryview], at: int) -> int:
-    """Note where the values of a binary column will lie; where the next bytes go."""
+    """Note the positions of the values of a binary column; return the position after them."""
     offsets, data = spans_of(column)
     low, high = int(offsets[0]), int(offsets[-1])
     parts.append(data[low:high].data)
@@ -59,7 +59,7 @@ def _place_headers(table: Column, headers: pa.Array, parts: list[memoryview], at
 
 
 def encode_headers(headers: pa.StructArray) -> pa.BinaryArray:
-    """Each header as a record has it: size and bytes of its key, size and bytes of its value.
+    """Encode each header as in a record: size and bytes of its key, size and bytes of its value.
 
     Raises:
         RecordError: a header is null, or its key is.
@@ -71,7 +71,7 @@ def encode_headers(headers: pa.StructArray) -> pa.BinaryArray:
     spans = pa.concat_arrays([_varints(keys), keys, _varints(values), values.fill_null(b"")])
     count = len(headers)
     order = np.arange(4 * count).reshape(4, count).T.reshape(-1)
-    # Taken in that order the bytes lie as they are to be; only the four spans of each become one.
+    # In that order the bytes are those of the records; the four spans of a header then become one.
     taken = spans.take(pa.array(order))
     offsets, data = spans_of(taken)
     joined = offsets[::4].astype(np.int32)
@@ -81,7 +81,7 @@ def encode_headers(headers: pa.StructArray) -> pa.BinaryArray:
 
 
 def _varints(column: pa.Array) -> pa.BinaryArray:
-    """The size of each value as a varint; -1 for null."""
+    """Return the size of each value as a varint; -1 for null."""
     sizes = sizes_of(column)
     common = _common_varints()
     if int(sizes.max(initial=0)) < _COMMON_SIZES - 1:

@@ -1,4 +1,4 @@
-"""What one task does: its rows by partition, each partition's into a part of its own."""
+"""Writer of one task: groups rows by partition, and writes a part for each partition."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from kafkafs.spark.sink.partitioner import partitions_by_key
 from kafkafs.spark.sink.write_options import check_topic
 
 TASKS = "tasks"
-"""Of a job's folder: a folder for each attempt of a task."""
+"""Folder of a job with a folder for each attempt of a task."""
 MOST_OPEN = 128
-"""Partitions that a task has files open of: a segment has three."""
+"""Most partitions with open files in a task: a segment has three files."""
 MOST_WAITING = 256 * 1024 * 1024
-"""Bytes of records that wait for their batch to be full."""
+"""Most bytes of records in incomplete batches."""
 
 
 @dataclass(slots=True)
 class TaskOutput:
-    """What an attempt of a task wrote.
+    """Output of an attempt of a task.
 
     Attributes:
-        task: its number in the stage: the order of what is assigned offsets.
-        folder: below the folder of the job.
-        parts: of each partition that it had records of.
+        task: number in the stage, which orders assigned offsets.
+        folder: path below the folder of the job.
+        parts: one part for each partition.
     """
 
     task: int
@@ -45,12 +45,12 @@ class TaskOutput:
 
 
 class TaskWriter:
-    """Writes the rows of one attempt of a task.
+    """Writer of the rows of one attempt of a task.
 
     Args:
-        job_folder: of the job; it is there.
-        reader: takes the frame's batches apart.
-        disk: does the writing.
+        job_folder: folder of the job; it exists.
+        reader: converts the frame's record batches.
+        disk: writes the files.
     """
 
     def __init__(self, job_folder: str, reader: FrameReader, disk: Disk = DISK) -> None:
@@ -62,19 +62,19 @@ class TaskWriter:
         self._writers: dict[TopicPartition, PartWriter] = {}
         self._latest: dict[
             TopicPartition, PartWriter
-        ] = {}  # those with open files, the latest last
+        ] = {}  # writers with open files, the latest last
 
     def write(self, task: int, attempt: int, batches: Iterator[pa.RecordBatch]) -> TaskOutput:
-        """Write all rows; they are on the device then, and nobody sees them before the commit.
+        """Write and sync all rows; they are invisible before the commit.
 
         Args:
-            task: its number in the stage.
-            attempt: what tells its attempts from one another.
+            task: number in the stage.
+            attempt: id of the attempt.
             batches: the rows.
 
         Raises:
-            RecordError: a row that no record can be made of.
-            OSError: the disk fails, or the folder of the job is not there. What was written is removed.
+            RecordError: a row cannot become a record.
+            OSError: the disk fails, or the folder of the job is missing. The written files are removed.
         """
         name = f"{task:06d}-{attempt}-{secrets.token_hex(4)}"
         output = TaskOutput(task, os.path.join(TASKS, name))
@@ -99,9 +99,9 @@ class TaskWriter:
             self._disk.make_new_folder(folder)
         except FileNotFoundError as error:
             raise FileNotFoundError(
-                f"the folder of the job is not there on {socket.gethostname()}: {self._job_folder}. Driver"
-                " and executors must see the target's file system at the same path; a job that was aborted"
-                " has no folder any more"
+                f"the folder of the job is missing on {socket.gethostname()}: {self._job_folder}. Driver"
+                " and executors must see the target's file system at the same path; an aborted job has no"
+                " folder"
             ) from error
 
     def _add(self, batch: pa.RecordBatch, output: TaskOutput) -> None:
@@ -116,7 +116,7 @@ class TaskWriter:
     def _groups(
         self, batch: pa.RecordBatch, records: pa.RecordBatch
     ) -> Iterator[tuple[TopicPartition, Column]]:
-        """The rows of each partition, in their order."""
+        """Yield the rows of each partition, in order."""
         topics = self._reader.topics(batch).dictionary_encode()
         names = topics.dictionary.to_pylist()
         codes = topics.indices.to_numpy().astype(np.int64)
@@ -130,7 +130,7 @@ class TaskWriter:
     def _numbers(
         self, batch: pa.RecordBatch, records: pa.RecordBatch, codes: Column, names: list[str]
     ) -> Column:
-        """The partition of each row."""
+        """Return the partition of each row."""
         column = self._reader.partitions(batch)
         if column is None:
             unknown = np.ones(len(batch), bool)
@@ -147,7 +147,9 @@ class TaskWriter:
                 numbers[rows] = self._by_key(records, rows, topic, count)
             if count is not None and (numbers[codes == code] >= count).any():
                 most = int(numbers[codes == code].max())
-                raise RecordError(f"Invalid partition: {topic} has {count}, and not {most}.")
+                raise RecordError(
+                    f"Invalid partition: {topic} has {count} partitions, so there is no partition {most}."
+                )
         return numbers
 
     def _by_key(
@@ -155,7 +157,7 @@ class TaskWriter:
     ) -> Column:
         if count is None:
             raise RecordError(
-                f"null partition present in the data: the option numPartitions says how many {topic} has"
+                f"null partition present in the data: set the number of partitions of {topic} by numPartitions"
             )
         some = records.take(pa.array(rows))
         return partitions_by_key(some["key"], some["value"], count)

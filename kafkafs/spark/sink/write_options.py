@@ -1,4 +1,4 @@
-"""The options of `df.write.format("kafkalog")`: their names, values and what contradicts what."""
+"""Options of `df.write.format("kafkalog")`: names, values and contradictions."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ _KNOWN = {
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|includeheaders")
 _SAME = {"kafka.compression.type": "codec", "kafka.batch.size": "batchbytes"}
-"""Settings of a producer that have a name of ours."""
+"""Producer settings with a name of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What is written and how, checked; see `parse_write_options`.
+    """Checked options of a write; see `parse_write_options`.
 
     Attributes:
-        path: the log dir to make.
-        topic: of all records; None for a column.
-        codec: of all batches; None for what the column `codec` says, or none.
-        compression_level: of the codec; None for Kafka's default.
-        batch_bytes: of records in a batch, before compression.
-        segment_bytes: of a .log file, at most; a larger batch has one of its own.
-        partition_counts: of topics, for records that do not say their partition; "" for all others.
+        path: log dir to make.
+        topic: topic of all records; None for a column.
+        codec: codec of all batches; None for the column `codec`, or none.
+        compression_level: level of the codec; None for Kafka's default.
+        batch_bytes: bytes of records in a batch, before compression.
+        segment_bytes: largest .log file; a larger batch has a file of its own.
+        partition_counts: number of partitions by topic, for records without a partition; "" for other topics.
         offsets: KEEP those of the column, ASSIGN new ones, or AUTOMATIC: keep them if there is the column.
-        leader_epoch: of all batches; None for what the column `leaderEpoch` says, or 0.
-        topic_ids: in base64, by topic; others get new ones.
-        log_starts, log_ends: of partitions, where they are not those of the first and last record.
-        cluster_id, node_id: for a meta.properties; both or none.
-        allow_empty: whether a frame without rows makes a log dir without partitions, which is an error else.
+        leader_epoch: leader epoch of all batches; None for the column `leaderEpoch`, or 0.
+        topic_ids: topic ids in base64, by topic; other topics get new ones.
+        log_starts, log_ends: offsets by partition, if not those of the first and last record.
+        cluster_id, node_id: ids for a meta.properties; both or none.
+        allow_empty: whether a frame without rows makes a log dir without partitions, instead of an error.
     """
 
     path: str
@@ -75,18 +75,18 @@ class WriteOptions:
     allow_empty: bool = False
 
     def partitions_of(self, topic: str) -> int | None:
-        """How many partitions a topic has, if that was said."""
+        """Return the number of partitions of a topic, if set."""
         return self.partition_counts.get(topic, self.partition_counts.get(""))
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
-    """The options, checked.
+    """Parse and check the options.
 
     Args:
-        options: as Spark hands them over; names in any case.
+        options: as Spark passes them; names in any case.
 
     Raises:
-        OptionError: unknown, malformed or contradictory.
+        OptionError: an option is unknown, malformed or contradictory.
     """
     given = _known({name.lower(): value for name, value in options.items()})
     codec_name = one_of(given, "codec", _CODECS)
@@ -141,7 +141,7 @@ def _path(given: Mapping[str, str]) -> str:
     local = path.removeprefix("file://") if path.startswith("file:///") else path
     if re.match(r"[a-z][a-z0-9+.-]*://", local):
         raise OptionError(
-            f"{path} is no path of a mounted file system: a broker's log dir has to be one"
+            f"{path} is not a path of a mounted file system: a log dir must be on one"
         )
     return local
 
@@ -154,7 +154,7 @@ def _topic(given: Mapping[str, str]) -> str | None:
 
 
 def check_topic(topic: str) -> None:
-    """Raises OptionError for a name that no topic can have."""
+    """Raise OptionError for a name that no topic can have."""
     try:
         validate_topic(topic)
     except InvalidNameError as error:
@@ -166,7 +166,7 @@ def _level(given: Mapping[str, str], codec: CompressionType | None) -> int | Non
     if level is None:
         return None
     if codec is None:
-        raise OptionError("'compressionLevel' is one of a codec: say which with 'codec'")
+        raise OptionError("'compressionLevel' needs a codec: set 'codec'")
     try:
         Compression(codec, level)
     except ValueError as error:
@@ -177,7 +177,7 @@ def _level(given: Mapping[str, str], codec: CompressionType | None) -> int | Non
 def _bounded(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     found = size(given, name, default)
     if not least <= found <= most:
-        raise OptionError(f"'{name}' is from {least} to {most} bytes, and not {found}")
+        raise OptionError(f"'{name}' is from {least} to {most} bytes, not {found}")
     return found
 
 
@@ -190,7 +190,7 @@ def _integer(given: Mapping[str, str], name: str, least: int, most: int) -> int 
     except ValueError:
         number = least - 1
     if not least <= number <= most:
-        raise OptionError(f"'{name}' is a number from {least} to {most}, and not {text!r}")
+        raise OptionError(f"'{name}' is a number from {least} to {most}, not {text!r}")
     return number
 
 
@@ -259,7 +259,7 @@ def _expected(name: str, example: str, text: str) -> OptionError:
 def _identity(given: Mapping[str, str]) -> tuple[str | None, int | None]:
     cluster, node = given.get("clusterid"), _integer(given, "nodeId", 0, MAX_INT32)
     if (cluster is None) != (node is None):
-        raise OptionError("'clusterId' and 'nodeId' make a meta.properties together: give both")
+        raise OptionError("'clusterId' and 'nodeId' make a meta.properties together: set both")
     if cluster is not None and not re.fullmatch(r"[A-Za-z0-9_.-]+", cluster):
-        raise OptionError(f"'clusterId' is an id as in meta.properties, and not {cluster!r}")
+        raise OptionError(f"'clusterId' is an id as in meta.properties, not {cluster!r}")
     return cluster, node

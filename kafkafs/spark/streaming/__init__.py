@@ -1,1 +1,1 @@
-"""Log directories as a source of Structured Streaming: a query follows what a broker writes."""
+"""Log directories as a source of Structured Streaming: a query follows the logs that a broker writes."""

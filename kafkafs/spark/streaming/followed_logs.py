@@ -1,8 +1,8 @@
-"""The partitions that a query follows, looked at again at each trigger.
+"""Partitions that a query follows, refreshed at each trigger.
 
-The source stays open between triggers: a look at a log that did not change costs two system calls, one that grew
-the new bytes. A partition can be away for a moment while a broker renames folders, and a file server can show
-an older state: what looks lost is looked at again before it counts.
+The source stays open between triggers: an unchanged log costs two system calls, a grown one a read of the new bytes.
+A partition can be missing for a moment while a broker renames folders, and a file server can show an older state:
+apparent losses are looked at again before they count.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kafkafs.spark.streaming.stream_offsets import StreamOffsets, TopicIds
 
 ATTEMPTS = 4
 PAUSE = 0.4
-"""Seconds between them."""
+"""Seconds between attempts."""
 
 
 class _Topic(NamedTuple):
-    """The topic id of a partition, read when its files were last seen to be others."""
+    """Topic id of a partition, with the state of its files when the id was read."""
 
     log: LogContext
     rewrites: int
@@ -37,11 +37,11 @@ class _Topic(NamedTuple):
 
 
 class FollowedLogs:
-    """The logs of one query; used by one thread.
+    """Logs of one query; for one thread.
 
     Args:
-        options: of the query.
-        wait: what passes the time between attempts.
+        options: options of the query.
+        wait: waits for some seconds between attempts.
     """
 
     def __init__(self, options: ReadOptions, wait: Callable[[float], None] = sleep) -> None:
@@ -52,22 +52,22 @@ class FollowedLogs:
         self._topics: dict[TopicPartition, _Topic] = {}
 
     def close(self) -> None:
-        """Drop what is open; the next look opens it again."""
+        """Close the source; the next look opens it again."""
         if self._source is not None:
             self._source.close()
             self._source = None
 
     def first_look(self) -> dict[TopicPartition, LogView]:
-        """What there is now.
+        """Return views of the chosen partitions.
 
         Raises:
-            OptionError: a topic that was named is not there.
-            SourceError: a path is not there, or is nothing of Kafka's.
+            OptionError: a named topic does not exist.
+            SourceError: a path does not exist, or is not Kafka's.
         """
         return self._look(MAX_AGE, must_exist=True)
 
     def look(self, expected: StreamOffsets) -> dict[TopicPartition, LogView]:
-        """What there is now, after some patience if that is not all that is expected.
+        """Return views of the chosen partitions; look a few times until they reach the expected offsets.
 
         Args:
             expected: offsets that the logs are known to have reached.
@@ -84,7 +84,7 @@ class FollowedLogs:
         return found
 
     def topic_ids(self, views: Mapping[TopicPartition, LogView]) -> TopicIds:
-        """The topic ids of partitions, where partition.metadata has one."""
+        """Return the topic ids of partitions that have one in partition.metadata."""
         for partition, view in views.items():
             known = self._topics.get(partition)
             if known is None or known.log is not view.log or known.rewrites != view.rewrites:
@@ -111,12 +111,12 @@ class FollowedLogs:
         for partition, log in logs.items():
             try:
                 found[partition] = log.view(max_age)
-            except FileNotFoundError:  # its folder was renamed or removed since it was listed
+            except FileNotFoundError:  # its folder was renamed or removed after the listing
                 continue
         return found
 
     def _opened(self) -> LogSource:
-        """The source; opened again when another folder has taken its path's place, as snapshots do."""
+        """Return the source; reopen it when another folder is at its path, as after a new snapshot."""
         if self._source is not None and self._identities_now() != self._identities:
             self.close()
         if self._source is None:

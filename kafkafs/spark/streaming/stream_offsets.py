@@ -1,8 +1,8 @@
-"""Where a streaming query is: the next offset of each partition, as Spark keeps it in a checkpoint.
+"""Place of a streaming query: the next offset of each partition, in the form of Spark's checkpoint.
 
-The form is the Kafka connector's: {"topic": {"0": 23, "1": 42}}. Where logs have topic ids (partition.metadata), one
-more key has them: {"@topicIds": {"topic": {"<id>": [0, 1]}}}. No topic can have that name. Spark compares the text of
-two of them, so equal offsets are always written in the same order.
+The form is the Kafka connector's: {"topic": {"0": 23, "1": 42}}. Topic ids (partition.metadata) add one key:
+{"@topicIds": {"topic": {"<id>": [0, 1]}}}. No topic can have that name. Spark compares two places as text, so the
+same offsets are always written in the same order.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ TOPIC_IDS = "@topicIds"
 
 
 class StreamPlace(NamedTuple):
-    """Where a query is.
+    """Place of a query.
 
     Attributes:
-        offsets: the next one of each partition.
-        topic_ids: the ids of the topics that the offsets belong to, where they are known: checkpoints of
-            older versions and of the connector have none, nor have logs without partition.metadata.
+        offsets: next offset of each partition.
+        topic_ids: known topic ids of the partitions. Checkpoints of older versions and of the connector have none,
+            nor have logs without partition.metadata.
     """
 
     offsets: StreamOffsets
@@ -32,7 +32,7 @@ class StreamPlace(NamedTuple):
 
 
 def to_json(place: StreamPlace) -> dict[str, dict[str, Any]]:
-    """Topics by name, their partitions by number; then the topic ids that are known."""
+    """Return topics by name, with their partitions by number, and the known topic ids."""
     found: dict[str, dict[str, Any]] = {}
     for partition in sorted(place.offsets):
         found.setdefault(partition.topic, {})[str(partition.partition)] = place.offsets[partition]
@@ -44,10 +44,10 @@ def to_json(place: StreamPlace) -> dict[str, dict[str, Any]]:
 
 
 def from_json(said: Any) -> StreamPlace:  # noqa: ANN401
-    """The same read back.
+    """Parse the result of `to_json`.
 
     Raises:
-        OptionError: they are no offsets of partitions: the checkpoint is another source's.
+        OptionError: the JSON has no offsets of partitions: the checkpoint is of another source.
     """
     offsets: dict[TopicPartition, Offset] = {}
     topic_ids: dict[TopicPartition, str] = {}

@@ -1,6 +1,6 @@
-"""What a micro-batch reads of each partition, and what was lost on the way there.
+"""Ranges that a micro-batch reads of each partition, and losses before it.
 
-A loss stops the query, before the micro-batch gets into the checkpoint, or is a warning: `failOnDataLoss`.
+A loss stops the query before the micro-batch is in the checkpoint, or is a warning: see `failOnDataLoss`.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ Views = Mapping[TopicPartition, LogView]
 
 
 def still_there(
-    known: StreamPlace, topic_ids: TopicIds, options: ReadOptions, *, is_told: bool = False
+    known: StreamPlace, topic_ids: TopicIds, options: ReadOptions, *, is_reported: bool = False
 ) -> StreamOffsets:
-    """The offsets of a query that are offsets of the topics with these ids.
+    """Return the offsets of a query that belong to the topics with these ids.
 
-    The log of a topic that was deleted and made anew has other records at the same offsets. Where one of the two ids
-    is not known, the topic is taken for the same.
+    A topic that was deleted and created again has other records at the same offsets. If one of two ids is unknown, the
+    topic counts as the same.
 
     Args:
-        known: where the query is.
-        topic_ids: of the topics now.
-        options: of the query.
-        is_told: whether the topics that were made anew were reported before.
+        known: place of the query.
+        topic_ids: present ids of the topics.
+        options: options of the query.
+        is_reported: whether the recreated topics were reported before.
 
     Raises:
-        DataLossError: a topic was made anew, and failOnDataLoss is true.
+        DataLossError: a topic was created again, and failOnDataLoss is true.
     """
     before = known.topic_ids
-    anew = {
+    recreated = {
         partition: (before[partition], topic_ids[partition])
         for partition in known.offsets.keys() & before.keys() & topic_ids.keys()
         if before[partition] != topic_ids[partition]
     }
-    if anew and not is_told:
-        report(topics_recreated(anew), options)
-    return {each: offset for each, offset in known.offsets.items() if each not in anew}
+    if recreated and not is_reported:
+        report(topics_recreated(recreated), options)
+    return {each: offset for each, offset in known.offsets.items() if each not in recreated}
 
 
 def with_added(
     start: StreamOffsets, end: StreamOffsets, views: Views
 ) -> dict[TopicPartition, Offset]:
-    """Where to read each partition of `end` from: new ones from their log start.
+    """Return the start offset of each partition of `end`; new partitions start at their log start.
 
-    A new one that is gone again is left out.
+    A new partition that has vanished again is left out.
     """
     return {
         partition: start[partition] if partition in start else views[partition].log_start_offset
@@ -74,18 +74,18 @@ def with_added(
 def check_losses(
     start: StreamOffsets, end: StreamOffsets, views: Views, options: ReadOptions
 ) -> None:
-    """Compare the end of a micro-batch with where the query is.
+    """Compare the end of a micro-batch with the place of the query.
 
     Raises:
-        DataLossError: partitions are gone, end below what was read, or are new and have lost their
-            beginning; and failOnDataLoss is true.
+        DataLossError: partitions are gone, end below the offsets that were read, or are new and have lost their
+            first records; and failOnDataLoss is true.
     """
     for loss in _losses(start, end, views):
         report(loss, options)
 
 
 def report(loss: DataLossError, options: ReadOptions) -> None:
-    """Stop the query with a loss, or warn of it."""
+    """Raise a loss, or log a warning."""
     if options.fail_on_data_loss:
         raise loss
     log.warning("%s", loss)
@@ -113,16 +113,16 @@ def stream_ranges(
     *,
     is_first: bool,
 ) -> list[QueryRange]:
-    """The ranges of a micro-batch that hold something, in the partitions' order.
+    """Return the non-empty ranges of a micro-batch, sorted by partition.
 
     Args:
-        start, end: of the micro-batch.
-        views: of the logs that are there.
-        options: of the query.
-        is_first: whether no micro-batch came before; damage across the border of two is told of once.
+        start, end: bounds of the micro-batch.
+        views: views of the existing logs.
+        options: options of the query.
+        is_first: whether this is the first micro-batch; damage across the border of two is reported once.
 
     Raises:
-        DataLossError: offsets of theirs are not in the logs any more, and failOnDataLoss is true.
+        DataLossError: some offsets are no longer in the logs, and failOnDataLoss is true.
     """
     starts = with_added(start, end, views)
     if gone := {each for each in end if start.get(each, 0) < end[each]} - views.keys():
@@ -137,9 +137,9 @@ def stream_ranges(
 
 
 def stream_splits(ranges: list[QueryRange], views: Views, split_bytes: int) -> list[Split]:
-    """The splits of ranges, in their order.
+    """Return the splits of ranges, in order.
 
-    What is torn behind the last good batch of a log is none of it: perhaps it is on its way.
+    A torn batch after the last good one of a log is left out: a broker may still be writing it.
     """
     found = []
     for wanted in ranges:

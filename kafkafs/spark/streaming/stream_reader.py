@@ -1,4 +1,4 @@
-"""`spark.readStream.format("kafkalog")`: what Spark asks of a streaming source, trigger by trigger."""
+"""`spark.readStream.format("kafkalog")`: the streaming source, trigger by trigger."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
 
 @dataclass
 class StreamTask(InputPartition):
-    """The splits that a task reads, as Spark hands them over."""
+    """The splits of one task, pickled by Spark."""
 
     splits: tuple[Split, ...]
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows logs in the driver and reads what is new in tasks.
+    """Streaming reader: follows logs in the driver and reads new records in tasks.
 
-    Nothing is kept outside of Spark's checkpoint. That holds the end of each micro-batch, but not the start of the
-    first one, which is asked for again when that is repeated after a crash. Where the start was the log end,
-    the first micro-batch is therefore empty: its end says where the query began.
+    All state is in Spark's checkpoint. The checkpoint has the end of each micro-batch, but not the start of the first
+    one: Spark asks again for that start when it repeats the micro-batch after a crash. If the start is the log end, the
+    first micro-batch is therefore empty: its end pins the place where the query began.
 
     Args:
-        schema: the columns that are wanted.
-        options: checked, for a stream.
+        schema: columns to read.
+        options: checked options of a stream.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
@@ -75,10 +75,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_available_now = False
         self._target: StreamPlace | None = None
 
-    # What Spark asks in the driver
+    # Calls in the driver
 
     def initialOffset(self) -> dict[str, dict[str, Any]]:  # noqa: N802
-        """Where a query without a checkpoint begins: the same each time that Spark asks.
+        """Return the start of a query without a checkpoint; later calls return the same.
 
         Raises:
             OptionError, SourceError: see `resolve_limit` and `FollowedLogs.first_look`.
@@ -91,7 +91,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._initial)
 
     def _may_move(self, views: Views, offsets: StreamOffsets) -> bool:
-        """Whether the same options can give a later start a moment later."""
+        """Return whether the same options can give a later start a moment later."""
         if self._options.start == Extreme(EARLIEST):
             return False
         return any(offsets[each] >= self._end_of(views[each]) for each in views)
@@ -99,12 +99,12 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, dict[str, Any]]:
-        """Where the next micro-batch ends; `start` when there is to be none.
+        """Return the end of the next micro-batch; `start` if there is to be none.
 
         Raises:
             DataLossError: see `check_losses`.
-            OptionError: `start` is of a checkpoint of another source.
-            SourceError: a path is not there any more.
+            OptionError: `start` is from a checkpoint of another source.
+            SourceError: a path no longer exists.
         """
         known = from_json(start)
         if self._must_pin and known == self._initial:
@@ -116,7 +116,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadAllAvailable):
             return to_json(place)
         ends = place.offsets
-        there = still_there(known, place.topic_ids, self._options, is_told=True)
+        there = still_there(known, place.topic_ids, self._options, is_reported=True)
         starts = with_added(there, ends, views)
         if not self._is_available_now and self._delay.must_wait(starts, ends):
             return to_json(known)
@@ -125,11 +125,11 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(place._replace(offsets=ends))
 
     def _end_place(self, known: StreamPlace, views: Views) -> StreamPlace:
-        """The log ends, or those that Trigger.AvailableNow found at first."""
+        """Return the log ends; with Trigger.AvailableNow those of the first look."""
         if self._target is not None:
             return self._target
         ends = {partition: self._end_of(view) for partition, view in views.items()}
-        # A topic id that cannot be read for now stays as it was known.
+        # A topic id that cannot be read now keeps its last known value.
         topic_ids = {**known.topic_ids, **self._logs.topic_ids(views)}
         check_losses(still_there(known, topic_ids, self._options), ends, views, self._options)
         place = StreamPlace(ends, {each: topic_ids[each] for each in ends if each in topic_ids})
@@ -141,7 +141,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return log_end(view, self._options)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What `latestOffset` is asked with where the trigger does not say everything."""
+        """Return the limit for `latestOffset` when the trigger sets none."""
         if self._options.max_offsets is not None:
             return ReadMaxRows(self._options.max_offsets)
         if self._options.min_offsets is not None:
@@ -149,18 +149,18 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """From now on only what is there at the next look."""
+        """Read only records that exist at the next look."""
         self._is_available_now = True
 
     def reportLatestOffset(self) -> dict[str, dict[str, Any]] | None:  # noqa: N802
-        """Where the logs ended at the last look, for the query's progress."""
+        """Return the log ends of the last look, for the query's progress."""
         return to_json(self._latest) if self._latest else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What each task reads: partitions in their order, offsets ascending.
+        """Return the splits of each task, sorted by partition and offset.
 
         Raises:
-            DataLossError: what was to be read is not there any more.
+            DataLossError: some of the records no longer exist.
             OptionError, SourceError: as for `latestOffset`.
         """
         known, planned = from_json(start), from_json(end)
@@ -171,12 +171,12 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts = {
             each: offset
             for each, offset in still_there(
-                known, planned.topic_ids, self._options, is_told=not is_repeated
+                known, planned.topic_ids, self._options, is_reported=not is_repeated
             ).items()
             if each in ends or each not in planned.offsets
         }
         if is_repeated and is_first:
-            # The start was asked for again: what was added or deleted since then is not this batch's.
+            # The start was resolved again: leave out partitions that were added or deleted since the first time.
             starts = {each: min(starts[each], ends[each]) for each in starts if each in ends}
         if is_repeated:
             check_losses(starts, ends, views, self._options)
@@ -187,16 +187,16 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [StreamTask(task) for task in tasks_of(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: the checkpoint is Spark's."""
+        """Do nothing: the checkpoint is Spark's."""
 
     def stop(self) -> None:
         """Close the logs."""
         self._logs.close()
 
-    # What Spark asks in tasks
+    # Calls in tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task."""
+        """Yield the rows of a task."""
         assert isinstance(partition, StreamTask)
         make_ready()
         reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), self._options)

@@ -1,4 +1,4 @@
-"""How much a micro-batch takes, and whether one is worth starting: the connector's arithmetic."""
+"""Size of a micro-batch, and whether to start one, by the connector's arithmetic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kafkafs.spark.streaming.stream_offsets import StreamOffsets
 
 
 def at_most(limit: int, start: StreamOffsets, end: StreamOffsets) -> dict[TopicPartition, Offset]:
-    """An end that is at most about `limit` offsets away, shared out by how much each partition has.
+    """Return an end at most about `limit` offsets away, shared among partitions in proportion to their new offsets.
 
-    No partition that has something gets nothing.
+    Every partition with new offsets gets at least one.
 
     Args:
-        limit: offsets, of all partitions together.
-        start: of the partitions.
-        end: where the logs end; a partition that has no start, or one that is not below, keeps its end.
+        limit: offsets of all partitions together.
+        start: start of each partition.
+        end: log ends; a partition without a start below its end keeps its end.
     """
     sizes = {each: end[each] - start[each] for each in start if start[each] < end.get(each, 0)}
     total = float(sum(sizes.values()))
@@ -31,12 +31,12 @@ def at_most(limit: int, start: StreamOffsets, end: StreamOffsets) -> dict[TopicP
 
 
 class TriggerDelay:
-    """Lets micro-batches wait until there is enough for one, or until it has waited long enough.
+    """Delay of micro-batches until there are enough offsets, or enough time has passed.
 
     Args:
-        least: offsets that are worth a micro-batch; None when all are.
-        longest_ms: milliseconds since the last one after which any are.
-        now: seconds, as `time.monotonic`.
+        least: number of offsets that start a micro-batch; None for any.
+        longest_ms: milliseconds since the last micro-batch after which any number does.
+        now: clock in seconds, as `time.monotonic`.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TriggerDelay:
         self._last: float | None = None
 
     def must_wait(self, start: StreamOffsets, end: StreamOffsets) -> bool:
-        """Whether it is too early for a micro-batch; the first one never waits."""
+        """Return whether it is too early for a micro-batch; the first one never waits."""
         if self._least is None:
             return False
         now = self._now()

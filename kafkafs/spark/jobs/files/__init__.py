@@ -1,1 +1,1 @@
-"""The files of a job: where they lie, what is in them, which of them are written."""
+"""Files of a job: their file systems, their columns, and the ledger of written ones."""

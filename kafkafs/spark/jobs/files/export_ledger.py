@@ -1,8 +1,8 @@
-"""What an export has written, beside what it wrote: by this it is resumed, and restored.
+"""Ledger of an export, beside its files: a resumed export and a restore read it.
 
-`_export/manifest.json` says how, and each `_export/chunk-<number>.json` what a chunk gave. A chunk is there from
-the moment its record is: its files are whole and on the device by then, and are moved to their places after, again
-if need be. Names that begin with "_" are no data to Spark.
+`_export/manifest.json` has the settings, and each `_export/chunk-<number>.json` describes a chunk. A chunk exists once
+its description does: by then its files are complete and synced; they are moved to their places afterwards, again if
+that was interrupted. Spark ignores names that begin with "_".
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _STAGING = re.compile(r"staging-[0-9]{6,}-[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """How the files of an export are written, which stays as it is when it goes on.
+    """Settings of an export, which stay the same when it is resumed.
 
     Attributes:
-        form: of the files.
-        values: how JSON and CSV hold bytes.
-        filters: what records had to be, by option; nothing when all were taken.
+        form: format of the files.
+        values: form of bytes in JSON and CSV.
+        filters: filters on records, by option; empty if all were taken.
     """
 
     form: str
@@ -46,7 +46,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A file of a chunk: where Spark wrote it, where it belongs, its bytes."""
+    """A file of a chunk: the path where Spark wrote it, its final path, its bytes."""
 
     staged: str
     path: str
@@ -55,16 +55,16 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A chunk that was written.
+    """A written chunk.
 
     Attributes:
-        number: from 1.
-        ranges: the offsets [start, stop) of each partition, by its name.
-        records: of each topic.
-        files: of records, and of damage.
-        damaged: places that could not be read.
-        source_bytes: what was read for it.
-        topic_ids: of partitions, by their names, where they are known.
+        number: number, from 1.
+        ranges: offsets [start, stop) by name of the partition.
+        records: number of records by topic.
+        files: files of records, and of damage.
+        damaged: number of places that could not be read.
+        source_bytes: bytes read for the chunk.
+        topic_ids: known topic ids by name of the partition.
     """
 
     number: int
@@ -77,10 +77,10 @@ class Done:
 
 
 class Ledger:
-    """The record of an export.
+    """Ledger of an export.
 
     Args:
-        files: of its target.
+        files: files of the export's target.
     """
 
     def __init__(self, files: TargetFiles) -> None:
@@ -88,27 +88,27 @@ class Ledger:
         self._run = secrets.token_hex(4)
 
     def check(self, manifest: Manifest, *, resume: bool) -> None:
-        """Refuse a target that this export cannot have; nothing is written.
+        """Check that this export can have a target; write nothing.
 
         Raises:
-            OptionError: it holds something else, or an export that is not to go on, or of other settings.
+            OptionError: the target has other files, an export that is not to be resumed, or one with other settings.
         """
         uri = self._files.uri
         if self._files.exists(MANIFEST):
             if not resume:
                 raise OptionError(
-                    f"{uri} holds an export already: resume it, or choose another target"
+                    f"{uri} has an export already: resume it, or choose another target"
                 )
             _check_same(self.manifest(), manifest)
             return
         others = [name for name in self._files.names() if name != FOLDER]
-        own = (LOCK, MANIFEST + TEMPORARY_SUFFIX)  # a run that was stopped at once left them
+        own = (LOCK, MANIFEST + TEMPORARY_SUFFIX)  # leftovers of a run that was stopped at once
         others += [name for name in self._files.names(FOLDER) if f"{FOLDER}/{name}" not in own]
         if others:
             raise OptionError(f"{uri} is not empty: choose another target, or move it away")
 
     def begin(self, manifest: Manifest) -> list[Done]:
-        """Begin an export that was checked, or go on with one; the chunks that are written already."""
+        """Begin or resume a checked export; return the chunks that are written already."""
         if not self._files.exists(MANIFEST):
             facts = {"kind": _KIND, "version": _VERSION, **asdict(manifest)}
             self._files.write(MANIFEST, _rendered(facts))
@@ -122,41 +122,41 @@ class Ledger:
         return done
 
     def manifest(self) -> Manifest:
-        """How the export is written.
+        """Read the settings of the export.
 
         Raises:
-            OptionError: the target is no export, or of a later version.
+            OptionError: the target is not an export, or of a later version.
         """
         if not self._files.exists(MANIFEST):
-            raise OptionError(f"{self._files.uri} is no export: it has no {MANIFEST}")
+            raise OptionError(f"{self._files.uri} is not an export: it has no {MANIFEST}")
         facts = _parsed(self._files, MANIFEST)
         try:
             if (facts["kind"], facts["version"]) != (_KIND, _VERSION):
                 raise OptionError(
-                    f"{self._files.uri}/{MANIFEST} is of version {facts['version']!r}, and this is {_VERSION}"
+                    f"{self._files.uri}/{MANIFEST} has version {facts['version']!r}, not {_VERSION}"
                 )
             return Manifest(facts["form"], facts["values"], facts["filters"])
         except (KeyError, TypeError) as error:
-            raise OptionError(f"{self._files.uri}/{MANIFEST} is not what was written") from error
+            raise OptionError(f"{self._files.uri}/{MANIFEST} is damaged") from error
 
     def done(self) -> list[Done]:
-        """The chunks that are written, in order."""
+        """Return the written chunks, in order."""
         names = [name for name in self._files.names(FOLDER) if _CHUNK.fullmatch(name)]
         return [self._chunk(name) for name in sorted(names, key=lambda name: (len(name), name))]
 
     def is_whole(self) -> bool:
-        """Whether the last run came to its end."""
+        """Return whether the last run finished."""
         return self._files.exists(WHOLE)
 
     def staging(self, number: int) -> str:
-        """The folder for what Spark writes of a chunk, relative to the target.
+        """Return the folder in which Spark writes a chunk, relative to the target.
 
-        Each run has its own: executors of one that was killed may write for a moment longer.
+        Each run has its own: executors of a killed run may go on writing for a moment.
         """
         return f"{FOLDER}/staging-{number:06}-{self._run}"
 
     def record(self, chunk: Done) -> None:
-        """Make a chunk count, and move its files to their places."""
+        """Make a chunk count: sync and describe its files, then move them to their places."""
         for moved in chunk.files:
             self._files.sync(moved.staged)
         facts = asdict(chunk)
@@ -165,11 +165,11 @@ class Ledger:
         self._files.remove(self.staging(chunk.number))
 
     def end(self) -> None:
-        """Say that all is written."""
+        """Mark the export as finished."""
         self._files.write(WHOLE, b"")
 
     def moved(self, number: int, staged: str, place: str) -> Iterator[Moved]:
-        """What becomes of the files that Spark wrote below a folder, which are to lie below `place`."""
+        """Yield the files that Spark wrote below `staged`, with their final paths below `place`."""
         for found in self._files.files(staged):
             folder, _, name = found.path.rpartition("/")
             path = "/".join(part for part in (place, folder, f"chunk-{number:06}-{name}") if part)
@@ -190,18 +190,16 @@ class Ledger:
             ranges = {key: (start, stop) for key, (start, stop) in facts["ranges"].items()}
             return replace(Done(**{**facts, "files": (), "ranges": ranges}), files=files)
         except (KeyError, TypeError, ValueError) as error:
-            raise OptionError(
-                f"{self._files.uri}/{FOLDER}/{name} is not what was written"
-            ) from error
+            raise OptionError(f"{self._files.uri}/{FOLDER}/{name} is damaged") from error
 
 
 def offsets_done(done: list[Done]) -> dict[TopicPartition, Offset]:
-    """Where each partition goes on."""
+    """Return the offset to resume from, by partition."""
     return {_partition(name): stop for chunk in done for name, (_, stop) in chunk.ranges.items()}
 
 
 def topic_ids_done(done: list[Done]) -> dict[TopicPartition, str]:
-    """The topic id of each partition, where it is known."""
+    """Return the known topic ids, by partition."""
     return {
         _partition(name): topic_id for chunk in done for name, topic_id in chunk.topic_ids.items()
     }
@@ -220,7 +218,7 @@ def _check_same(before: Manifest, now: Manifest) -> None:
             if old != (new := asdict(now)[name])
         ]
         raise OptionError(
-            f"the export that is there was begun with {'; '.join(differing)}: resume it as it was"
+            f"the export was begun with {'; '.join(differing)}: resume it with the same settings"
         )
 
 
@@ -230,7 +228,7 @@ def _parsed(files: TargetFiles, path: str) -> dict[str, Any]:
     except ValueError as error:
         raise OptionError(f"{files.uri}/{path} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise OptionError(f"{files.uri}/{path} is not what was written")
+        raise OptionError(f"{files.uri}/{path} is damaged")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What an export reads, in chunks that are written one after the other: what is done stays done."""
+"""Plan of an export: chunks that are written one after the other, so that finished ones need no repetition."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kafkafs.spark.source.planning.splits import Split, plan
 from kafkafs.spark.source.planning.volume import owners_by_root
 
 MOST_TOPICS = 16
-"""Of a chunk: the records of each are counted on the way."""
+"""Most topics of a chunk: the records of each are counted by an expression."""
 
 
 class ExportChunk(NamedTuple):
-    """What is written in one go.
+    """Part of an export that is written at once.
 
     Attributes:
-        splits: partitions in their order, offsets ascending; none where the partitions hold no record.
-        ranges: the offsets [start, stop) of each partition that are done with it.
+        splits: splits sorted by partition and offset; none if the partitions have no records.
+        ranges: offsets [start, stop) that the chunk covers, by partition.
         size: bytes of the source.
     """
 
@@ -35,12 +35,12 @@ class ExportChunk(NamedTuple):
 
     @property
     def topics(self) -> list[str]:
-        """Their names, in order."""
+        """Names of the topics, sorted."""
         return sorted({partition.topic for partition in self.ranges})
 
     @property
     def topic_ids(self) -> dict[TopicPartition, str]:
-        """The topic id of each partition that has one."""
+        """Topic ids of the partitions that have one."""
         return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
 
 
@@ -50,17 +50,16 @@ def plan_chunks(
     topic_ids: Mapping[TopicPartition, str],
     chunk_bytes: int,
 ) -> list[ExportChunk]:
-    """The chunks of an export.
+    """Return the chunks of an export.
 
     Args:
-        options: what is to be read.
-        done: of partitions that were exported before, the offset to go on from.
-        topic_ids: of these partitions, where they are known.
-        chunk_bytes: of the source in a chunk, about.
+        options: options of the read.
+        done: offset to resume from, of partitions that were exported before.
+        topic_ids: known topic ids of these partitions.
+        chunk_bytes: bytes of the source in a chunk, about.
 
     Raises:
-        OptionError, DataLossError, SourceError: as a batch query; or what was exported last is not what
-            comes before the log now.
+        OptionError, DataLossError, SourceError: as for a batch query; or a log no longer continues the exported one.
     """
     source = open_paths(options.paths)
     try:
@@ -115,7 +114,7 @@ def _left(
         wanted = wanted._replace(start=max(start, wanted.start))
     splits = list(plan(view, wanted, options.split_bytes, owner))
     if splits and wanted.start < splits[0].part_start:
-        # Segments before it are empty, and the log begins with them all the same.
+        # The log begins with empty segments before this one.
         splits[0] = replace(splits[0], part_start=wanted.start)
     return splits
 

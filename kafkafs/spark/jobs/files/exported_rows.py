@@ -1,11 +1,11 @@
-"""Records as an export's files hold them, and back: what a restore reads.
+"""Columns of an export's files, and the conversion of records to and from them.
 
-Parquet holds the connector's columns as they are. Elsewhere `timestamp` is milliseconds since 1970, and `time` is
-the same to be read: ORC's own timestamps go wrong by a second before 1970, also those of -1. JSON and CSV have
-no bytes: there a key and a value are text where they are UTF-8 and base64 where not, and a column beside each
-says which. By that nothing is lost: a null key has no encoding, an empty one has.
+Parquet has the connector's columns unchanged. In other formats `timestamp` is milliseconds since 1970, and `time` is
+the same for people: ORC's own timestamps are a second off before 1970, also that of -1. JSON and CSV have no bytes:
+a key or value is text if it is UTF-8, else base64, and a column beside it names the encoding. A null key has no
+encoding, an empty one has, so that nothing is lost.
 
-In every format `topic` and `date` (of the timestamp, UTC; none without one) are folders.
+In every format `topic` and `date` (of the timestamp, UTC; null without one) are folders.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLDERS = ("topic", "date")
 TEXT, BASE64 = VALUES
 _OF_BYTES = ("parquet", "orc")
 _LAST_SECOND = 253_402_300_799_999
-"""Of year 9999, in milliseconds."""
+"""End of year 9999, in milliseconds."""
 _CSV_WRITES = {
     "header": "true",
     "escape": '"',
@@ -49,7 +49,7 @@ _READ_OPTIONS: dict[str, dict[str, str]] = {
     "json": {"mode": "FAILFAST"},
 }
 _PLAIN_TEXT_OF_CSV = r"^[^\x00-\x1f\x7f]*$"
-"""Lines end where a line ends in what is written, whichever program reads it."""
+"""Text without control characters: programs disagree about line ends inside CSV fields."""
 
 _TEXT_HEADERS = ArrayType(
     StructType(
@@ -94,7 +94,7 @@ _TEXTUAL: dict[str, DataType] = {
 
 
 def file_schema(form: str) -> StructType:
-    """The columns of a format's files, without the folders."""
+    """Return the columns of a format's files, without the folders."""
     columns = {"parquet": _EXACT, "orc": _MILLISECONDS}.get(form, _TEXTUAL)
     if form == "csv":
         columns = columns | {"headers": StringType()}
@@ -102,12 +102,12 @@ def file_schema(form: str) -> StructType:
 
 
 def to_files(records: DataFrame, form: str, values: str = TEXT) -> DataFrame:
-    """Records (with headers) as files of a format hold them, with the folders' columns at the end.
+    """Convert records to the columns of a format, with the folders' columns at the end.
 
     Args:
         records: the connector's columns and `headers`; the session's time zone is UTC.
         form: one of FORMATS.
-        values: for JSON and CSV: "text" (UTF-8 where it is, else base64), or "base64" always.
+        values: form of bytes in JSON and CSV: "text" (base64 where bytes are not UTF-8), or "base64".
     """
     columns = {name: F.col(name) for name in _EXACT}
     if form != "parquet":
@@ -150,7 +150,7 @@ def _header(header: Column, values: str) -> Column:
 
 
 def _encoding(value: Column, form: str, values: str) -> Column:
-    """TEXT or BASE64; null for null."""
+    """Return TEXT or BASE64; null for null."""
     if values == BASE64:
         return F.when(value.isNotNull(), F.lit(BASE64))
     text = value.cast("string")
@@ -162,12 +162,12 @@ def _encoding(value: Column, form: str, values: str) -> Column:
 
 def _encoded(value: Column, encoding: Column) -> Column:
     return F.when(encoding == TEXT, value.cast("string")).otherwise(
-        F.translate(F.base64(value), "\r\n", "")  # it breaks lines
+        F.translate(F.base64(value), "\r\n", "")  # base64() inserts line ends
     )
 
 
 def from_files(frame: DataFrame, form: str) -> DataFrame:
-    """What `to_files` was given, from what it gave: the connector's columns and `headers`."""
+    """Convert the columns of a format back: the connector's columns and `headers`."""
     columns = {name: F.col(name) for name in (*CONNECTOR, "headers")}
     if form != "parquet":
         columns["timestamp"] = F.timestamp_millis("timestamp")
@@ -194,17 +194,19 @@ def _decoded(value: Column, encoding: Column) -> Column:
         .when(encoding == BASE64, F.unbase64(text))
         .when(
             encoding.isNotNull(),
-            F.raise_error(F.concat(F.lit("no encoding of an export: "), encoding)).cast("binary"),
+            F.raise_error(F.concat(F.lit("not an encoding of an export: "), encoding)).cast(
+                "binary"
+            ),
         )
     )
 
 
 def read_files(spark: SparkSession, path: str, form: str) -> DataFrame:
-    """The records in the folders `topic=…/date=…` of an export: the connector's columns and `headers`.
+    """Read the records in the folders `topic=…/date=…` of an export: the connector's columns and `headers`.
 
     Args:
-        spark: a session.
-        path: the export, or a folder of the same layout.
+        spark: session.
+        path: export, or a folder of the same layout.
         form: one of FORMATS.
 
     Raises:

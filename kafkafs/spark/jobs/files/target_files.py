@@ -1,7 +1,7 @@
-"""The files of a job's target: on a file system of this machine, or where Hadoop's client leads (hdfs:, s3a:, …).
+"""Files of a job's target: on this machine, or on a file system for Hadoop's client (hdfs:, s3a:, …).
 
-A target without a scheme is a path of this machine, which all executors must see; what is written there is on
-the device before anything says that it is.
+A target without a scheme is a path of this machine, which all executors must see; files there are synced before
+the ledger mentions them.
 """
 
 from __future__ import annotations
@@ -21,60 +21,60 @@ if TYPE_CHECKING:
 
 
 class FoundTarget(NamedTuple):
-    """A file below a folder: its path from there with "/" between, and its size in bytes."""
+    """A file below a folder: its relative path with "/" between names, and its size in bytes."""
 
     path: str
     size: int
 
 
 class TargetFiles(Protocol):
-    """What a job does to its target. Paths are relative to it; what fails raises OSError.
+    """Operations of a job on its target. Paths are relative to the target; failures raise OSError.
 
     Attributes:
-        uri: of the target, for Spark.
+        uri: URI of the target, for Spark.
     """
 
     uri: str
 
     def names(self, folder: str = "") -> list[str]:
-        """The names in a folder; none when it is not there."""
+        """Return the names in a folder; none if it does not exist."""
 
     def files(self, folder: str) -> Iterator[FoundTarget]:
-        """All files below a folder but hidden ones (Spark's and Hadoop's own), in order."""
+        """Yield all files below a folder but hidden ones (of Spark and Hadoop), sorted by name."""
 
     def read(self, path: str) -> bytes:
-        """A small file whole."""
+        """Return the bytes of a small file."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Make a small file, all or nothing."""
+        """Write a small file atomically."""
 
     def sync(self, path: str) -> None:
-        """Return when a file that Spark wrote is on the device."""
+        """Sync a file that Spark wrote to the device."""
 
     def move(self, old: str, new: str) -> None:
-        """Give a file another name; folders are made, and nothing is replaced."""
+        """Rename a file; make its folders, and replace nothing."""
 
     def sync_names(self, folders: set[str]) -> None:
-        """Return when the names in some folders are on the device."""
+        """Sync the names in some folders to the device."""
 
     def remove(self, path: str) -> None:
-        """Remove a file, or a folder with all below it; nothing there is fine."""
+        """Remove a file, or a folder with all below it; do nothing if it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Whether something is there."""
+        """Return whether a path exists."""
 
     def lock(self, path: str) -> AbstractContextManager[None]:
-        """Keep other jobs from the target; raises OptionError when one is at it."""
+        """Lock the target against other jobs; raise OptionError when it is locked."""
 
 
 def target_files(spark: SparkSession, target: str) -> TargetFiles:
-    """The files of a target.
+    """Return the files of a target.
 
     Raises:
-        OptionError: it is no path.
+        OptionError: the target is not a path.
     """
     if not target.strip():
-        raise OptionError("a target is a folder, and not an empty name")
+        raise OptionError("the target is empty: name a folder")
     local = target.removeprefix("file://") if target.startswith("file:///") else target
     if ":/" in local and not os.path.lexists(local):
         return HadoopFiles(spark, target)
@@ -82,7 +82,7 @@ def target_files(spark: SparkSession, target: str) -> TargetFiles:
 
 
 def outside_of(files: TargetFiles, paths: Sequence[str]) -> None:
-    """Raises OptionError when a target is below one of the source's paths, or one of them below it."""
+    """Raise OptionError when a target is below one of the source's paths, or above one."""
     if not isinstance(files, LocalFiles):
         return
     target = os.path.realpath(files.path)
@@ -95,10 +95,10 @@ def outside_of(files: TargetFiles, paths: Sequence[str]) -> None:
 
 
 class LocalFiles:
-    """A target on this machine; see `TargetFiles`.
+    """Files of a target on this machine.
 
     Args:
-        path: absolute.
+        path: absolute path.
     """
 
     def __init__(self, path: str, disk: Disk = DISK) -> None:
@@ -107,12 +107,12 @@ class LocalFiles:
         self._disk = disk
 
     def names(self, folder: str = "") -> list[str]:
-        """See `TargetFiles`."""
+        """Return the names in a folder; none if it does not exist."""
         path = self._full(folder)
         return self._disk.list(path) if self._disk.is_dir(path) else []
 
     def files(self, folder: str) -> Iterator[FoundTarget]:
-        """See `TargetFiles`."""
+        """Yield all files below a folder but hidden ones (of Spark and Hadoop), sorted by name."""
         for name in self.names(folder):
             if name.startswith((".", "_")):
                 continue
@@ -124,42 +124,42 @@ class LocalFiles:
                 yield FoundTarget(name, self._disk.size(self._full(path)))
 
     def read(self, path: str) -> bytes:
-        """See `TargetFiles`."""
+        """Return the bytes of a small file."""
         return self._disk.read(self._full(path))
 
     def write(self, path: str, data: bytes) -> None:
-        """See `TargetFiles`."""
+        """Write a small file atomically."""
         full = self._full(path)
         self._disk.make_folder(os.path.dirname(full))
         self._disk.replace_atomically(full, data)
 
     def sync(self, path: str) -> None:
-        """See `TargetFiles`."""
+        """Sync a file that Spark wrote to the device."""
         with self._disk.open(self._full(path)) as file:
             file.sync()
 
     def move(self, old: str, new: str) -> None:
-        """See `TargetFiles`."""
+        """Rename a file; make its folders, and replace nothing."""
         full = self._full(new)
         self._disk.make_folder(os.path.dirname(full))
         self._disk.rename_new(self._full(old), full)
 
     def sync_names(self, folders: set[str]) -> None:
-        """See `TargetFiles`."""
+        """Sync the names in some folders to the device."""
         for folder in sorted(folders):
             self._disk.sync_folder(self._full(folder))
 
     def remove(self, path: str) -> None:
-        """See `TargetFiles`."""
+        """Remove a file, or a folder with all below it."""
         self._disk.remove_tree(self._full(path))
 
     def exists(self, path: str) -> bool:
-        """See `TargetFiles`."""
+        """Return whether a path exists."""
         return self._disk.exists(self._full(path))
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
-        """See `TargetFiles`."""
+        """Lock the target against other jobs; raise OptionError when it is locked."""
         full = self._full(path)
         self._disk.make_folder(os.path.dirname(full))
         lock = FileLock(full, self._disk)
@@ -178,11 +178,11 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """A target that Hadoop's client reaches, through the driver's JVM; see `TargetFiles`.
+    """Files of a target that Hadoop's client reaches, through the driver's JVM.
 
     Args:
-        spark: whose client it is.
-        target: with a scheme.
+        spark: session with the client.
+        target: URI with a scheme.
 
     Raises:
         OptionError: there is no such file system.
@@ -200,11 +200,11 @@ class HadoopFiles:
             self._system = self._root.getFileSystem(session.sessionState().newHadoopConf())
 
     def names(self, folder: str = "") -> list[str]:
-        """See `TargetFiles`."""
+        """Return the names in a folder; none if it does not exist."""
         return [status.getPath().getName() for status in self._statuses(folder)]
 
     def files(self, folder: str) -> Iterator[FoundTarget]:
-        """See `TargetFiles`."""
+        """Yield all files below a folder but hidden ones (of Spark and Hadoop), sorted by name."""
         for status in self._statuses(folder):
             name = status.getPath().getName()
             if name.startswith((".", "_")):
@@ -216,7 +216,7 @@ class HadoopFiles:
                 yield FoundTarget(name, status.getLen())
 
     def read(self, path: str) -> bytes:
-        """See `TargetFiles`."""
+        """Return the bytes of a small file."""
         with _jvm(path):
             stream = self._system.open(self._full(path))
             out = self._bytes()
@@ -224,7 +224,7 @@ class HadoopFiles:
             return bytes(out.toByteArray())
 
     def write(self, path: str, data: bytes) -> None:
-        """See `TargetFiles`."""
+        """Write a small file, and rename it to its name."""
         full, temporary = self._full(path), self._full(path + TEMPORARY_SUFFIX)
         with _jvm(path):
             stream = self._system.create(temporary, True)
@@ -236,13 +236,13 @@ class HadoopFiles:
                 stream.close()
             self._system.delete(full, False)
             if not self._system.rename(temporary, full):
-                raise OSError(f"{path} cannot be given its name")
+                raise OSError(f"{path} cannot be renamed to its final name")
 
     def sync(self, path: str) -> None:
-        """Nothing: what Hadoop's client closed is written."""
+        """Do nothing: a file that Hadoop's client has closed is written."""
 
     def move(self, old: str, new: str) -> None:
-        """See `TargetFiles`."""
+        """Rename a file; make its folders, and replace nothing."""
         with _jvm(new):
             full = self._full(new)
             self._system.mkdirs(full.getParent())
@@ -250,20 +250,20 @@ class HadoopFiles:
                 raise OSError(f"{old} cannot be moved to {new}")
 
     def sync_names(self, folders: set[str]) -> None:
-        """Nothing: a rename of Hadoop's client is one."""
+        """Do nothing: Hadoop's renames are durable."""
 
     def remove(self, path: str) -> None:
-        """See `TargetFiles`."""
+        """Remove a file, or a folder with all below it."""
         with _jvm(path):
             self._system.delete(self._full(path), True)
 
     def exists(self, path: str) -> bool:
-        """See `TargetFiles`."""
+        """Return whether a path exists."""
         with _jvm(path):
             return bool(self._system.exists(self._full(path)))
 
     def lock(self, path: str) -> AbstractContextManager[None]:
-        """Nothing: these file systems have no locks."""
+        """Do nothing: these file systems have no locks."""
         return nullcontext()
 
     def _statuses(self, folder: str) -> list[Any]:
@@ -280,7 +280,7 @@ class HadoopFiles:
 
 @contextmanager
 def _jvm(path: str, kind: type[Exception] = OSError) -> Iterator[None]:
-    """What the JVM throws inside is raised as an error of ours, with its message."""
+    """Raise exceptions of the JVM as errors of ours, with their messages."""
     try:
         yield
     except Exception as error:

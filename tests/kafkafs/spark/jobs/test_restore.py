@@ -123,8 +123,8 @@ def test_what_cannot_be_restored_is_refused(
     manifest = (exported / "_export" / "manifest.json").read_bytes()
     (tmp_path / "begun" / "_export" / "manifest.json").write_bytes(manifest)
     cases: list[tuple[str, dict[str, object], str]] = [
-        (str(tmp_path / "empty"), {}, "is no export"),
-        (str(tmp_path / "begun"), {}, "did not come to its end"),
+        (str(tmp_path / "empty"), {}, "is not an export"),
+        (str(tmp_path / "begun"), {}, "is unfinished: resume it"),
         (str(exported), {"topics": "nothing"}, "the export has no topic 'nothing'"),
         (str(exported), {"renames": {"nothing": "x"}}, "the export has no topic 'nothing'"),
         (str(exported), {"renames": {"orders": "x", "txn": "x"}}, "the same new name"),

@@ -151,7 +151,7 @@ def test_damaged_places_are_told_and_the_rest_is_searched(
 @pytest.mark.parametrize(
     ("predicate", "given", "said"),
     [
-        (Predicate(), {}, "say what to search for"),
+        (Predicate(), {}, "name something to search for"),
         (Predicate(value="("), {}, "not a regular expression"),
         (Predicate(value="a"), {"where": "valeu is null"}, "valeu"),
         (Predicate(value="a"), {"decode": True}, "this job has no option 'decode'"),

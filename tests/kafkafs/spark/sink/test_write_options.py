@@ -50,11 +50,11 @@ WHOLE = frame_of(
 )
 REFUSED = {
     "path": "Option 'path' must be specified",
-    "path=s3a://bucket/x": "no path of a mounted file system",
+    "path=s3a://bucket/x": "not a path of a mounted file system",
     "sinc=1": "unknown option 'sinc'",
     "codex=1": "unknown option 'codex'; is it codec?",
     "codec=brotli": "'codec' is one of auto, none, gzip, snappy, lz4, zstd",
-    "compressionLevel=3": "say which with 'codec'",
+    "compressionLevel=3": "needs a codec",
     "codec=gzip,compressionLevel=10": "gzip has levels 1 to 9",
     "codec=snappy,compressionLevel=1": "snappy has no levels",
     "batchBytes=many": "'batchBytes' is a size",
@@ -72,8 +72,8 @@ REFUSED = {
     'logStartOffsets={"t":{"0":-2}}': "'logStartOffsets': Expected e.g.",
     'logStartOffsets={"t":[0]}': "'logStartOffsets': Expected e.g.",
     'logEndOffsets={"t":{"x":1}}': "'logEndOffsets': Expected e.g.",
-    "clusterId=abc": "give both",
-    "nodeId=1": "give both",
+    "clusterId=abc": "set both",
+    "nodeId=1": "set both",
     "nodeId=1,clusterId=a b": "'clusterId' is an id",
 }
 

@@ -191,7 +191,7 @@ def test_a_target_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
 def test_an_export_goes_on_only_when_asked_and_only_as_it_was(tmp_path: Path) -> None:
     run(tmp_path / "out", UnsyncedDisk())
     ledger = Ledger(LocalFiles(str(tmp_path / "out")))
-    with pytest.raises(OptionError, match="holds an export already: resume it"):
+    with pytest.raises(OptionError, match="has an export already: resume it"):
         ledger.check(AS, resume=False)
     with pytest.raises(OptionError, match="begun with form 'json', not 'csv'"):
         ledger.check(Manifest("csv", "text", {}), resume=True)
@@ -203,9 +203,9 @@ def test_an_export_goes_on_only_when_asked_and_only_as_it_was(tmp_path: Path) ->
     ("text", "said"),
     [
         ("{", "is not JSON"),
-        ("[]", "is not what was written"),
-        ("{}", "is not what was written"),
-        (json.dumps({"kind": "kafkafs export", "version": 2}), "is of version 2, and this is 1"),
+        ("[]", "is damaged"),
+        ("{}", "is damaged"),
+        (json.dumps({"kind": "kafkafs export", "version": 2}), "has version 2, not 1"),
     ],
 )
 def test_a_manifest_of_something_else_is_one_error(tmp_path: Path, text: str, said: str) -> None:
@@ -218,7 +218,7 @@ def test_a_manifest_of_something_else_is_one_error(tmp_path: Path, text: str, sa
 def test_a_record_of_something_else_is_one_error(tmp_path: Path) -> None:
     run(tmp_path / "out", UnsyncedDisk())
     (tmp_path / "out" / "_export" / "chunk-000002.json").write_text("{}")
-    with pytest.raises(OptionError, match=r"chunk-000002\.json is not what was written"):
+    with pytest.raises(OptionError, match=r"chunk-000002\.json is damaged"):
         Ledger(LocalFiles(str(tmp_path / "out"))).done()
 
 

@@ -124,7 +124,7 @@ def test_an_encoding_that_is_none_is_an_error(spark: SparkSession, tmp_path: Pat
     folder = tmp_path / "topic=t" / "date=2024-01-01"
     folder.mkdir(parents=True)
     (folder / "x.json").write_text('{"partition":0,"offset":0,"key":"61","keyEncoding":"hex"}\n')
-    with pytest.raises(Exception, match="no encoding of an export: hex"):
+    with pytest.raises(Exception, match="not an encoding of an export: hex"):
         read_files(spark, str(tmp_path), "json").collect()
 
 
