@@ -102,7 +102,7 @@ def mount_as_helper(argv: list[str]) -> None:
 
 
 def run(daemon: Any, paths: list[str], mountpoint: str, options: Any) -> None:  # noqa: ANN401
-    """Mount and leave with the daemon's status."""
+    """Mount, and exit with the daemon's status."""
     sys.exit(daemon.run(paths, mountpoint, options))
 
 

@@ -57,34 +57,34 @@ class DumpFile:
 
     @property
     def base_name(self) -> str:
-        """The name without folders."""
+        """Name without folders."""
         return self.name.rpartition("/")[2]
 
     @property
     def stem(self) -> str:
-        """The name up to the first dot."""
+        """Name up to the first dot."""
         return self.base_name.partition(".")[0]
 
     @property
     def folder(self) -> str:
-        """The path of the folder of the file, as shown."""
+        """Path of the folder of the file, as shown."""
         return os.path.dirname(self.shown)
 
     @property
     def absolute(self) -> str:
-        """The absolute path, with links unresolved, as java.io.File has it."""
+        """Absolute path, with links unresolved, as java.io.File has it."""
         return self.shown if self.shown.startswith("/") else f"{os.getcwd()}/{self.shown}"
 
     @property
     def base_offset(self) -> Offset | None:
-        """The offset at the start of the name; None for a name without one, or for a file of no segment."""
+        """Offset at the start of the name; None for a name without one, or for a file of no segment."""
         match = _OFFSET.fullmatch(self.stem) if self.kind in SEGMENT_KINDS else None
         offset = int(match[1]) if match else None
         return offset if offset is None or offset <= MAX_INT64 else None
 
     @property
     def snapshot_id(self) -> tuple[Offset, int] | None:
-        """The end offset and the epoch in the name of a KRaft snapshot; None for another name."""
+        """End offset and epoch in the name of a KRaft snapshot; None for another name."""
         match = _SNAPSHOT.fullmatch(self.stem)
         return (int(match[1]), int(match[2])) if match else None
 

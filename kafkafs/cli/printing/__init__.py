@@ -1,1 +1,1 @@
-"""What the commands print: bytes, tables, reports, progress."""
+"""Output of the commands: bytes, tables, reports, progress."""

@@ -101,7 +101,9 @@ def show(summary: JobSummary, *, err: bool = False) -> None:
         if table.title:
             click.echo(printable(table.title), err=err)
         header, rows = table.header, table.rows
-        if not any(header) and rows:  # a list of facts has no header: its first row stands in
+        if (
+            not any(header) and rows
+        ):  # a list of facts has no header: its first row takes that place
             header, rows = [cell(value) for value in rows[0]], rows[1:]
         print_table(header, rows, err=err)
 

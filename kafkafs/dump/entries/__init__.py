@@ -1,1 +1,1 @@
-"""The files beside the records, entry by entry: indexes, snapshots, checkpoints."""
+"""Entries of the files beside the records files: indexes, snapshots, checkpoints."""

@@ -1,1 +1,1 @@
-"""What a query asks for: options, offsets, partitions, log dirs."""
+"""Parameters of a query: options, offsets, partitions, log dirs."""

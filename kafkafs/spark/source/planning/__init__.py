@@ -1,1 +1,1 @@
-"""What each task reads: offsets resolved against the logs, and cut into splits."""
+"""Plan of a query: offsets resolved against the logs, and cut into splits for tasks."""

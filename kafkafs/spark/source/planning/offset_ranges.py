@@ -42,7 +42,7 @@ class QueryRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets; there may be fewer records."""
+        """Number of offsets; there may be fewer records."""
         return self.stop - self.start
 
 

@@ -35,7 +35,7 @@ class Split:
         start, stop: the wanted offsets.
         part_start, part_stop: the offsets of the byte range.
         file_size: end of batches and damage in the file.
-        is_first, is_last: whether first and last split of a range; between two splits one side owns what crosses.
+        is_first, is_last: whether first and last split of a range; of two splits one reports damage across their border.
         at_log_end: whether the wanted offsets end at the log end.
         owner: owner of the log dir by its meta.properties; None if unknown.
         topic_id: topic id in partition.metadata; None if there is none.

@@ -1,1 +1,1 @@
-"""What a task gives: records, batches or segments as Arrow record batches."""
+"""Output of tasks: records, batches or segments as Arrow record batches."""

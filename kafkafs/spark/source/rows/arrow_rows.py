@@ -59,7 +59,7 @@ class Rows:
 
     @cached_property
     def places(self) -> Indices | slice:
-        """The indices; a slice for consecutive records, which numpy copies ten times faster."""
+        """Indices; a slice for consecutive records, which numpy copies ten times faster."""
         first, last = int(self.indices[0]), int(self.indices[-1])
         return slice(first, last + 1) if last - first + 1 == len(self) else self.indices
 

@@ -163,7 +163,9 @@ def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
         return False
     start, stop = split.wanted
     first, last = damage.first_offset, damage.last_offset
-    if first is not None and first < split.part_stop:  # else the damaged header lies
+    if (
+        first is not None and first < split.part_stop
+    ):  # otherwise the damaged header states a wrong offset
         if first < split.start and not split.is_first:
             return False
         if first >= stop and not split.at_log_end:
