@@ -305,7 +305,7 @@ def test_bad_input_is_refused_before_any_task_starts(
         auditing.audit(spark, path, severity="bad")
     with pytest.raises(OptionError, match="no such format: 'xml'"):
         auditing.audit(spark, path, form="xml")
-    with pytest.raises(OptionError, match="number of bytes above 0"):
+    with pytest.raises(OptionError, match="a number above 0"):
         auditing.audit(spark, path, task_bytes=0)
     with pytest.raises(OptionError, match="nothing matches"):
         auditing.audit(spark, f"{path}/nothing-*")

@@ -248,7 +248,7 @@ def test_targets_that_are_taken_are_refused(spark: SparkSession, tmp_path: Path)
     (tmp_path / "full" / "file").write_text("")
     with pytest.raises(OptionError, match="is not empty"):
         export(spark, str(source), str(tmp_path / "full"))
-    with pytest.raises(OptionError, match="not an empty name"):
+    with pytest.raises(OptionError, match="the target is empty"):
         export(spark, str(source), " ")
 
 

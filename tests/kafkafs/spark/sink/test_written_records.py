@@ -249,7 +249,7 @@ def test_a_log_of_no_records_begins_where_it_ends(tmp_path: Path) -> None:
 
 
 def test_no_rows_are_an_error_unless_an_empty_log_dir_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"no rows.* allowEmpty=true makes it all the same"):
+    with pytest.raises(RecordError, match=r"no rows.* allowEmpty=true makes it anyway"):
         write(tmp_path / "made", [])
     assert not (tmp_path / "made").exists()
     assert write(tmp_path / "made", [], allowEmpty="true")["partitions"] == []
