@@ -80,10 +80,10 @@ def plan(
         raise click.BadParameter(str(error), param_hint="--broker-version") from error
     with StartPlan(source_paths(sources), version, clean=clean, verifies=verify) as start:
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
-        is_told = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
+        is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
     if UNREADABLE_FILES.are_met:
         click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
-    if not is_told or UNREADABLE_FILES.are_met:
+    if not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
         sys.exit(1)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.audit import Audit
-    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.progress import OnProgress
 
 
 @click.command()
@@ -55,7 +55,7 @@ def audit(
     segment by segment. Exit status: 0 nothing found but notes, 1 errors or warnings.
     """
 
-    def job(spark: SparkSession, tell: Tell) -> Audit:
+    def job(spark: SparkSession, on_progress: OnProgress) -> Audit:
         from kafkafs.spark.jobs import audit as auditing
         from kafkafs.spark.jobs.audit_plan import TASK_BYTES
 
@@ -69,7 +69,7 @@ def audit(
             form=form,
             most=most,
             task_bytes=task_bytes or TASK_BYTES,
-            tell=tell,
+            on_progress=on_progress,
         )
 
     run_job(given, "audit", job)

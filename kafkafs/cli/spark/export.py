@@ -48,9 +48,9 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     names = ("form", "values", "compression", "where", "resume", "chunk_bytes")
     keywords |= {name: given[name] for name in names}
 
-    def job(spark: Any, tell: Any) -> Any:  # noqa: ANN401
+    def job(spark: Any, on_progress: Any) -> Any:  # noqa: ANN401
         from kafkafs.spark.jobs.export import export as run
 
-        return run(spark, target=target, tell=tell, **keywords)
+        return run(spark, target=target, on_progress=on_progress, **keywords)
 
     run_job(given, "export", job)

@@ -1,7 +1,7 @@
 """Shared by the commands of `kafkafs spark`: session, progress, summary, exit status.
 
 A job's command takes `@job_options` (its function gets them as one dict, `given`) and calls
-`run_job(given, "export", lambda spark, tell: export(spark, …, tell=tell))`.
+`run_job(given, "export", lambda spark, on_progress: export(spark, …, on_progress=on_progress))`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.progress import OnProgress
     from kafkafs.spark.jobs.summary import JobSummary
 
 MOST_WARNINGS = 20
@@ -51,7 +51,7 @@ def job_options(command: Command) -> Command:
 def run_job(
     given: dict[str, Any],
     name: str,
-    job: Callable[[SparkSession, Tell], Found],
+    job: Callable[[SparkSession, OnProgress], Found],
     results: Callable[[Found], None] | None = None,
     status: Callable[[Found], int] | None = None,
 ) -> None:
@@ -66,8 +66,8 @@ def run_job(
         status: computes the exit status; by default 1 when there are findings, else 0.
     """
     with job_session(given, name) as spark:
-        with shown_progress(name, wanted=given["progress"]) as tell:
-            summary = job(spark, tell)
+        with shown_progress(name, wanted=given["progress"]) as on_progress:
+            summary = job(spark, on_progress)
         if given["as_json"]:
             print_json(summary.facts())
         elif results is None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kafkafs.spark.jobs.progress import JobProgress, Tell
+    from kafkafs.spark.jobs.progress import JobProgress, OnProgress
 
 LINE_EVERY = 10.0
 
 
 @contextmanager
-def shown_progress(job: str, *, wanted: bool | None) -> Iterator[Tell]:
+def shown_progress(job: str, *, wanted: bool | None) -> Iterator[OnProgress]:
     """Yield the function that takes the progress of a job.
 
     Args:
@@ -28,8 +28,8 @@ def shown_progress(job: str, *, wanted: bool | None) -> Iterator[Tell]:
     if wanted is False or (wanted is None and not is_terminal):
         yield lambda _: None
     elif is_terminal:
-        with _bar(job) as tell:
-            yield tell
+        with _bar(job) as on_progress:
+            yield on_progress
     else:
         yield _Lines(job)
 
@@ -49,7 +49,7 @@ class _Lines:
 
 
 @contextmanager
-def _bar(job: str) -> Iterator[Tell]:
+def _bar(job: str) -> Iterator[OnProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
@@ -63,10 +63,10 @@ def _bar(job: str) -> Iterator[Tell]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
 
-        def tell(progress: JobProgress) -> None:
+        def on_progress(progress: JobProgress) -> None:
             bar.update(task, completed=progress.share, description=_counted(progress))
 
-        yield tell
+        yield on_progress
 
 
 def _said(progress: JobProgress) -> str:

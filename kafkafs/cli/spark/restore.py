@@ -61,9 +61,9 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     keywords = {name: given[name] for name in ("form", "topics", "incomplete", "tasks")}
     keywords["renames"] = pairs(given["renames"], "--rename")
 
-    def job(spark: Any, tell: Any) -> Any:  # noqa: ANN401
+    def job(spark: Any, on_progress: Any) -> Any:  # noqa: ANN401
         from kafkafs.spark.jobs.restore import restore as run
 
-        return run(spark, source, target, tell=tell, **keywords, **options)
+        return run(spark, source, target, on_progress=on_progress, **keywords, **options)
 
     run_job(given, "restore", job)

@@ -16,7 +16,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.progress import OnProgress
     from kafkafs.spark.jobs.search import SearchSummary
 
 
@@ -60,14 +60,14 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
         keywords["keyEquals"] = given["key_equals"]
     headers = tuple(_header(text) for text in given["headers"])
 
-    def job(spark: SparkSession, tell: Tell) -> SearchSummary:
+    def job(spark: SparkSession, on_progress: OnProgress) -> SearchSummary:
         from kafkafs.spark.jobs import search as searching
         from kafkafs.spark.jobs.record_filter import Predicate
 
         names = ("anywhere", "key", "value", "fixed", "ignore_case")
         chosen = {name: given[name] for name in names}
         predicate = Predicate(headers=headers, **chosen)
-        return searching.search(spark, predicate=predicate, tell=tell, **keywords)
+        return searching.search(spark, predicate=predicate, on_progress=on_progress, **keywords)
 
     run_job(given, "search", job, _print, _status)
 

@@ -13,7 +13,7 @@ from kafkafs.cli.spark.selection import selected, selection_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkafs.spark.jobs.progress import Tell
+    from kafkafs.spark.jobs.progress import OnProgress
     from kafkafs.spark.jobs.stats import Stats
 
 
@@ -39,11 +39,15 @@ def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cli
     """
     keywords = selected(sources, given)
 
-    def job(spark: SparkSession, tell: Tell) -> Stats:
+    def job(spark: SparkSession, on_progress: OnProgress) -> Stats:
         from kafkafs.spark.jobs import stats as counting
 
         found = counting.stats(
-            spark, keys=given["keys"], shown_hours=given["hours"], tell=tell, **keywords
+            spark,
+            keys=given["keys"],
+            shown_hours=given["hours"],
+            on_progress=on_progress,
+            **keywords,
         )
         report_damage(found.damages, found.damaged)
         return found

@@ -19,7 +19,7 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.audit_plan import TASK_BYTES, AuditPlan, plan_audit
 from kafkafs.spark.jobs.files.exported_rows import FORMATS
 from kafkafs.spark.jobs.files.target_files import TargetFiles, target_files
-from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.source.options.source_paths import resolved
 from kafkafs.spark.source.planning.volume import Volume
@@ -132,7 +132,7 @@ def audit(
     form: str = "parquet",
     most: int = MOST_FINDINGS,
     task_bytes: int = TASK_BYTES,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Audit:
     """Check every byte of log dirs and of the files beside the logs.
@@ -147,7 +147,7 @@ def audit(
         form: format of the tables: one of FORMATS.
         most: most findings to return; the tables have all.
         task_bytes: bytes of logs for each task, about.
-        tell: called with progress.
+        on_progress: called with progress.
         clock: clock of the audit.
 
     Raises:
@@ -159,7 +159,7 @@ def audit(
     _check_options(rules, severity, form)
     files = None if target is None else _empty_target(spark, target)
     plan = _planned(path, topic, task_bytes)
-    watch = JobWatch(spark, "audit", tell)
+    watch = JobWatch(spark, "audit", on_progress)
     events = _events(spark, plan, clock).persist()
     try:
         with watch.step("check", 0.0, 0.95):

@@ -27,7 +27,7 @@ from kafkafs.spark.jobs.files.export_ledger import (
 from kafkafs.spark.jobs.files.export_plan import ExportChunk, plan_chunks
 from kafkafs.spark.jobs.files.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
 from kafkafs.spark.jobs.files.target_files import outside_of, target_files
-from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.jobs.summary import Table, size
@@ -139,7 +139,7 @@ def export(
     where: str | None = None,
     resume: bool = False,
     chunk_bytes: int | None = None,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
     **options: OptionValue,
 ) -> ExportSummary:
     """Write records to files, in folders `topic=…/date=…` (dates of timestamps, UTC).
@@ -158,7 +158,7 @@ def export(
         where: SQL condition on the connector's columns and `headers`.
         resume: continue the export in the target.
         chunk_bytes: bytes of logs in a chunk; by default 1 GiB, or more on many cores.
-        tell: called with progress.
+        on_progress: called with progress.
 
     Raises:
         OptionError: an argument is not valid; nothing was written.
@@ -174,7 +174,7 @@ def export(
         options={"onCorrupt": "fail", **options},
     )
     job = _Export(spark, selection, _checked_form(form, values), compression, where, target)
-    return job.run(resume=resume, chunk_bytes=chunk_bytes, tell=tell)
+    return job.run(resume=resume, chunk_bytes=chunk_bytes, on_progress=on_progress)
 
 
 def _checked_form(form: str, values: str) -> tuple[str, str]:
@@ -208,7 +208,9 @@ class _Export:
         self._files = target_files(spark, target)
         outside_of(self._files, self._options.paths)
 
-    def run(self, *, resume: bool, chunk_bytes: int | None, tell: Tell | None) -> ExportSummary:
+    def run(
+        self, *, resume: bool, chunk_bytes: int | None, on_progress: OnProgress | None
+    ) -> ExportSummary:
         ledger = Ledger(self._files)
         manifest = Manifest(self._form, self._values, self._filters())
         ledger.check(manifest, resume=resume)
@@ -217,7 +219,7 @@ class _Export:
         chunks = plan_chunks(
             self._options, done, topic_ids_done(earlier), chunk_bytes or self._chunk_bytes()
         )
-        watch = JobWatch(self._spark, "export", tell)
+        watch = JobWatch(self._spark, "export", on_progress)
         with self._files.lock(LOCK):
             before = ledger.begin(manifest)
             if offsets_done(before) != done:

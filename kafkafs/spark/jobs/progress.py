@@ -34,7 +34,7 @@ class JobProgress(NamedTuple):
     failed: int
 
 
-Tell: TypeAlias = Callable[[JobProgress], None]
+OnProgress: TypeAlias = Callable[[JobProgress], None]
 
 
 class JobWatch:
@@ -43,13 +43,15 @@ class JobWatch:
     Args:
         spark: session that runs the jobs.
         job: name of the job.
-        tell: called with progress in a thread of the watch; None for no reports.
+        on_progress: called with progress in a thread of the watch; None for no reports.
     """
 
-    def __init__(self, spark: SparkSession, job: str, tell: Tell | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, job: str, on_progress: OnProgress | None = None
+    ) -> None:
         self._context: SparkContext | None = getattr(spark, "sparkContext", None)
         self._job = job
-        self._tell = tell
+        self._on_progress = on_progress
 
     @contextmanager
     def step(self, name: str, start: float = 0.0, end: float = 1.0) -> Iterator[None]:
@@ -63,18 +65,18 @@ class JobWatch:
         context.setJobGroup(group, f"kafkafs {self._job}: {name}")
         stop = threading.Event()
         reporter = None
-        if self._tell is not None:
+        if self._on_progress is not None:
             reporter = threading.Thread(
                 target=self._follow,
-                args=(context, group, name, (start, end), self._tell, stop),
+                args=(context, group, name, (start, end), self._on_progress, stop),
                 daemon=True,
             )
             reporter.start()
         try:
             yield
-            if self._tell is not None:
+            if self._on_progress is not None:
                 last = _progress(context, group, name, (end, end))
-                self._tell(last._replace(tasks=last.done, active=0))
+                self._on_progress(last._replace(tasks=last.done, active=0))
         finally:
             stop.set()
             if reporter is not None:
@@ -88,11 +90,11 @@ class JobWatch:
         group: str,
         name: str,
         part: tuple[float, float],
-        tell: Tell,
+        on_progress: OnProgress,
         stop: threading.Event,
     ) -> None:
         while not stop.wait(INTERVAL):
-            tell(_progress(context, group, name, part))
+            on_progress(_progress(context, group, name, part))
 
 
 def _progress(

@@ -16,7 +16,7 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.files.export_ledger import MANIFEST, Done, Ledger
 from kafkafs.spark.jobs.files.exported_rows import read_files
 from kafkafs.spark.jobs.files.target_files import LocalFiles, TargetFiles, target_files
-from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.split_frames import settings
 from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.sink.job_folder import refuse_target
@@ -106,7 +106,7 @@ def restore(
     renames: Mapping[str, str] | None = None,
     incomplete: bool = False,
     tasks: int | None = None,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
     **options: OptionValue,
 ) -> RestoreSummary:
     """Make a log dir of an export: the same offsets, timestamps, keys, values and headers.
@@ -123,7 +123,7 @@ def restore(
         renames: new names of topics by their names in the export.
         incomplete: accept an unfinished export.
         tasks: number of writing tasks; by default one per 128 MiB of files.
-        tell: called with progress.
+        on_progress: called with progress.
         options: options of the sink: codec, compressionLevel, batchBytes, segmentBytes, topicIds (by the new names),
             clusterId and nodeId, leaderEpoch.
 
@@ -132,7 +132,7 @@ def restore(
         PySparkException: a task or the commit failed; nothing was written.
     """
     job = _Restore(spark, source, target, _names(topics), dict(renames or {}), options)
-    return job.run(form, incomplete=incomplete, tasks=tasks, tell=tell)
+    return job.run(form, incomplete=incomplete, tasks=tasks, on_progress=on_progress)
 
 
 def _names(topics: str | Sequence[str] | None) -> list[str] | None:
@@ -175,7 +175,12 @@ class _Restore:
         return checked
 
     def run(
-        self, form: str | None, *, incomplete: bool, tasks: int | None, tell: Tell | None
+        self,
+        form: str | None,
+        *,
+        incomplete: bool,
+        tasks: int | None,
+        on_progress: OnProgress | None,
     ) -> RestoreSummary:
         ledger = _ledger(self._files, form, incomplete=incomplete)
         done = [] if ledger is None else ledger.done()
@@ -188,7 +193,7 @@ class _Restore:
         keywords: dict[str, Any] = {**self._bounds(done), **self._options}
         with settings(self._spark, spark__sql__session__timeZone="UTC"):
             frame = self._frame(form)
-            with JobWatch(self._spark, "restore", tell).step("writing"):
+            with JobWatch(self._spark, "restore", on_progress).step("writing"):
                 write(
                     frame,
                     self._checked.path,

@@ -24,7 +24,7 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.files.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
 from kafkafs.spark.jobs.files.target_files import outside_of, target_files
-from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.record_filter import Predicate, SearchFilter
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import frame_of, settings
@@ -146,7 +146,7 @@ def search(
     target: str | None = None,
     form: str = "json",
     most: int = MOST,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
     **options: OptionValue,
 ) -> SearchSummary:
     """Search all records, and count the matches.
@@ -159,7 +159,7 @@ def search(
         target: folder, empty or absent, for all matches, in the layout of an export.
         form: format of its files.
         most: most records to return without a target.
-        tell: called with progress.
+        on_progress: called with progress.
 
     Raises:
         OptionError: an argument is not valid.
@@ -183,7 +183,7 @@ def search(
         read_options = replace(read_options, on_corrupt="row")
     splits = plan_batch(read_options)
     searching = _Search(spark, splits, read_options, predicate, where)
-    with JobWatch(spark, "search", tell).step("searching"):
+    with JobWatch(spark, "search", on_progress).step("searching"):
         rows = searching.collect(most) if uri is None else searching.write(uri, form)
         records, damaged = searching.counts()
     damages = searching.damages() if damaged else []

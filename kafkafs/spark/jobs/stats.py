@@ -12,7 +12,7 @@ from pyspark.sql import Window, functions as F  # noqa: N812 - as everybody call
 from pyspark.sql.types import StructField, StructType
 
 from engine.units import Timestamp
-from kafkafs.spark.jobs.progress import JobWatch, Tell
+from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import batches_of, records_of
 from kafkafs.spark.jobs.summary import Table, percent, size
@@ -233,7 +233,7 @@ def stats(
     until: Moment | None = None,
     keys: int = 5,
     shown_hours: int = SHOWN_HOURS,
-    tell: Tell | None = None,
+    on_progress: OnProgress | None = None,
     **options: OptionValue,
 ) -> Stats:
     """Count batches, records, bytes, codecs and keys.
@@ -244,7 +244,7 @@ def stats(
             bound of time count as a whole.
         keys: number of most frequent keys of each topic; 0 decodes nothing.
         shown_hours: number of latest hours in the table.
-        tell: called with progress.
+        on_progress: called with progress.
 
     Raises:
         OptionError: an argument is not valid.
@@ -262,7 +262,7 @@ def stats(
     if read_options.on_corrupt == "skip":
         read_options = replace(read_options, on_corrupt="row")
     splits = plan_batch(read_options)
-    watch = JobWatch(spark, "stats", tell)
+    watch = JobWatch(spark, "stats", on_progress)
     parts = (0.0, 0.1 if keys else 1.0)
     with watch.step("batches", *parts):
         found, holes = _batches(spark, splits, read_options)

@@ -222,7 +222,7 @@ def test_an_audit_in_spark_finds_the_same(
         task_bytes=1,
         clock=Clock(),
         form="json",
-        tell=lambda progress: told.append(progress.share),
+        on_progress=lambda progress: told.append(progress.share),
     )
     assert shown(list(found.first)) == expected(findings)
     assert [each["partition"] for each in found.partitions] == ["orders-0", "sound-0"]

@@ -212,12 +212,12 @@ def test_a_watch_tells_of_its_part_and_leaves_no_trace(spark: SparkSession) -> N
 def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     some = JobProgress("step", 0.25, 1, 4, 2, 1)
     for wanted in (None, False):
-        with shown_progress("job", wanted=wanted) as tell:
-            tell(some)
+        with shown_progress("job", wanted=wanted) as on_progress:
+            on_progress(some)
         assert capsys.readouterr().err == ""
-    with shown_progress("job", wanted=True) as tell:
-        tell(some)
-        tell(some)
+    with shown_progress("job", wanted=True) as on_progress:
+        on_progress(some)
+        on_progress(some)
     line = "kafkafs job: 25%, step: 1 of 4 tasks, 2 running, 1 failed\n"
     assert capsys.readouterr().err == line
 

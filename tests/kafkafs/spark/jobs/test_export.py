@@ -107,7 +107,9 @@ def test_what_failed_midway_goes_on_and_repeats_nothing(
             lambda _spark, path: LocalFiles(path, Stops()),
         )
         with pytest.raises(OSError, match="no space left"):
-            export(spark, source, str(target), form="csv", chunk_bytes=100_000, tell=told.append)
+            export(
+                spark, source, str(target), form="csv", chunk_bytes=100_000, on_progress=told.append
+            )
     assert not (target / "_SUCCESS").exists()
     half = data_files(target)
     assert {name.rpartition("/")[2][:12] for name in half} == {"chunk-000001", "chunk-000002"}

@@ -305,7 +305,11 @@ REFUSED: list[tuple[str, list[list[Row]], dict[str, str]]] = [
     ("null topic present in the data", [[row(0, topic=None)]], {}),
     ("null offset present", [[row(0) | {"offset": None}]], {}),
     ("Invalid partition: -1", [[row(0, partition=-1)]], {}),
-    ("t has 2 partitions, so there is no partition 2", [[row(0, partition=2)]], {"numPartitions": "2"}),
+    (
+        "t has 2 partitions, so there is no partition 2",
+        [[row(0, partition=2)]],
+        {"numPartitions": "2"},
+    ),
     ("null partition present", [[row(0, partition=None)]], {}),
     ("Invalid timestamp: -2", [[row(0, timestamp=-2)]], {}),
     ("header without a key", [[row(0, headers=[{"key": None, "value": b""}])]], {}),
