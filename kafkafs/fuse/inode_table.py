@@ -18,7 +18,7 @@ from kafkafs.tree.errors import NotADirectory
 from kafkafs.tree.node import ROOT_INODE, Attrs, Content, Directory, Node
 
 MAX_INODE = 2**63 - 1
-NOTHING_TOLD = -1
+NO_SIZE = -1
 FILE_NODES = 64
 """Number of files that keep their node between two requests."""
 
@@ -32,13 +32,13 @@ class InodeRecord:
         lookups: number of look-ups that the kernel has not forgotten.
         identity: identity of the last opened content; None before the first open.
         attrs: last attributes of the node; kept while the file is open, also after it was deleted.
-        told_size: size in the attributes sent to the kernel since its copy was last invalidated; None if several
+        sent_size: size in the attributes sent to the kernel since its copy was last invalidated; None if several
             sizes were sent, because the kernel may apply two answers in either order.
         contents: the open contents.
     """
 
     __slots__ = (
-        "attrs", "contents", "identity", "inode", "lookups", "node", "parent", "path", "told_size",
+        "attrs", "contents", "identity", "inode", "lookups", "node", "parent", "path", "sent_size",
     )  # fmt: skip
 
     def __init__(self, path: str, inode: int, parent: int) -> None:
@@ -49,7 +49,7 @@ class InodeRecord:
         self.lookups = 0
         self.identity: int | None = None
         self.attrs: Attrs | None = None
-        self.told_size: int | None = NOTHING_TOLD
+        self.sent_size: int | None = NO_SIZE
         self.contents: tuple[Content, ...] = ()
 
     @property

@@ -22,7 +22,7 @@ from engine.errors import DamagedFileError, UnreadableError
 from kafkafs.fuse.daemon_log import LimitedLog
 from kafkafs.fuse.errnos import SILENT, errno_of
 from kafkafs.fuse.guard import refusing, total
-from kafkafs.fuse.inode_table import NOTHING_TOLD, InodeRecord, InodeTable
+from kafkafs.fuse.inode_table import NO_SIZE, InodeRecord, InodeTable
 from kafkafs.fuse.listing import FILE_TYPES, Lister, OpenDirectory
 from kafkafs.fuse.pyfuse3_patches.names_only import make_name_entry
 from kafkafs.fuse.slow_work import SlowWork
@@ -191,8 +191,8 @@ class Operations(pyfuse3.Operations):
         if not attrs.exact and record.contents:
             # The file is open, so its size is known even if the node has lost it.
             size = record.contents[-1].size
-        if record.told_size != size:
-            record.told_size = size if record.told_size == NOTHING_TOLD else None
+        if record.sent_size != size:
+            record.sent_size = size if record.sent_size == NO_SIZE else None
         if record.node is not None:
             record.attrs = attrs
         entry = self._entry
@@ -299,11 +299,11 @@ class Operations(pyfuse3.Operations):
         return self._opened(record, node, await self.slow.open(node.open, pid))
 
     def _opened(self, record: InodeRecord, node: File, content: Content) -> FileInfo:
-        if content.size != record.told_size:
+        if content.size != record.sent_size:
             # With a stale size in the kernel tar would pad and cp truncate. This makes the kernel ask before it
             # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer.
             self._invalidate(record.inode)
-            record.told_size = NOTHING_TOLD
+            record.sent_size = NO_SIZE
         identity = content.identity
         keep = record.identity is None or record.identity == identity
         # A reader of a replaced file still fills the inode's pages with the old bytes, and a reader from before

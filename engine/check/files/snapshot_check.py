@@ -18,7 +18,7 @@ from engine.check.batches.markers import MarkerReader, is_marker, steps
 from engine.check.files.index_entries import has_clean_shutdown, is_served
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read
-from engine.check.rules.finding_limit import Make, made_when_told
+from engine.check.rules.finding_limit import Make, made_up_to_limit
 from engine.errors import DamagedFileError, SourceRefusedError
 from engine.files.file_names import producer_snapshot_name
 from engine.record.attributes import TRANSACTIONAL_MASK
@@ -252,7 +252,7 @@ class _Comparison:
     def run(self, entries: Iterator[ProducerStateEntry]) -> Iterator[Finding]:
         """Yield findings about the snapshot's entries, of which there may be a million."""
         seen: set[int] = set()
-        yield from made_when_told(self._entries(entries, seen))
+        yield from made_up_to_limit(self._entries(entries, seen))
         yield from self._unknown(seen)
 
     def _entries(

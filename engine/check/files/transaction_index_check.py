@@ -18,7 +18,7 @@ from engine.check.batches.markers import MarkerReader, is_marker, steps
 from engine.check.files.index_entries import Table, read_entries, size_findings, unreadable
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules.finding import Finding
-from engine.check.rules.finding_limit import Make, made_when_told
+from engine.check.rules.finding_limit import Make, made_up_to_limit
 from engine.check.rules.rules import Severity
 from engine.errors import DamagedFileError
 from engine.files.file_names import transaction_index_name
@@ -178,7 +178,7 @@ class _SegmentCheck:
         table = np.zeros(0, ENTRY.dtype) if entries is None else entries.table
         if entries is not None:
             yield from size_findings(self.segment, self.name, entries, ENTRY.size)
-        yield from made_when_told(self._entries(table))
+        yield from made_up_to_limit(self._entries(table))
         if entries is None or not entries.unread:
             yield from self._missing(table, is_there=entries is not None)
 

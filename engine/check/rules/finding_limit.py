@@ -63,7 +63,7 @@ def at_slots(
         yield _with_others(make(int(slots[-1])), len(slots) - most)
 
 
-def made_when_told(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterator[Finding]:
+def made_up_to_limit(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterator[Finding]:
     """Make findings of one file up to the bound of each rule, and of the others only the last one of each rule."""
     counts: Counter[str] = Counter()
     last: dict[str, Make] = {}

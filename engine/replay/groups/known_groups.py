@@ -36,16 +36,18 @@ class KnownGroups:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the groups, sorted; lone surrogates represent bytes that are not UTF-8."""
-        told = () if self.groups is None else self.groups.names
+        known = () if self.groups is None else self.groups.names
         return (
-            told if self.shares.names <= set(told) else tuple(sorted({*told, *self.shares.names}))
+            known
+            if self.shares.names <= set(known)
+            else tuple(sorted({*known, *self.shares.names}))
         )
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Bytes without readable records."""
-        told = () if self.groups is None else self.groups.unreadable
-        return (*told, *self.shares.unreadable)
+        known = () if self.groups is None else self.groups.unreadable
+        return (*known, *self.shares.unreadable)
 
     @property
     def doubled(self) -> tuple[str, ...]:

@@ -70,22 +70,22 @@ class ShareRow(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
-        told = (self.state or NOTHING).facts()
+        facts = (self.state or NOTHING).facts()
         return {
             "topic": self.place.topic,
             "partition": self.place.partition,
-            "startOffset": told.pop("startOffset"),
+            "startOffset": facts.pop("startOffset"),
             "logEndOffset": self.log_end,
             "lag": self.lag,
-            "leaderEpoch": told.pop("leaderEpoch"),
-            "stateEpoch": told.pop("stateEpoch"),
-            "deliveryCompleteCount": told.pop("deliveryCompleteCount"),
+            "leaderEpoch": facts.pop("leaderEpoch"),
+            "stateEpoch": facts.pop("stateEpoch"),
+            "deliveryCompleteCount": facts.pop("deliveryCompleteCount"),
             "mostDeliveries": self.most_deliveries,
             "topicId": self.place.topic_id,
             "isInitialized": self.is_initialized,
             "memberIds": list(self.members),
             "coordinatorPartition": self.coordinator,
-            **told,
+            **facts,
         }
 
 
@@ -124,7 +124,7 @@ class ShareRows:
         found = {*self._shares.partitions(self._group.group_id), *self._initialized, *self._members}
         first = {topic_id for topic_id, _ in self._initialized}
         topic_ids = sorted({topic_id for topic_id, _ in found}, key=lambda each: each not in first)
-        names = self._names(topic_ids, _told_names(self._group))
+        names = self._names(topic_ids, _recorded_names(self._group))
         return sorted(SharePlace(names[each], number, each) for each, number in found)
 
     def row(self, place: SharePlace) -> ShareRow:
@@ -166,11 +166,11 @@ class ShareRows:
                 found.setdefault(place, []).append(member.member_id)
         return found
 
-    def _names(self, topic_ids: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+    def _names(self, topic_ids: Sequence[str], recorded: Mapping[str, str]) -> dict[str, str]:
         """Return the topics' names by id; names in the group's records are used only if no others are known."""
         names: dict[str, str] = {}
         known = [(topic_id, self._topic_name(topic_id)) for topic_id in topic_ids]
-        known += [(topic_id, told.get(topic_id)) for topic_id in topic_ids]
+        known += [(topic_id, recorded.get(topic_id)) for topic_id in topic_ids]
         known += [(topic_id, topic_id) for topic_id in topic_ids]
         taken: set[str] = set()
         for topic_id, name in known:
@@ -180,11 +180,11 @@ class ShareRows:
         return names
 
 
-def _told_names(group: Group) -> dict[str, str]:
+def _recorded_names(group: Group) -> dict[str, str]:
     """Return the topic names by id in the group's records."""
-    told = group.details.get("sharePartitions") or {}
+    recorded = group.details.get("sharePartitions") or {}
     kinds = ("deletingTopics", "initializingTopics", "initializedTopics")
-    return {each["topicId"]: each["topicName"] for kind in kinds for each in told.get(kind, ())}
+    return {each["topicId"]: each["topicName"] for kind in kinds for each in recorded.get(kind, ())}
 
 
 def _assigned(member: Member) -> Iterator[tuple[str, int]]:

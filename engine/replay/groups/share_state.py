@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
 from engine.log.log_view import LogView
-from engine.replay.groups.state_batches import StateBatch, ToldBatches, merged
+from engine.replay.groups.state_batches import BatchesOfRecord, StateBatch, merged
 from engine.replay.keyed_state import not_a_key, owner_of
 from engine.replay.log_replay import MOST_UNREADABLE
 from engine.replay.partition_records import (
@@ -43,10 +43,10 @@ RECORD_COST = 250
 STATE_COST = 600
 BATCH_COST = 250
 """Memory in bytes for a share partition, and for each of its batches."""
-NOTHING_TOLD = -1
+UNSET = -1
 
 
-class Told(NamedTuple):
+class ShareRecord(NamedTuple):
     """A record of a share partition."""
 
     offset: Offset
@@ -105,9 +105,9 @@ class KeptShare(NamedTuple):
     `size` is the size of the values in bytes.
     """
 
-    snapshot: Told | None
+    snapshot: ShareRecord | None
     state: ShareOffset | None
-    updates: tuple[Told, ...]
+    updates: tuple[ShareRecord, ...]
     size: int
 
     @property
@@ -254,12 +254,12 @@ def _after(before: KeptShare | None, kind: bytes, record: ReplayedRecord) -> Kep
     """Return the stored state after a record."""
     if record.value is None:
         return None
-    told = Told(record.offset, record.timestamp, record.value)
+    stored = ShareRecord(record.offset, record.timestamp, record.value)
     if kind == SNAPSHOT:
-        return KeptShare(told, None, (), len(told.value))
+        return KeptShare(stored, None, (), len(stored.value))
     if before is None:
-        return KeptShare(None, None, (told,), len(told.value))
-    kept = before._replace(updates=(*before.updates, told), size=before.size + len(told.value))
+        return KeptShare(None, None, (stored,), len(stored.value))
+    kept = before._replace(updates=(*before.updates, stored), size=before.size + len(stored.value))
     return _folded(kept) if kept.is_full else kept
 
 
@@ -270,19 +270,19 @@ def _folded(kept: KeptShare) -> KeptShare:
 def share_offset(kept: KeptShare) -> ShareOffset:
     """Return the state: the snapshot and the updates added up."""
     state, notes = _beginning(kept)
-    told = [] if state is None else [ToldBatches(None, state.batches)]
+    batches = [] if state is None else [BatchesOfRecord(None, state.batches)]
     for update in kept.updates:
         data = _decoded(UPDATE, update, notes)
         if data is None:
             continue
         if state is None:
             notes.append(f"offset {update.offset}: an update without a snapshot")
-            told.append(ToldBatches(None, _batches(data, update, notes)))
+            batches.append(BatchesOfRecord(None, _batches(data, update, notes)))
             state = _updated(ShareOffset(), data, update)
         else:
             state = _updated(state, data, update)
-            told.append(ToldBatches(state.start_offset, _batches(data, update, notes)))
-    left = told[0].batches if len(told) == 1 else merged(told)
+            batches.append(BatchesOfRecord(state.start_offset, _batches(data, update, notes)))
+    left = batches[0].batches if len(batches) == 1 else merged(batches)
     known = () if state is None else state.notes
     return replace(state or ShareOffset(), batches=tuple(left), notes=(*known, *notes)[:MOST_NOTES])
 
@@ -305,26 +305,26 @@ def _beginning(kept: KeptShare) -> tuple[ShareOffset | None, list[str]]:
     return _updated(state, data, kept.snapshot), notes
 
 
-def _updated(state: ShareOffset, data: dict[str, Any], told: Told) -> ShareOffset:
+def _updated(state: ShareOffset, data: dict[str, Any], record: ShareRecord) -> ShareOffset:
     """Return the state with the fields that snapshots and updates have in common."""
-    start, leader = _told(data["startOffset"]), _told(data["leaderEpoch"])
+    start, leader = _or_none(data["startOffset"]), _or_none(data["leaderEpoch"])
     snapshot = state.snapshot_epoch
     return replace(
         state,
         start_offset=state.start_offset if start is None else start,
-        delivery_complete_count=_told(data.get("deliveryCompleteCount", NOTHING_TOLD)),
+        delivery_complete_count=_or_none(data.get("deliveryCompleteCount", UNSET)),
         leader_epoch=state.leader_epoch if leader is None else leader,
         snapshot_epoch=data["snapshotEpoch"] if snapshot is None else snapshot,
-        record_offset=told.offset,
-        record_timestamp=told.timestamp,
+        record_offset=record.offset,
+        record_timestamp=record.timestamp,
     )
 
 
-def _told(number: int) -> int | None:
+def _or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-def _batches(data: dict[str, Any], told: Told, notes: list[str]) -> tuple[StateBatch, ...]:
+def _batches(data: dict[str, Any], record: ShareRecord, notes: list[str]) -> tuple[StateBatch, ...]:
     """Return the batches of a record; note those with an invalid offset range."""
     found = [
         StateBatch(
@@ -335,7 +335,7 @@ def _batches(data: dict[str, Any], told: Told, notes: list[str]) -> tuple[StateB
     good = tuple(batch for batch in found if batch.first_offset <= batch.last_offset)
     if len(good) < len(found):
         notes.append(
-            f"offset {told.offset}: {len(found) - len(good)} batches have a last offset below the first"
+            f"offset {record.offset}: {len(found) - len(good)} batches have a last offset below the first"
         )
     return good
 
@@ -344,12 +344,12 @@ _NO_PLACE = {kind: kind + bytes(2 + PLACE_SIZE) for kind in (SNAPSHOT, UPDATE)}
 """Keys for decoding a value; only their type matters."""
 
 
-def _decoded(kind: bytes, told: Told, notes: list[str]) -> dict[str, Any] | None:
+def _decoded(kind: bytes, record: ShareRecord, notes: list[str]) -> dict[str, Any] | None:
     decoder = decoder_for(SHARE_GROUP_STATE)
     assert decoder is not None
-    decoded = decoder.decode(_NO_PLACE[kind], told.value)
+    decoded = decoder.decode(_NO_PLACE[kind], record.value)
     if decoded.value is None:
-        notes.append(f"offset {told.offset}: {decoded.value_note or 'not readable'}")
+        notes.append(f"offset {record.offset}: {decoded.value_note or 'not readable'}")
         return None
     data: dict[str, Any] = decoded.value["data"]
     return data

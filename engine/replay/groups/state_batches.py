@@ -37,7 +37,7 @@ class StateBatch(NamedTuple):
         }
 
 
-class ToldBatches(NamedTuple):
+class BatchesOfRecord(NamedTuple):
     """Batches of one record.
 
     Attributes:
@@ -49,7 +49,7 @@ class ToldBatches(NamedTuple):
     batches: Sequence[StateBatch]
 
 
-def merged(told: Sequence[ToldBatches]) -> tuple[StateBatch, ...]:
+def merged(records: Sequence[BatchesOfRecord]) -> tuple[StateBatch, ...]:
     """Merge the batches of successive records, by offset and without overlaps.
 
     Each start offset removes the offsets below it from that record and all earlier ones. Adjacent equal batches are
@@ -57,7 +57,7 @@ def merged(told: Sequence[ToldBatches]) -> tuple[StateBatch, ...]:
     """
     left: list[StateBatch] = []
     floor: Offset | None = None
-    for start, batches in reversed(told):
+    for start, batches in reversed(records):
         if start is not None:
             floor = start if floor is None else max(floor, start)
         left += batches if floor is None else _above(batches, floor)

@@ -35,7 +35,7 @@ from kafkafs.tree.partition.landmarks import (
     segment_landmarks,
 )
 from kafkafs.tree.partition.line_files import LineFile
-from kafkafs.tree.partition.partition import Partition, PartitionNode, tried_again
+from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.path_names import OffsetRange, parse_range
 from kafkafs.tree.plain_files import FailingFile, PlainLink
 from kafkafs.tree.ranges import offsets_of_range
@@ -51,7 +51,7 @@ class OffsetFolder(PartitionNode):
 
     __slots__ = ()
 
-    @tried_again
+    @retried
     @override
     def lookup(self, name: str) -> Node:
         match = _RECORD.fullmatch(name)

@@ -16,7 +16,7 @@ from kafkafs.tree.partition.exact_lines import ExactFile
 from kafkafs.tree.partition.landmarks import first_offset, has_records, last_offset
 from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.log_slices import SliceFolder
-from kafkafs.tree.partition.partition import Partition, PartitionNode, tried_again
+from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.path_names import Period, day_name, parse_instant, parse_period
 from kafkafs.tree.ranges import offsets_of_period
 from kafkafs.tree.streams import LineSource
@@ -36,7 +36,7 @@ class TimeFolder(PartitionNode):
     def slow(self) -> bool:
         return True
 
-    @tried_again
+    @retried
     @override
     def lookup(self, name: str) -> Node:
         partition = self.partition

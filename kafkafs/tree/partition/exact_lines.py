@@ -22,7 +22,7 @@ from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.failures import Cancelled, ChangedFileError
 from kafkafs.overriding import override
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
-from kafkafs.tree.partition.partition import Partition, tried_again
+from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.streams import LineSource, bytes_on_disk, text_of
 
@@ -53,7 +53,7 @@ class ExactFile(File):
         self.partition = partition
         self._period = period
 
-    @tried_again
+    @retried
     @override
     def attrs(self) -> Attrs:
         partition = self.partition
@@ -68,7 +68,7 @@ class ExactFile(File):
         size = disk * _GUESSED_RATIO
         return owner.file(self.path, size, mtime, partition.ttl(view), exact=disk == 0)
 
-    @tried_again
+    @retried
     @override
     def open(self, cancel: Cancel | None = None) -> Content:
         view = self.partition.view()

@@ -13,7 +13,7 @@ from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
-from kafkafs.tree.partition.partition import Partition, tried_again
+from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, text_of
 
@@ -78,7 +78,7 @@ class LineFile(File):
         self.partition = partition
         self._source = source
 
-    @tried_again
+    @retried
     @override
     def attrs(self) -> Attrs:
         partition = self.partition
@@ -103,7 +103,7 @@ class LineFile(File):
         facts = {"damagedPlaces": found.damage_count, "first": found.damage}
         return {"user.kafka.error": plain_json(facts)}
 
-    @tried_again
+    @retried
     @override
     def open(self, cancel: Cancel | None = None) -> Content:
         partition = self.partition

@@ -26,7 +26,7 @@ from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
-from kafkafs.tree.partition.partition import Partition, PartitionNode, tried_again
+from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.partition.source_folder import SourceFileNode
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.plain_files import BytesFile
@@ -134,7 +134,7 @@ class SliceFolder(PartitionNode):
     def slow(self) -> bool:
         return True
 
-    @tried_again
+    @retried
     @override
     def lookup(self, name: str) -> Node:
         partition = self.partition
@@ -198,7 +198,7 @@ class SliceFile(File):
         """The partition of the log."""
         return self._folder.partition
 
-    @tried_again
+    @retried
     @override
     def attrs(self) -> Attrs:
         partition = self.partition
@@ -213,7 +213,7 @@ class SliceFile(File):
         size = piece.end_position - piece.position
         return owner.file(self.path, size, mtime, partition.ttl(view))
 
-    @tried_again
+    @retried
     @override
     def open(self, cancel: Cancel | None = None) -> Content:
         view = self.partition.view()

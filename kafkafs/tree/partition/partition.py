@@ -142,7 +142,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def tried_again(
+def retried(
     method: Callable[Concatenate[N, P], R],
 ) -> Callable[Concatenate[N, P], R]:
     """Call a method again with a new view of the log if a file was missing or, in a live log, damaged.

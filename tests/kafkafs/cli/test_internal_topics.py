@@ -283,5 +283,8 @@ def test_what_is_missing_of_a_share_group_is_a_warning_with_status_1(tmp_path: P
     write_partition(tmp_path, "__share_group_state-0", in_batches(records))
     result = run("groups", str(tmp_path), "sharing")
     assert result.exit_code == 1
-    assert "sharing, t-0: __share_group_state-0, offset 0: an update whose" in result.stderr
+    assert (
+        "sharing, t-0: __share_group_state-0, offset 0: an update without a snapshot"
+        in result.stderr
+    )
     assert run("groups", str(tmp_path), "g").exit_code == 0

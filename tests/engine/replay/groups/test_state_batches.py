@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from engine.replay.groups.state_batches import StateBatch, ToldBatches, merged
+from engine.replay.groups.state_batches import BatchesOfRecord, StateBatch, merged
 
 
-def by_offset(told: list[ToldBatches]) -> dict[int, tuple[int, int]]:
+def by_offset(told: list[BatchesOfRecord]) -> dict[int, tuple[int, int]]:
     """Deliveries and state of each offset."""
     found: dict[int, tuple[int, int]] = {}
     for start, batches in told:
@@ -23,7 +23,7 @@ def by_offset(told: list[ToldBatches]) -> dict[int, tuple[int, int]]:
     return found
 
 
-def random_told(random: Random) -> list[ToldBatches]:
+def random_told(random: Random) -> list[BatchesOfRecord]:
     told = []
     for _ in range(random.randint(1, 6)):
         batches = []
@@ -31,7 +31,7 @@ def random_told(random: Random) -> list[ToldBatches]:
             first = random.randint(0, 30)
             state, count = random.choice((0, 2, 4)), random.randint(0, 4)
             batches.append(StateBatch(first, first + random.randint(-1, 12), state, count))
-        told.append(ToldBatches(random.choice((None, random.randint(0, 25))), batches))
+        told.append(BatchesOfRecord(random.choice((None, random.randint(0, 25))), batches))
     return told
 
 
@@ -53,7 +53,7 @@ def test_each_offset_has_what_counts_most_of_all_that_was_told(seed: int) -> Non
 
 def test_a_start_offset_takes_nothing_of_what_is_told_later() -> None:
     early, late = StateBatch(0, 9, 2, 1), StateBatch(0, 4, 0, 1)
-    assert merged([ToldBatches(None, [early]), ToldBatches(8, []), ToldBatches(None, [late])]) == (
+    assert merged([BatchesOfRecord(None, [early]), BatchesOfRecord(8, []), BatchesOfRecord(None, [late])]) == (
         late, StateBatch(8, 9, 2, 1),
     )  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_nested_batches_of_a_hostile_record_cost_no_quadratic_time() -> None:
     count = 30_000
     nested = [StateBatch(0, number, 0, count - number) for number in range(count)]
     started = time.process_time()
-    left = merged([ToldBatches(None, nested)])
+    left = merged([BatchesOfRecord(None, nested)])
     assert time.process_time() - started < 5
     assert left[:2] == (StateBatch(0, 0, 0, count), StateBatch(1, 1, 0, count - 1))
     assert len(left) == count
