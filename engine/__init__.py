@@ -1,6 +1,6 @@
 """Kafka's log storage layer: files, records, indexes, state and logs, read without a broker.
 
-The names in `__all__` are for users of the library, and imported when they are first asked for. Every other name may
+The names in `__all__` are for users of the library, and imported on first use. Every other name may
 change at any time.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.log.segment.scan import BatchRun, Damage
     from engine.plan.start_plan import StartPlan
 
-# `engine` is a common name: kafkafs checks this mark to be sure that it found its own.
+# `engine` is a common name: by this mark kafkafs checks that it has imported its own.
 __distribution__ = "kafkafs"
 
 _HOMES = {

@@ -1,4 +1,4 @@
-"""What an input may cost, in one place; each field is a flag of the commands."""
+"""Limits on the cost of an input; each field is an option of the commands."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ MiB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Bounds that hold whatever the bytes claim; what exceeds one is an error at its place."""
+    """Limits that apply whatever the bytes state; exceeding one is an error at that place."""
 
     batch_bytes: int = 256 * MiB
-    """A batch as it lies on disk."""
+    """Largest batch on disk, in bytes."""
     inflated_bytes: int = 64 * MiB
-    """A batch's records after decompression."""
+    """Largest size of a batch's decompressed records, in bytes."""
     records_per_batch: int = 1_000_000
     headers_per_record: int = 10_000
     open_files: int = 512
-    """Source files held open at once, besides those in use."""
+    """Most source files that stay open for reuse, besides those in use."""
     cached_bytes: int = 64 * MiB
-    """Decoded text kept for reuse."""
+    """Most bytes of decoded text in the cache."""
     checkpoint_bytes: int = 64 * MiB
-    """A checkpoint, snapshot or metadata file."""
+    """Largest checkpoint, snapshot or metadata file, in bytes."""
     replayed_bytes: int = 512 * MiB
-    """The state of one partition of an internal topic, in memory."""
+    """Most bytes of memory for the state of one partition of an internal topic."""
 
 
 DEFAULT_BUDGETS = Budgets()

@@ -1,4 +1,4 @@
-"""What time it is: passed to whatever needs it, so that the same calls write the same bytes."""
+"""The current time, passed as an argument so that the same calls write the same bytes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from engine.units import Timestamp
 
 
 class Clock(Protocol):
-    """A wall clock in milliseconds since 1970, and a way to wait by it."""
+    """A wall clock in milliseconds since 1970, with a wait."""
 
     def now_ms(self) -> Timestamp:
         """Return the current time."""
 
     def sleep(self, milliseconds: int) -> None:
-        """Wait."""
+        """Wait this long."""
 
 
 class SystemClock:
-    """Machine's."""
+    """The machine's clock."""
 
     def now_ms(self) -> Timestamp:
         """Return the current time."""

@@ -1,7 +1,8 @@
-"""What can be wrong with a log: few classes, each with the facts.
+"""Errors of the engine: few classes, each with the facts.
 
-The disk lies: a subclass of DamagedFileError, with the file, the byte position, what was expected and
-what was found. The caller lies: ValueError and its kin. Not there: None, or OffsetOutOfRangeError.
+For damage a subclass of DamagedFileError, with the file, the byte position, the expected and the
+found value. For a wrong argument ValueError or a subclass. For a missing record None, or
+OffsetOutOfRangeError.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ class DamagedFileError(KafkaStorageError):
 
     Attributes:
         reason: one sentence without the facts below.
-        path: the file, as shown to people; None when the bytes came from a buffer.
-        position: absolute byte position in the file where the damaged thing starts.
-        expected, found: what the format asks for and what the bytes say, when that is the point.
+        path: path of the file, for messages; None if the bytes came from a buffer.
+        position: absolute byte position of the damage in the file.
+        expected, found: value that the format requires and value in the bytes, if relevant.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class CorruptRecordError(DamagedFileError):
 
 
 class DecompressionError(CorruptRecordError):
-    """A batch's compressed bytes do not inflate; `partial` is what came out before the damage."""
+    """A batch's compressed bytes do not inflate; `partial` has the output before the damage."""
 
     def __init__(self, reason: str, *, partial: bytes = b"", **facts: object) -> None:
         super().__init__(reason, **facts)  # type: ignore[arg-type]
@@ -64,7 +65,7 @@ class DecompressionError(CorruptRecordError):
 
 
 class InvalidRecordError(DamagedFileError):
-    """A record inside a batch of the right checksum breaks the format; `index` is its place in the batch."""
+    """A record in a batch with a valid checksum breaks the format; `index` is its index in the batch."""
 
     def __init__(self, reason: str, *, index: int | None = None, **facts: object) -> None:
         super().__init__(reason, **facts)  # type: ignore[arg-type]
@@ -76,10 +77,10 @@ class CorruptIndexError(DamagedFileError):
 
 
 class CorruptMessageError(DamagedFileError):
-    """Bytes are not the message that they should be; `position` counts from the buffer's start.
+    """Bytes do not parse as a message; `position` counts from the buffer's start.
 
     Attributes:
-        kafka_says: the message of the exception that Kafka's own reading ends with; None: it has none.
+        kafka_says: message of the exception that Kafka's reader throws; None without a message.
     """
 
     def __init__(self, reason: str, *, kafka_says: str | None = None, **facts: object) -> None:
@@ -88,7 +89,7 @@ class CorruptMessageError(DamagedFileError):
 
 
 class UnknownVersionError(CorruptMessageError):
-    """A message of a type or version that is not known here."""
+    """A message of an unknown type or version."""
 
 
 class CorruptSnapshotError(DamagedFileError):
@@ -104,7 +105,7 @@ class CorruptCheckpointError(DamagedFileError):
 
 
 class LimitExceededError(DamagedFileError):
-    """Bytes ask for more than a budget allows; `limit` names the budget's field."""
+    """Bytes exceed a budget; `limit` names the budget's field."""
 
     def __init__(self, reason: str, *, limit: str, **facts: object) -> None:
         super().__init__(reason, **facts)  # type: ignore[arg-type]
@@ -116,7 +117,7 @@ class UnsupportedCodecError(KafkaStorageError):
 
 
 class InvalidOffsetError(KafkaStorageError, ValueError):
-    """An offset that the operation cannot take."""
+    """An offset that the operation does not accept."""
 
 
 class OffsetOutOfRangeError(KafkaStorageError, LookupError):
@@ -124,7 +125,7 @@ class OffsetOutOfRangeError(KafkaStorageError, LookupError):
 
 
 class OffsetOverflowError(KafkaStorageError, OverflowError):
-    """An offset too far from its segment's base for 31 bits."""
+    """An offset more than 31 bits above its segment's base offset."""
 
 
 class InvalidNameError(KafkaStorageError, ValueError):
@@ -132,7 +133,7 @@ class InvalidNameError(KafkaStorageError, ValueError):
 
 
 class SourceRefusedError(KafkaStorageError, OSError):
-    """A source entry that is not read on purpose: a link, a device, a FIFO, another file system."""
+    """A source entry that is refused: a link, a device, a FIFO, another file system."""
 
     def __init__(self, reason: str, path: str) -> None:
         KafkaStorageError.__init__(self, reason)
@@ -148,8 +149,8 @@ class UnreadableError(OSError):
     """Bytes of a file that the device cannot read.
 
     Attributes:
-        path: the file, as shown to people.
-        position, length: the unreadable stretch of the file, in whole blocks but for the file's end.
+        path: path of the file, for messages.
+        position, length: unreadable stretch of the file, in whole blocks except at the end of the file.
         reason: one sentence with the stretch and the system's error.
     """
 
@@ -174,7 +175,7 @@ class UnreadableError(OSError):
 
 
 class SourceGoneError(OSError):
-    """Folder of a source is no longer there: deleted, emptied, unmounted, replaced, or its disk is gone."""
+    """The folder of a source is gone: deleted, emptied, unmounted or replaced, or its disk failed."""
 
     def __init__(self, number: int, reason: str, path: str) -> None:
         super().__init__(number, reason, path)
@@ -191,7 +192,7 @@ class SourceError(KafkaStorageError):
 
 
 class StateError(KafkaStorageError, RuntimeError):
-    """An operation that does not fit what was done before: appending to a closed builder, and the like."""
+    """An operation that does not fit the object's state, such as appending to a closed builder."""
 
 
 class InvalidTimestampError(KafkaStorageError, ValueError):
@@ -207,14 +208,14 @@ class RecordTooLargeError(KafkaStorageError, ValueError):
 
 
 class RecordBatchTooLargeError(KafkaStorageError, ValueError):
-    """Batches that are together larger than a segment may be."""
+    """Batches that together are larger than a segment may be."""
 
 
 class RecordValidationError(KafkaStorageError, ValueError):
-    """Records that a leader refuses.
+    """Records refused by a leader.
 
     Attributes:
-        batch_index_errors: the place of each in its batch, and what is wrong with it.
+        batch_index_errors: index of each record in its batch, with the reason.
     """
 
     def __init__(self, reason: str, batch_index_errors: tuple[tuple[int, str], ...] = ()) -> None:
@@ -223,19 +224,19 @@ class RecordValidationError(KafkaStorageError, ValueError):
 
 
 class UnsupportedForMessageFormatError(KafkaStorageError, ValueError):
-    """Something that the format of an older magic cannot hold."""
+    """A feature that the format of an older magic does not have."""
 
 
 class ProducerStateError(KafkaStorageError, ValueError):
-    """An append that contradicts what is known of its producer."""
+    """An append that contradicts the producer's state."""
 
 
 class InvalidProducerEpochError(ProducerStateError):
-    """An epoch below the producer's newest."""
+    """An epoch below the producer's newest epoch."""
 
 
 class OutOfOrderSequenceError(ProducerStateError):
-    """A sequence that does not follow the producer's last."""
+    """A sequence that does not follow the producer's last one."""
 
 
 class InvalidTxnStateError(ProducerStateError):
@@ -243,18 +244,18 @@ class InvalidTxnStateError(ProducerStateError):
 
 
 class TransactionCoordinatorFencedError(ProducerStateError):
-    """A marker of a coordinator that is not the newest any more."""
+    """A marker of a coordinator that is no longer the newest."""
 
 
 class OffsetsOutOfOrderError(InvalidOffsetError):
-    """A follower's batches whose offsets do not ascend."""
+    """A follower's batches have offsets that do not ascend."""
 
 
 class UnexpectedAppendOffsetError(InvalidOffsetError):
-    """A follower's batches that begin before the log's end.
+    """A follower's batches start below the log end.
 
     Attributes:
-        first_offset, last_offset: of what was to be appended.
+        first_offset, last_offset: offsets of the batches.
     """
 
     def __init__(self, reason: str, first_offset: int, last_offset: int) -> None:
@@ -264,15 +265,15 @@ class UnexpectedAppendOffsetError(InvalidOffsetError):
 
 
 class InconsistentTopicIdError(KafkaStorageError, ValueError):
-    """A topic id other than the one that partition.metadata has."""
+    """A topic id that differs from the one in partition.metadata."""
 
 
 class InconsistentBrokerMetadataError(KafkaStorageError):
-    """Log dirs whose meta.properties contradict each other."""
+    """Log dirs with contradictory meta.properties."""
 
 
 class LogDirFailureError(KafkaStorageError, OSError):
-    """A log dir that cannot be used any more, or not now; `log_dir` is which, `errno` why when it is known."""
+    """A log dir that cannot be used any more, or not now; `log_dir` is its path, `errno` the reason if known."""
 
     def __init__(self, reason: str, log_dir: str, errno: int | None = None) -> None:
         KafkaStorageError.__init__(self, reason)
@@ -285,7 +286,7 @@ class LogDirFailureError(KafkaStorageError, OSError):
 
 
 class DirectoryLockedError(KafkaStorageError):
-    """A log dir that another process holds; `pid` is which, when the system says so."""
+    """A log dir locked by another process; `pid` is its process id, if known."""
 
     def __init__(self, reason: str, pid: int | None = None) -> None:
         super().__init__(reason)
@@ -293,8 +294,8 @@ class DirectoryLockedError(KafkaStorageError):
 
 
 class LogCleaningAbortedError(KafkaStorageError):
-    """A cleaning that was told to stop."""
+    """A cleaning that was aborted."""
 
 
 class ThreadShutdownError(KafkaStorageError):
-    """A background task that was told to end."""
+    """A background task that was stopped."""

@@ -1,8 +1,9 @@
-"""A bound on the memory that threads use for large batches at the same time.
+"""Limit the memory that threads use for large batches at the same time.
 
-A large batch takes as much memory as a process may have for it; several threads that decode one each would take
-a multiple. So a thread waits at the gate until there is room. A thread that is in the gate already is let
-through, and nobody waits for ever: what holds up another thread may itself wait for that one.
+A single large batch may take all the memory that the process has for batches, so several threads
+must not decode one each. A thread waits at the gate until there is room. A thread that is inside
+already passes at once, and all waits are bounded: the thread inside may itself wait for the one at
+the gate.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from contextlib import contextmanager
 from engine.budgets import MiB
 
 LARGE = 4 * MiB
-"""Batches and records up to this size do not go through a gate."""
+"""Largest batch or record, in bytes, that passes without a gate."""
 PATIENCE = 10.0
 
 
 class MemoryGate:
-    """Lets threads use `most` bytes together; one alone may use more."""
+    """Lets threads use `most` bytes together; a single thread may use more."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -28,7 +29,7 @@ class MemoryGate:
 
     @contextmanager
     def room(self, size: int) -> Iterator[None]:
-        """Memory of that size is used within; a small size costs nothing."""
+        """Wait for room for `size` bytes, released on exit; a small size costs nothing."""
         if size <= LARGE:
             yield
             return
@@ -39,7 +40,7 @@ class MemoryGate:
             self.leave(own, size)
 
     def enter(self, size: int) -> int:
-        """Wait for room, at most PATIENCE seconds; what to give back to `leave`."""
+        """Wait for room, at most PATIENCE seconds; return the value to pass to `leave`."""
         own = threading.get_ident()
         with self._changed:
             self._changed.wait_for(lambda: own in self._held or self._fits(size), PATIENCE)
@@ -47,7 +48,7 @@ class MemoryGate:
         return own
 
     def leave(self, own: int, size: int) -> None:
-        """The memory is free again; may be called by another thread."""
+        """Release the room; may be called by another thread."""
         with self._changed:
             sizes = self._held[own]
             sizes.remove(size)
@@ -61,8 +62,8 @@ class MemoryGate:
 
 
 batches_read = MemoryGate(64 * MiB)
-"""For batches as they lie on disk."""
+"""Gate for the bytes of batches as on disk."""
 DECODED = 64 * MiB
-"""What counts for one large batch that is decoded."""
+"""Bytes that count for one decoded large batch."""
 batches_decoded = MemoryGate(DECODED)
-"""For what is made of batches; a thread goes through it after the other one."""
+"""Gate for decoded batches; a thread passes it after `batches_read`."""

@@ -1,7 +1,7 @@
-"""Numbers have units: the names of what is counted, and the values that pairs and triples travel in.
+"""Units of numbers, and named tuples of values that travel together.
 
-An Offset counts records, a Position counts bytes in a file and is always absolute, a Slot counts index
-entries, a Timestamp counts milliseconds since 1970.
+An Offset counts records, a Position counts bytes in a file and is always absolute, a Slot counts
+index entries, a Timestamp counts milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_INT64 = 2**63 - 1
 
 
 class TopicPartition(NamedTuple):
-    """A topic's partition; as text it is its folder's name."""
+    """A partition of a topic; as text it is the name of its folder."""
 
     topic: str
     partition: int
@@ -40,14 +40,14 @@ class OffsetPosition(NamedTuple):
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp and the offset of the record that has it."""
+    """A timestamp and the offset of its record."""
 
     timestamp: Timestamp
     offset: Offset
 
 
 class BatchPosition(NamedTuple):
-    """Where a batch lies: its first and last offset, its byte position and its size in bytes."""
+    """First offset, last offset, byte position and size in bytes of a batch."""
 
     base_offset: Offset
     last_offset: Offset
@@ -56,7 +56,7 @@ class BatchPosition(NamedTuple):
 
 
 class FoundTimestamp(NamedTuple):
-    """Answer to a look-up by time."""
+    """Result of a look-up by time."""
 
     timestamp: Timestamp
     offset: Offset
@@ -64,14 +64,14 @@ class FoundTimestamp(NamedTuple):
 
 
 class EpochEntry(NamedTuple):
-    """A leader epoch and the first offset written in it."""
+    """A leader epoch and its start offset."""
 
     epoch: int
     start_offset: Offset
 
 
 class LogOffsetMetadata(NamedTuple):
-    """An offset with the segment that holds it and the byte position there; both -1 when not known yet."""
+    """An offset with its segment's base offset and its byte position there; both -1 if unknown."""
 
     offset: Offset
     segment_base_offset: Offset = -1

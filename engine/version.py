@@ -1,3 +1,3 @@
-"""The version of the distribution, which holds both packages."""
+"""Version of the distribution, which has both packages."""
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""New log directories out of what is left of others."""
+"""Make new log dirs from damaged, cut or several ones."""

@@ -12,11 +12,11 @@ from engine.rebuild.selection import Chosen
 from engine.units import Offset
 
 _FIRST_LIKELY_MS, _LAST_LIKELY_MS = 10**11, 253_402_300_799_999
-"""Numbers from 1973 to the end of 9999 when they count milliseconds: as offsets they are most likely a mistake."""
+"""Numbers that are milliseconds from 1973 to 9999: as offsets they are most likely a mistake."""
 
 
 def refuse_bounds(options: RebuildOptions, chosen: Sequence[Chosen]) -> None:
-    """Raises RebuildRefusedError for an offset past the end of every log, and for bounds that go backwards."""
+    """Raise RebuildRefusedError for an offset past the end of every log, or for --from after --to."""
     if options.allow_empty:
         return
     _refuse_backwards(options.start, options.stop)
@@ -44,12 +44,12 @@ def _refuse_backwards(start: RebuildBound | None, stop: RebuildBound | None) -> 
         if first is not None and end is not None and first >= end:
             raise RebuildRefusedError(
                 f"--from ({unit} {first}) is not before --to ({unit} {end})",
-                "--to is the first that is not wanted",
+                "--to is exclusive",
             )
 
 
 def _highest_end(chosen: Sequence[Chosen]) -> Offset | None:
-    """Return the highest log end of all copies; None when one of them cannot be read."""
+    """Return the highest log end of all copies; None if a copy cannot be read."""
     highest = 0
     for each in chosen:
         for log in each.copies:

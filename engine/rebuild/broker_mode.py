@@ -1,4 +1,4 @@
-"""What a broker does to a log dir when it starts, done to a copy."""
+"""Load a copy of a log dir as a broker does when it starts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
 _MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
-"""Files that a broker makes again from the records where they are missing."""
+"""Files that a broker recreates from the records if they are missing."""
 _LARGEST = {
     FileKind.OFFSET_INDEX: MAX_INT32,
     FileKind.TIME_INDEX: MAX_INT32,
@@ -40,19 +40,19 @@ _LARGEST = {
     FileKind.LEADER_EPOCH_CHECKPOINT: TEXT_LIMIT,
     FileKind.PARTITION_METADATA: TEXT_LIMIT,
 }
-"""What the loading looks at of each file beside the records."""
+"""Most bytes that the loading reads of each file beside the records."""
 _TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
 class BrokerLoaded(NamedTuple):
-    """A log as a broker leaves it, and what became of the files that were copied.
+    """A log as a broker leaves it, and the changes to the copied files.
 
     Attributes:
-        log_start_offset, log_end_offset: after the loading.
-        end_before: where the log ended before it, by its batches and all that proves more.
-        removed: names of files that are gone.
-        changed: names of records files that have another size, with the sizes before and after.
-        unread: files that could not be copied and were made anew.
+        log_start_offset, log_end_offset: offsets after the loading.
+        end_before: log end before the loading, by its batches and further proofs.
+        removed: names of removed files.
+        changed: names of resized records files, with the sizes before and after.
+        unread: files that could not be copied and were recreated.
     """
 
     log_start_offset: Offset
@@ -64,9 +64,9 @@ class BrokerLoaded(NamedTuple):
 
 
 def refuse_oversized(chosen: Chosen) -> None:
-    """Raise RebuildFailedError for a file that is larger than a broker's can be, before anything is copied."""
+    """Raise RebuildFailedError for a file larger than a broker allows, before anything is copied."""
     log = chosen.copies[0]
-    with contextlib.suppress(OSError):  # said when the folder is copied
+    with contextlib.suppress(OSError):  # reported when the folder is copied
         for name in log.root.list_apart(log.folder)[0]:
             parsed = parse_file_name(name)
             if parsed is None or parsed.state is not FileState.LIVE:
@@ -77,13 +77,13 @@ def refuse_oversized(chosen: Chosen) -> None:
                 raise RebuildFailedError(
                     f"a broker ends with KafkaException: {log.root.display(path)} has"
                     f" {size} bytes, more than the {MAX_INT32} that a segment may have;"
-                    " --mode salvage keeps what is good"
+                    " --mode salvage keeps the good batches"
                 )
             limit = _LARGEST.get(parsed.kind)
             if limit is not None and size > limit:
                 raise RebuildFailedError(
                     f"{log.root.display(path)} has {size} bytes, more than the {limit} that"
-                    " are copied and loaded here; --mode salvage makes the file anew"
+                    " are copied and loaded here; --mode salvage recreates the file"
                 )
 
 
@@ -93,14 +93,14 @@ def load_as_broker(
     """Copy a partition's folder into a log dir, and load the copy as a broker does.
 
     Args:
-        chosen: the partition.
-        log_dir: where its folder is made.
-        clean: whether the last stop is taken for a clean one.
-        disk: does the writing.
-        advance: told how many bytes were copied.
+        chosen: partition to copy.
+        log_dir: log dir to create the folder in.
+        clean: whether to assume a clean stop.
+        disk: disk to write with.
+        advance: called with the number of bytes copied.
 
     Raises:
-        CopyUnreadableError: the source cannot be read; the folder may be there in part.
+        CopyUnreadableError: the source cannot be read; part of the folder may exist.
         OSError: the disk fails.
         RebuildFailedError: a broker would not load the log.
     """
@@ -136,7 +136,7 @@ def load_as_broker(
 def copy_file(
     log: PartitionLog, name: str, path: str, disk: Disk, advance: Callable[[int], None]
 ) -> int:
-    """Copy a file of a partition's folder, holes as holes; how many bytes.
+    """Copy a file of a partition's folder, holes as holes; return the number of bytes.
 
     Raises CopyUnreadableError, or OSError of the target.
     """
@@ -166,7 +166,7 @@ def copy_file(
 
 
 def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset, Offset]:
-    """Log start and log end."""
+    """Return the log start and the log end."""
     log = chosen.copies[0]
     partition, source = chosen.partition, log.topic_partition
     later = DeferredScheduler()
@@ -208,7 +208,7 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
         reason = failure.reason.replace(folder, log.root.display(log.folder))
         raise RebuildFailedError(
             f"a broker ends with {failure.java or 'an error'}: {reason};"
-            " --mode salvage keeps what is good"
+            " --mode salvage keeps the good batches"
         ) from error
     finally:
         for segment in segments:

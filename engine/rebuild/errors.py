@@ -1,4 +1,4 @@
-"""Why no log dir was made."""
+"""Errors of a rebuild that makes no log dir."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from engine.files.read_failures import failure_text
 
 
 class RebuildRefusedError(KafkaStorageError):
-    """What was asked for is not done: a reason, and what to do instead."""
+    """A refused rebuild: the reason, and what to do instead."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(f"{reason}; {hint}")
@@ -16,10 +16,10 @@ class RebuildRefusedError(KafkaStorageError):
 
 
 class CopyUnreadableError(KafkaStorageError):
-    """A file or folder of a source that cannot be read, so that its partition is left out.
+    """A file or folder of a source cannot be read, so its partition is left out.
 
     Attributes:
-        path, error: which, as shown to people, and why.
+        path, error: shown path of the file or folder, and the error.
     """
 
     def __init__(self, path: str, error: OSError) -> None:
@@ -29,4 +29,4 @@ class CopyUnreadableError(KafkaStorageError):
 
 
 class RebuildFailedError(KafkaStorageError):
-    """Log dir could not be made as it should be; nothing is left of it."""
+    """A log dir could not be made correctly; nothing is left of it."""

@@ -1,7 +1,7 @@
-"""kafkafs-rebuild.json: what a rebuilt log dir was made of, and the hash of every file in it.
+"""kafkafs-rebuild.json: the sources of a rebuilt log dir, and the hash of every file in it.
 
-It lies in the log dir itself, where a broker passes over files that it does not know. While a log dir is
-being made it is the mark by which the next run knows what it may remove.
+The file is in the log dir itself, where a broker ignores unknown files. While a log dir is being
+made, the file marks the folder as one that the next run may remove.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 class FileHash(NamedTuple):
-    """A file of a log dir: its path in it, its bytes, their SHA-256 in hex."""
+    """A file of a log dir: its relative path, its bytes, their SHA-256 in hex."""
 
     path: str
     size: int
@@ -35,19 +35,19 @@ class FileHash(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A file that is not as the manifest says, and how it differs."""
+    """A file that differs from the manifest, and how."""
 
     path: str
     reason: str
 
 
 def render_manifest(manifest: Json) -> bytes:
-    """Return the file that holds it, in UTF-8 that every JSON parser takes, whatever names of folders are in it."""
+    """Return the bytes of the manifest, in valid UTF-8 whatever the names of folders."""
     return (json.dumps(_valid(manifest), ensure_ascii=True, indent=1) + "\n").encode()
 
 
 def valid_name(name: str) -> str:
-    """Return a name or a sentence as it stands in the manifest: `\\x..` for bytes of a name that are not UTF-8.
+    """Return a name or a sentence as the manifest has it: `\\x..` for bytes of a name that are not UTF-8.
 
     >>> valid_name("orders-\\udcff")
     'orders-\\\\xff'
@@ -64,7 +64,7 @@ def _valid(facts: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def parse_manifest(data: bytes, *, path: str) -> Json:
-    """What a manifest says. Raises CorruptCheckpointError when it is none."""
+    """Return the content of a manifest. Raises CorruptCheckpointError for other bytes."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -75,9 +75,9 @@ def parse_manifest(data: bytes, *, path: str) -> Json:
 
 
 def files_below(folder: str) -> list[str]:
-    """Return the paths of all files below a folder, relative to it, but for the manifest and the lock; sorted.
+    """Return the relative paths of all files below a folder, except the manifest and the lock, sorted.
 
-    What is neither a file nor a folder is named too.
+    Entries that are neither files nor folders are included.
     """
     found = []
     for at, folders, files in os.walk(folder):
@@ -95,13 +95,13 @@ def hash_file(
     advance: Callable[[int], None] | None = None,
     also: Callable[[memoryview], None] | None = None,
 ) -> str:
-    """Return the SHA-256 of a file's bytes, read from the device as far as the system allows that.
+    """Return the SHA-256 of a file's bytes, read from the device if the system allows it.
 
     Args:
-        path: of the file.
-        disk: reads it.
-        advance: told how many bytes were read.
-        also: given the bytes, in order.
+        path: path of the file.
+        disk: disk to read with.
+        advance: called with the number of bytes read.
+        also: called with the bytes, in order.
     """
     digest = hashlib.sha256()
     buffer = bytearray(_CHUNK)
@@ -119,10 +119,10 @@ def hash_file(
 
 
 def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Difference]:
-    """Yield the files of a log dir that are not as its manifest says: missing, more than there were, or changed.
+    """Yield the files of a log dir that differ from its manifest: missing, added or changed.
 
     Raises:
-        CorruptCheckpointError: the manifest is that of a log dir which was never finished.
+        CorruptCheckpointError: the log dir was never finished.
         OSError: a file cannot be read.
     """
     if manifest.get("state") != COMPLETE:
@@ -142,7 +142,7 @@ def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Differen
             size = expected[path]["size"]
             yield Difference(path, f"it has {status.st_size} bytes instead of {size}")
         elif hash_file(full, disk) != expected[path]["sha256"]:
-            yield Difference(path, "its bytes are others")
+            yield Difference(path, "its bytes differ")
 
 
 def read_manifest(folder: str, disk: Disk = DISK) -> Json:

@@ -1,4 +1,4 @@
-"""What a rebuild is asked to do."""
+"""Options of a rebuild."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.units import Offset, Timestamp
 
 
 class Mode(Enum):
-    """What becomes of what is damaged."""
+    """What to do with damage."""
 
     SALVAGE = "salvage"
     BROKER = "broker"
 
 
 class RebuildBound(NamedTuple):
-    """Where a cut begins or ends: at an offset, or at the first record at or after a time. One of the two."""
+    """Bound of a cut: an offset, or the first record at or after a time. One of the two is set."""
 
     offset: Offset | None = None
     timestamp: Timestamp | None = None
@@ -26,21 +26,21 @@ class RebuildBound(NamedTuple):
 
 @dataclass(frozen=True)
 class RebuildOptions:
-    """What a rebuild is asked to do.
+    """Options of a rebuild.
 
     Attributes:
-        mode: SALVAGE keeps every good batch, BROKER does what a broker does when it starts.
+        mode: SALVAGE keeps every good batch, BROKER loads a copy as a broker does when it starts.
         topics: shell patterns of topics, or of folders; none for all topics.
         renames: new names of topics by their old ones.
-        topic_ids: ids, in base64, of topics by the names they have in the result.
-        start, stop: keep the records from one on, and below the other.
-        whole_batches: keep batches whole that hold records on both sides of a bound.
-        deleted: bring back what the .deleted files hold.
-        below_log_start: bring back the records below the log start.
-        meta_properties: whether the result gets the source's meta.properties.
-        clean: whether BROKER takes the last stop for a clean one; None for what the source says.
-        allow_empty: whether a result without records, or a bound past the end of every log, is what is wanted.
-        owner: user and group id of all files; None for whoever runs this.
+        topic_ids: ids, in base64, by the topics' names in the result.
+        start, stop: keep the records from `start` on, and below `stop`.
+        whole_batches: keep batches across a bound whole.
+        deleted: restore the batches of .deleted files.
+        below_log_start: restore the records below the log start.
+        meta_properties: whether to copy the source's meta.properties.
+        clean: whether BROKER assumes a clean stop; None for what the source states.
+        allow_empty: whether to allow a result without records, or a bound past the end of every log.
+        owner: user and group id of all files; None for those of this process.
     """
 
     mode: Mode = Mode.SALVAGE
@@ -59,7 +59,7 @@ class RebuildOptions:
 
     @property
     def salvages_only(self) -> list[str]:
-        """What is asked for that a broker does not do."""
+        """Requested options that BROKER does not have."""
         asked = {
             "from": self.start,
             "to": self.stop,

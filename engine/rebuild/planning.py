@@ -1,4 +1,4 @@
-"""What a partition's log will be: which batches, from where, and what it lacks."""
+"""Plan a partition's log: its batches, their sources, and the missing offsets."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ from engine.units import MAX_INT64, Offset
 
 
 class MissingOffsets(NamedTuple):
-    """Offsets of [first_offset, next_offset) that no batch of the result has."""
+    """Offsets [first_offset, next_offset) of no batch in the result."""
 
     first_offset: Offset
     next_offset: Offset
 
 
 class PlannedLog(NamedTuple):
-    """A log to write, and what there is to say about it.
+    """A log to write, with its report.
 
     Attributes:
         chosen: the partition and its copies.
-        log: what to write.
-        pieces: its batches, by offset.
-        dropped: what of the copies is not in it.
-        missing: offsets that may have held records once; what compaction took is not among them.
-        notes: sentences for people.
-        high_watermark, cleaner_offset: for the checkpoints; None when they are not known.
-        has_transactions: whether some of the batches may be of transactions.
+        log: log to write.
+        pieces: its batches, in offset order.
+        dropped: parts of the copies that are left out.
+        missing: offsets that may have had records, without those that compaction removed.
+        notes: sentences for the report.
+        high_watermark, cleaner_offset: for the checkpoints; None if unknown.
+        has_transactions: whether any batch may be transactional.
     """
 
     chosen: Chosen
@@ -75,16 +75,16 @@ class PlannedLog(NamedTuple):
 
     @property
     def lost_something(self) -> bool:
-        """Whether records may be missing that nobody asked to leave out."""
+        """Whether records may be lost that the user wanted."""
         return bool(self.missing) or any(each.is_loss for each in self.dropped)
 
 
 _MOST_NOTES = 20
-"""Moved batches of one partition that are named one by one."""
+"""Most moved batches of a partition that are listed one by one."""
 
 
 class _Planner:
-    """Makes the plan for one partition."""
+    """Planner for one partition."""
 
     def __init__(self, chosen: Chosen, options: RebuildOptions, advance: Advance) -> None:
         self.chosen = chosen
@@ -115,11 +115,11 @@ class _Planner:
 
     @property
     def view(self) -> LogView:
-        """Copy that the others have to agree with."""
+        """View of the leading copy."""
         return self.views[self.leading]
 
     def plan(self) -> PlannedLog:
-        """Return all of it."""
+        """Return the plan."""
         self._merge()
         proof = self._proof_of_end()
         log_start = self._add_leftovers(self._log_start(proof))
@@ -131,8 +131,8 @@ class _Planner:
             self.notes.append(self._note_on_end(held, log_end, proof))
         if self._is_end_unread(held):
             self.notes.append(
-                f"the end of the log cannot be read: if the log held offset {log_end} or higher ones,"
-                f" a broker gives them again{self._way_out()}"
+                f"the end of the log cannot be read: if the log had offset {log_end} or higher ones,"
+                f" a broker assigns them again{self._way_out()}"
             )
         self.notes += self._notes_on_moved()
         epochs, odd = lineage(self.pieces, self._known_epochs())
@@ -158,10 +158,10 @@ class _Planner:
         )
         return self._described(new, held)
 
-    # Where the log ends
+    # Log end
 
     def _held_end(self, log_start: Offset) -> Offset:
-        """Return the log end as the records files tell it."""
+        """Return the log end by the records files."""
         ends = [self.salvaged[self.leading].log_end_offset, log_start]
         ends += [piece.next_offset for piece in self.pieces[-1:]]
         if self.chosen.partition.topic == CLUSTER_METADATA:
@@ -169,10 +169,11 @@ class _Planner:
         return max(ends)
 
     def _proof_of_end(self) -> EndProof | None:
-        """What proves that the log came further than the records files of all copies tell.
+        """Return the proof of a log end above that of all copies' records files, None without one.
 
-        A copy that does not lead may hold what the leader did not take over: only its high watermark counts, up to
-        which all replicas agreed. A metadata log has none of these checkpoints, and its quorum knows its end.
+        A copy that does not lead may have records that the leader dropped: only its high watermark
+        counts, up to which all replicas agreed. A metadata log has none of these checkpoints, and
+        its quorum knows its end.
         """
         if self.chosen.partition.topic == CLUSTER_METADATA:
             return None
@@ -195,7 +196,7 @@ class _Planner:
         )
 
     def _is_end_unread(self, held: Offset) -> bool:
-        """Return whether unreadable bytes lie behind all records, and nothing tells where the log ended."""
+        """Return whether unreadable bytes follow all records, and nothing proves the log end."""
         if self.options.stop is not None or self.view.log.end_of_clean_stop() is not None:
             return False
         return any(
@@ -205,7 +206,7 @@ class _Planner:
         )
 
     def _notes_on_moved(self) -> list[str]:
-        """Which batches are in the result at other offsets than their headers state."""
+        """Return notes on the batches that are in the result at other offsets than their headers state."""
         moved = [each for each in self.dropped if each.kind == "misplaced" and each.is_repaired]
         notes = [
             f"{each.path}, byte {each.position}: {each.reason}" for each in moved[:_MOST_NOTES]
@@ -216,7 +217,7 @@ class _Planner:
     # Several copies
 
     def _drop_strays(self) -> None:
-        """Take out what another copy has at the offset where it belongs: its base offset is damaged."""
+        """Drop batches that another copy has at the batch's true offset: their base offset is damaged."""
         for each in self.salvaged:
             others = [other.pieces for other in self.salvaged if other is not each]
             for before, piece in list(pairwise([None, *each.pieces])):
@@ -227,7 +228,7 @@ class _Planner:
                 belongs = piece._replace(base_offset=expected)
                 if any(same_batch(pieces, belongs) for pieces in others):
                     each.pieces.remove(piece)
-                    reason = "its offset is not the one that it has in another replica"
+                    reason = "its offset differs from that in another replica"
                     self.dropped.append(_dropped(piece, "misplaced", reason))
 
     def _merge(self) -> None:
@@ -249,21 +250,23 @@ class _Planner:
                 self._note_divergence(known, piece)
 
     def _note_divergence(self, known: LeaderEpochCache, piece: Piece) -> None:
-        """List what of a piece another leader wrote than the one that is followed."""
+        """Note the part of a piece that diverges from the leading copy."""
         first = piece.base_offset
         if _is_of_lineage(known, piece):
             after = known.next(piece.epoch)
             if piece.epoch < 0 or after is None or after.start_offset >= piece.next_offset:
                 return
             first = after.start_offset
-        reason = "records of a leader that the newest one did not follow"
+        reason = "records that diverge from the newest leader's log"
         self.dropped.append(_dropped(piece, "diverged", reason)._replace(first_offset=first))
 
     def _known_epochs(self) -> LeaderEpochCache:
         return self.known[self.leading]
 
     def _add_leftovers(self, log_start: Offset) -> Offset:
-        """Put what .swap files, and on request .deleted files, hold into the holes; the log start after that."""
+        """Fill holes with the batches of .swap files, and on request of .deleted files; return the new
+        log start.
+        """
         states = {FileState.SWAP} | ({FileState.DELETED} if self.options.deleted else set())
         for at, view in enumerate(self.views):
             for found in salvage_leftovers(view, at, frozenset(states), self.advance):
@@ -271,7 +274,7 @@ class _Planner:
         return log_start
 
     def _add(self, found: Salvaged, log_start: Offset) -> Offset:
-        """Return the first offset that was brought back."""
+        """Add batches, and return the first added offset."""
         lowest = 0 if self.options.deleted else log_start
         filled = fill(self.pieces, [*found.pieces, *found.spare], lowest=lowest)
         self.pieces = filled.pieces
@@ -279,7 +282,7 @@ class _Planner:
         self.has_transactions |= found.has_transactions
         refused = coalesced(filled.refused, across_gaps=True)
         self.dropped += [
-            _dropped(piece, "diverged", "its offsets, or its leader epoch, do not fit in any more")
+            _dropped(piece, "diverged", "its offsets or its leader epoch do not fit")
             for piece in refused
             if not is_covered(self.pieces, piece.base_offset, piece.next_offset - 1)
         ]
@@ -290,8 +293,8 @@ class _Planner:
         if any(view.base_offsets for view in self.views):
             ends = f"the records files end at offset {held}"
         return (
-            f"{ends}, and {proof.says}: a batch without records holds offsets {held} to"
-            f" {log_end - 1}, so that a broker gives none of them again{self._way_out()}"
+            f"{ends}, and {proof.says}: a batch without records has offsets {held} to"
+            f" {log_end - 1}, so that a broker assigns none of them again{self._way_out()}"
         )
 
     def _way_out(self) -> str:
@@ -312,8 +315,8 @@ class _Planner:
         right = [offset for offset in known if offset <= end]
         if len(right) < len(known):
             self.notes.append(
-                f"the log start {max(known)} of the checkpoint lies past the log end {end}, and is not"
-                " believed: records were saved that it says are deleted"
+                f"the log start {max(known)} of the checkpoint is past the log end {end}, and is"
+                " ignored: the result has records below it"
             )
         if not self.pieces and not self.view.base_offsets:
             return max([*right, self.view.log_start_offset, first])
@@ -348,7 +351,7 @@ class _Planner:
             return log_end if found is None else found
         return default if bound.offset is None else bound.offset
 
-    # Beside the records
+    # Files beside the records
 
     def _topic_id(self) -> str | None:
         asked = self.options.topic_ids.get(self.chosen.partition.topic)
@@ -360,7 +363,7 @@ class _Planner:
         found = self.view.topic_id or next(iter(ids), None)
         if found is None:
             self.notes.append(
-                "no topic id is known: a broker takes the log for a stray one without partition.metadata"
+                "no topic id is known: without partition.metadata a broker treats the log as stray"
             )
         return found
 
@@ -396,7 +399,7 @@ class _Planner:
         )
 
     def _judged(self, dropped: Dropped, start: Offset, end: Offset) -> Dropped:
-        """Return whether other bytes stand in for what was dropped, or nobody asked for it."""
+        """Return the drop with whether its offsets are restored from elsewhere or were not requested."""
         if dropped.kind == "misplaced" or dropped.first_offset is None:
             return dropped
         first = dropped.first_offset
@@ -409,7 +412,7 @@ class _Planner:
     def _missing(
         self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
     ) -> Iterable[MissingOffsets]:
-        """Yield the gaps; where compaction leaves some, only those that damage lies in, and what lies behind `held`."""
+        """Yield the gaps; in a compacted log only those with damage inside, and those behind `held`."""
         at = start
         for piece in self.pieces:
             if piece.base_offset > at and (
@@ -425,7 +428,7 @@ class _Planner:
 
 
 def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> PlannedLog:
-    """Read a partition's copies and say what its log will be; nothing is written.
+    """Read a partition's copies and return the plan of its log; nothing is written.
 
     Raises:
         OSError: a copy cannot be read.
@@ -434,7 +437,7 @@ def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> Plann
 
 
 def _views(chosen: Chosen) -> Iterator[LogView]:
-    """Yield the copies that can be read; without any, the error of the first is raised."""
+    """Return views of the readable copies. Raises the error of the first if none is readable."""
     views = [log.view_or_none() for log in chosen.copies]
     if not any(views):
         yield chosen.copies[0].view()

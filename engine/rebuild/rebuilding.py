@@ -1,7 +1,7 @@
-"""Making a new log dir out of others: same offsets, and a broker loads it.
+"""Make a new log dir from others, with the same offsets, that a broker loads.
 
-Nothing has the target's name before everything is written, synced, loaded once as a broker does, and read
-again; when anything fails, nothing is left.
+The result gets the target's name only after everything is written, synced, loaded once as a broker
+does, and read again. After a failure nothing is left.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from engine.units import Offset, TopicPartition
 from engine.writing.disk import DISK, Disk
 
 Advance = Callable[[str, int], None]
-"""Told what is done ("read", "written", "verified") and to how many bytes."""
+"""Callback for progress: the kind ("read", "written", "verified") and the number of bytes."""
 
 _CHECKPOINT_LIMIT = 64 << 20
 
@@ -71,17 +71,17 @@ def rebuild(
 
     Args:
         source: log dirs, a partition's folder, or a .log file.
-        target: where it is to be; None to write nothing and only say what it would be.
-        options: what is asked for.
+        target: path of the result; None to write nothing and only return the report.
+        options: options of the rebuild.
         merge: further copies of the same partitions: replicas.
-        disk: does the writing.
-        advance: told of progress.
+        disk: disk to write with.
+        advance: called with progress.
 
     Raises:
-        RebuildRefusedError: it is not done, and why; EmptyResultError: it would have no records.
-        RebuildFailedError: what was made is not what it should be, or a broker loads none of the logs.
+        RebuildRefusedError: the rebuild is refused; EmptyResultError: the result would have no records.
+        RebuildFailedError: the result is not as planned, or a broker loads none of the logs.
         SourceError: a source cannot be read.
-        OSError: a source cannot be read or the disk fails. The target is not there then.
+        OSError: a source cannot be read or the disk fails. The target does not exist then.
     """
     asked = options or RebuildOptions()
     _refuse_options(asked, merge, target)
@@ -99,7 +99,7 @@ def rebuild(
 
 
 def _open(paths: list[str]) -> LogSource:
-    """Return a source; if a broker writes to it, as it is at this moment."""
+    """Return a source; while a broker writes to it, a snapshot of this moment."""
     source = open_source(paths)
     if source.broker_pid is None:
         return source
@@ -117,11 +117,11 @@ def _refuse_options(options: RebuildOptions, merge: Sequence[str], target: str |
     asked = [*options.salvages_only, *(["merge"] if merge else [])]
     if asked:
         raise RebuildRefusedError(
-            f"a broker does not know --{asked[0]}", "leave it out, or use --mode salvage"
+            f"a broker has no --{asked[0]}", "leave it out, or use --mode salvage"
         )
     if target is None:
         raise RebuildRefusedError(
-            "--mode broker has to write a copy to see what comes of it", "see kafkafs plan"
+            "--mode broker must write a copy to know the result", "see kafkafs plan"
         )
 
 
@@ -159,7 +159,7 @@ class _Rebuild:
         }
 
     def run(self) -> Rebuilt:
-        """Plan only, or write, verify and publish."""
+        """Return the plan only, or write, verify and publish."""
         if self.options.mode is Mode.BROKER and self.sources[0].broker_pid is not None:
             raise RebuildRefusedError(
                 "a broker has the source open, and a copy of its files would be torn",
@@ -191,7 +191,7 @@ class _Rebuild:
         return self._rebuilt(staging.target, manifest, staging.removed)
 
     def _refuse_empty(self, result: Rebuilt) -> None:
-        """Stop when no record is left and nobody said that this is fine.
+        """Refuse a result without records unless it is allowed.
 
         Raises:
             RebuildFailedError: a broker loads none of the logs.
@@ -207,7 +207,7 @@ class _Rebuild:
             reason = "no record lies between --from and --to"
         elif start is not None or stop is not None:
             reason = "no record lies " + ("before --to" if start is None else "at --from or behind")
-        raise EmptyResultError(reason, "to write it nevertheless, pass --allow-empty", result)
+        raise EmptyResultError(reason, "to write it anyway, pass --allow-empty", result)
 
     def _rebuilt(self, target: str | None, manifest: Json, removed: list[str]) -> Rebuilt:
         return Rebuilt(
@@ -224,7 +224,7 @@ class _Rebuild:
     # Partitions
 
     def _plan(self, chosen: Chosen) -> PlannedLog | None:
-        """What a partition's log will be; None when it cannot be read: then it is left out."""
+        """Return the plan of a partition's log; None if it cannot be read and is left out."""
         try:
             return plan_log(chosen, self.options, lambda count: self.advance("read", count))
         except (OSError, DamagedFileError) as error:
@@ -232,7 +232,7 @@ class _Rebuild:
             return None
 
     def _leave_out(self, chosen: Chosen, reason: str) -> None:
-        """Go on without a partition that was asked for."""
+        """Leave out a requested partition, and continue."""
         log = chosen.copies[0]
         self.selection.left_out.append(LeftOut(log.root.display(log.folder), reason, is_loss=True))
         self.lost_something = True
@@ -340,9 +340,9 @@ class _Rebuild:
         high_watermark: Offset | None,
         cleaned: Offset | None,
     ) -> None:
-        """Note what the log dir's checkpoints say of a partition: nothing that is not true."""
+        """Note a partition's entries in the log dir's checkpoints, only those that are true."""
         if partition.topic == CLUSTER_METADATA:
-            return  # a broker keeps these of its own partitions only
+            return  # a broker has these only for its own partitions
         self.checkpoints[RECOVERY_POINT_CHECKPOINT][partition] = end
         if start > first:
             self.checkpoints[LOG_START_OFFSET_CHECKPOINT][partition] = start
@@ -354,7 +354,9 @@ class _Rebuild:
     # The log dir
 
     def _write_root_files(self, staging: Staging) -> None:
-        """The checkpoints and meta.properties; never .kafka_cleanshutdown: a recovery is cheap, and sure."""
+        """Write the checkpoints and meta.properties, but no .kafka_cleanshutdown: a recovery is cheap
+        and safe.
+        """
         files = {
             name: render_offset_checkpoint(offsets)
             for name, offsets in self.checkpoints.items()
@@ -382,7 +384,9 @@ class _Rebuild:
             write_file(os.path.join(staging.path, name), data, self.disk)
 
     def _verified(self, folder: str) -> list[FileHash]:
-        """Read all files again; the hashes. Raises RebuildFailedError for bytes that are not what was written."""
+        """Read all files again and return the hashes. Raises RebuildFailedError for other bytes than
+        were written.
+        """
         paths = files_below(folder)
         with ThreadPoolExecutor(2, thread_name_prefix="verify") as pool:
             checked = pool.map(lambda path: self._verify_one(folder, path), paths)
@@ -398,7 +402,7 @@ class _Rebuild:
             None if checksum is None else checksum.update,
         )
         if checksum is not None and checksum.value != self.checksums[path]:
-            raise RebuildFailedError(f"{full}: the disk gives other bytes than were written")
+            raise RebuildFailedError(f"{full}: the disk returns other bytes than were written")
         return FileHash(path, self.disk.size(full), digest)
 
     def _manifest(self, files: list[FileHash]) -> Json:

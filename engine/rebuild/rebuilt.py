@@ -12,17 +12,17 @@ from engine.rebuild.selection import LeftOut
 
 @dataclass
 class Rebuilt:
-    """What came of a rebuild.
+    """Result of a rebuild.
 
     Attributes:
-        target: the log dir; None when nothing was written.
-        partitions: one report each, as the manifest has it.
-        left_out: what of the sources is not in it.
-        manifest: all of it.
-        lost_something: whether records may be missing that nobody asked to leave out.
+        target: path of the log dir; None if nothing was written.
+        partitions: a report for each, as in the manifest.
+        left_out: parts of the sources that are left out.
+        manifest: the whole manifest.
+        lost_something: whether records may be lost that the user wanted.
         unread: files and folders of the sources that could not be read.
-        unread_partitions: the partitions of which nothing could be read; they are left out.
-        removed: what interrupted runs had left, and this one removed.
+        unread_partitions: partitions that could not be read at all; they are left out.
+        removed: remains of interrupted runs that were removed.
     """
 
     target: str | None
@@ -36,10 +36,10 @@ class Rebuilt:
 
 
 class EmptyResultError(RebuildRefusedError):
-    """No record would be in the result.
+    """The result would have no record.
 
     Attributes:
-        result: what there is to say of each partition; nothing is written.
+        result: the report; nothing is written.
     """
 
     def __init__(self, reason: str, hint: str, result: Rebuilt) -> None:

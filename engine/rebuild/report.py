@@ -1,4 +1,4 @@
-"""What a rebuild has to say of each partition, as JSON: for the manifest and for people's tables."""
+"""Reports of partitions as JSON, for the manifest and for tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.rebuild.writing import Loaded
 Json: TypeAlias = dict[str, Any]
 
 MOST_LISTED = 10_000
-"""Entries of one list in a report; how many there are in all stands beside it."""
+"""Most entries of a list in a report; the total is stated too."""
 
 
 def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
-    """Return a partition that was salvaged, or would be; `loaded` is what a loading finds, or would find."""
+    """Return the report of a salvaged partition; `loaded` is the real or expected result of its loading."""
     log, pieces = planned.log, coalesced(planned.pieces, across_gaps=True)
     report: Json = {
         "partition": str(log.partition),
@@ -58,14 +58,16 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
 
 
 def holds_records(report: Json) -> bool:
-    """Return whether a partition of the result has records; as a broker loads it, whether it has offsets."""
+    """Return whether a partition of the result has records; for one loaded as a broker, whether it has
+    offsets.
+    """
     if "records" in report:
         return bool(report["records"])
     return bool(report["logStartOffset"] < report["logEndOffset"])
 
 
 def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
-    """Return a partition that was loaded as a broker does it."""
+    """Return the report of a partition that was loaded as a broker does."""
     log = chosen.copies[0]
     return {
         "partition": str(chosen.partition),
@@ -85,7 +87,7 @@ def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
 
 
 def describe_options(options: RebuildOptions) -> Json:
-    """What was asked for."""
+    """Return the options as JSON."""
     return {
         "mode": options.mode.value,
         "topics": list(options.topics),

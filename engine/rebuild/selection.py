@@ -1,4 +1,4 @@
-"""Which partitions of the sources go into a rebuilt log dir, and under which names."""
+"""Select the partitions of the sources for a rebuilt log dir, with their new names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.units import TopicPartition
 
-NOT_ASKED_FOR = "its topic was not asked for"
+NOT_ASKED_FOR = "its topic was not selected"
 
 
 class LeftOut(NamedTuple):
-    """Something of a source that is not in the result, and why; `is_loss` if it was asked for."""
+    """A part of a source that is left out, and why; `is_loss` if it was wanted."""
 
     path: str
     reason: str
@@ -27,24 +27,24 @@ class LeftOut(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A partition of the result: its name there, and its copies, that of the source first."""
+    """A partition of the result: its new name, and its copies, first that of the source."""
 
     partition: TopicPartition
     copies: list[PartitionLog]
 
 
 class RebuildSelection(NamedTuple):
-    """What goes into the result, and what does not."""
+    """Partitions of the result, and the parts of the sources that are left out."""
 
     chosen: list[Chosen]
     left_out: list[LeftOut]
 
 
 def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSelection:
-    """Choose the partitions; the first source says which there are, the others have further copies.
+    """Choose the partitions: the first source decides which exist, the others have further copies.
 
     Raises:
-        RebuildRefusedError: a name that no topic can have, or two partitions of one name, or none at all.
+        RebuildRefusedError: a topic name is invalid, two partitions have one name, or no partition is left.
     """
     for name in options.renames.values():
         try:
@@ -64,7 +64,7 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
     _refuse_unmatched(sources, options)
     if not chosen:
         raise RebuildRefusedError(
-            "no partition is left to put into the target",
+            "no partition is left for the target",
             "see kafkafs ls for what there is, and name topics with --topic",
         )
     _refuse_unused(options, chosen)
@@ -77,7 +77,7 @@ def _take(
     chosen: dict[TopicPartition, Chosen],
     options: RebuildOptions,
 ) -> str | None:
-    """Put a partition's log where it belongs; else why it is left out."""
+    """Add a partition's log; or return why it is left out."""
     folder = log.name.partition("@")[0]
     try:
         state = parse_folder_name(folder).state
@@ -85,7 +85,7 @@ def _take(
         state = FolderState.LOG
     topic, partition = log.topic_partition
     if partition < 0:
-        return "the folder's name does not tell which partition it is"
+        return "the folder's name is not that of a partition"
     names = [folder] if state is not FolderState.LOG else [topic, folder]
     is_named = any(fnmatchcase(name, each) for name in names for each in options.topics)
     if state is not FolderState.LOG and not (

@@ -1,8 +1,8 @@
-"""Making a log dir all or nothing: beside its final name, and given that name when it is whole.
+"""Make a log dir atomically: in a staging folder, which is renamed when it is complete.
 
-The folder lies in the same folder as the target, locked as a broker locks a log dir, so that no other run
-takes it for a leftover. Before anything else it gets a manifest that names the target: by that the next
-run knows what an interrupted one left, and removes it.
+The staging folder is next to the target, locked as a broker locks a log dir, so that no other run
+removes it as a leftover. Its first file is a manifest that names the target: by that the next run
+recognizes and removes the remains of an interrupted one.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from engine.writing.disk import DISK, TEMPORARY_SUFFIX, Disk
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
 _LONGEST = 50
-"""Characters of the target's name in that of the folder that it is made in: a name has 255 bytes."""
+"""Most characters of the target's name in that of the staging folder: a name has at most 255 bytes."""
 
 
 class Staging:
     """A log dir that is being made.
 
     Args:
-        target: where it is to be; see `refuse_target`.
-        disk: does the writing.
+        target: final path; see `refuse_target`.
+        disk: disk to write with.
 
     Attributes:
-        path: where it is now.
-        removed: what interrupted runs had left, and this one removed.
+        path: current path.
+        removed: remains of interrupted runs that were removed.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
 
     def __init__(self, target: str, disk: Disk = DISK) -> None:
@@ -65,15 +65,15 @@ class Staging:
             raise
 
     def write_manifest(self, manifest: Json) -> None:
-        """Put another manifest in the place of the one before."""
+        """Replace the manifest."""
         path = os.path.join(self.path, MANIFEST)
         self._disk.replace_atomically(path, render_manifest(manifest))
 
     def publish(self) -> None:
-        """Give the folder its final name; everything in it is on the device already.
+        """Rename the folder to the target; its content is on the device already.
 
         Raises:
-            OSError: that did not work, and nothing has the final name.
+            OSError: the rename failed, and the target does not exist.
         """
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self._disk.remove_folder(self.target)
@@ -88,7 +88,7 @@ class Staging:
             self._lock.unlock_and_close()
 
     def discard(self) -> None:
-        """Remove what was made, as far as that is possible; the next run removes the rest."""
+        """Remove the folder as far as possible; the next run removes the rest."""
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.unlock_and_close()
@@ -104,9 +104,9 @@ def sync_tree(
     *,
     folders: bool = True,
 ) -> None:
-    """Set the access of all that is below a folder, and return when it is on the device, names included.
+    """Set the access of everything below a folder, and sync it to the device, with the names.
 
-    Without `folders`, only of the files right in it: what lies deeper is on the device already.
+    Without `folders`, only of the files directly in it: everything deeper is on the device already.
     """
     for name in disk.list(folder):
         path = os.path.join(folder, name)
@@ -122,7 +122,7 @@ def sync_tree(
 
 
 def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
-    """Remove what interrupted runs for the same target left; the paths."""
+    """Remove the remains of interrupted runs for the same target; return their paths."""
     target = _final_path(target)
     parent, removed = os.path.dirname(target), []
     pattern = re.compile(re.escape(_prefix(target)) + "[0-9a-f]{16}")
@@ -135,7 +135,7 @@ def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
 
 
 def refuse_target(target: str, sources: list[str]) -> None:
-    """Raises RebuildRefusedError when a log dir must not be made there."""
+    """Raise RebuildRefusedError if no log dir may be made at the target."""
     final = _final_path(target)
     parent = os.path.dirname(final)
     if not os.path.isdir(parent):
@@ -151,7 +151,7 @@ def refuse_target(target: str, sources: list[str]) -> None:
             )
     if os.path.lexists(os.path.join(parent, META_PROPERTIES)):
         raise RebuildRefusedError(
-            f"{parent} is a broker's log dir, and may not hold another one",
+            f"{parent} is a broker's log dir, which must not contain another one",
             "choose a target outside of it",
         )
     _refuse_existing(target, final)
@@ -185,7 +185,7 @@ def _holder(lock: str) -> int | None:
 
 
 def _final_path(target: str) -> str:
-    """Return the target's own path: links above it are followed, its own name is not."""
+    """Return the target's real path: links above it are followed, its own name is not."""
     full = os.path.abspath(target)
     return os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
 
@@ -195,7 +195,7 @@ def _prefix(target: str) -> str:
 
 
 def _is_leftover(path: str, target: str, disk: Disk) -> bool:
-    """Return whether a folder of that name is what an interrupted run left."""
+    """Return whether a folder was left by an interrupted run for the target."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         return False
     names = set(disk.list(path))
@@ -206,7 +206,7 @@ def _is_leftover(path: str, target: str, disk: Disk) -> bool:
                 return False
         finally:
             lock.unlock_and_close()
-    if MANIFEST not in names:  # nothing is made before it
+    if MANIFEST not in names:  # nothing is created before the manifest
         return names <= {LOCK, MANIFEST + TEMPORARY_SUFFIX}
     try:
         return bool(read_manifest(path, disk).get("target") == valid_name(target))
@@ -215,7 +215,7 @@ def _is_leftover(path: str, target: str, disk: Disk) -> bool:
 
 
 def _remove(path: str, disk: Disk) -> None:
-    """Remove a staged log dir; its manifest last, since by that a next run knows it."""
+    """Remove a staging folder; its manifest last, since it marks the folder as a leftover."""
     for name in disk.list(path):
         if name not in (MANIFEST, LOCK):
             disk.remove_tree(os.path.join(path, name))

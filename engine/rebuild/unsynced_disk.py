@@ -1,8 +1,8 @@
-"""Writing a folder that nobody relies on before all of it is synced at once.
+"""A disk without syncs, for a folder that is not used before all of it is synced at once.
 
-A log that is loaded syncs each of its files several times, as a broker does, so that a crash costs nothing. Of a
-staged log dir a crash leaves nothing to be used: `staging.sync_tree` syncs every file and folder once, before the
-log dir gets its name.
+Loading a log syncs each of its files several times, as a broker does, against crashes. A staged log
+dir is not used after a crash: `staging.sync_tree` syncs every file and folder once, before the log
+dir gets its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class UnsyncedFile(WritableFile):
     """A file of another disk; `sync` does nothing.
 
     Args:
-        file: the other disk's.
+        file: file of the other disk.
     """
 
     def __init__(self, file: WritableFile) -> None:
@@ -28,15 +28,15 @@ class UnsyncedFile(WritableFile):
         return self._file.fileno()
 
     def size(self) -> int:
-        """Return the file's length in bytes at this moment."""
+        """Return the file's current length in bytes."""
         return self._file.size()
 
     def read_at(self, position: int, size: int) -> bytes:
-        """`size` bytes from `position`, fewer only where the file ends."""
+        """Return `size` bytes from `position`, fewer only at the end of the file."""
         return self._file.read_at(position, size)
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; the number of bytes read."""
+        """Fill `buffer` from `position`; return the number of bytes read."""
         return self._file.read_into(buffer, position)
 
     def write_at(self, position: int, data: Bytes) -> None:
@@ -48,19 +48,19 @@ class UnsyncedFile(WritableFile):
         self._file.truncate(size)
 
     def sync(self) -> None:
-        """Nothing: see the module's text."""
+        """Do nothing: see the module's docstring."""
 
     def close(self) -> None:
-        """Close now; a second call does nothing."""
+        """Close now. May be called twice."""
         self._fd = -1
         self._file.close()
 
 
 class UnsyncedDisk(Disk):
-    """Does what another disk does, but for the syncing.
+    """Wrapper of another disk, without syncs.
 
     Args:
-        disk: the other one.
+        disk: disk to wrap.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -79,11 +79,11 @@ class UnsyncedDisk(Disk):
         return UnsyncedFile(file)
 
     def exists(self, path: StrPath) -> bool:
-        """Return whether something is there."""
+        """Return whether a path exists."""
         return self._disk.exists(path)
 
     def is_dir(self, path: StrPath) -> bool:
-        """Return whether a folder is there."""
+        """Return whether a folder exists."""
         return self._disk.is_dir(path)
 
     def list(self, folder: StrPath) -> list[str]:
@@ -95,31 +95,31 @@ class UnsyncedDisk(Disk):
         return self._disk.size(path)
 
     def mtime_ms(self, path: StrPath) -> int:
-        """When a file was last modified, in ms since 1970."""
+        """Return a file's modification time, in ms since 1970."""
         return self._disk.mtime_ms(path)
 
     def set_mtime_ms(self, path: StrPath, milliseconds: int) -> None:
-        """Say when a file was last modified."""
+        """Set a file's modification time."""
         self._disk.set_mtime_ms(path, milliseconds)
 
     def make_read_only(self, path: StrPath) -> None:
-        """Take the right to write a file from everybody."""
+        """Remove all write permissions of a file."""
         self._disk.make_read_only(path)
 
     def rename(self, old: StrPath, new: StrPath) -> None:
-        """Give a file or folder another name, in one step."""
+        """Rename a file or folder atomically."""
         self._disk.rename(old, new)
 
     def rename_new(self, old: StrPath, new: StrPath) -> None:
-        """Give a file or folder a name that nothing has."""
+        """Rename a file or folder to a name that must not exist."""
         self._disk.rename_new(old, new)
 
     def set_access(self, path: StrPath, mode: int, owner: tuple[int, int] | None = None) -> None:
-        """Say who may do what with a file or folder, and whose it is."""
+        """Set mode and owner of a file or folder."""
         self._disk.set_access(path, mode, owner)
 
     def remove(self, path: StrPath, missing_ok: bool = False) -> bool:
-        """Remove a file; whether it was there."""
+        """Remove a file; return whether it existed."""
         return self._disk.remove(path, missing_ok)
 
     def remove_folder(self, path: StrPath) -> None:
@@ -127,23 +127,23 @@ class UnsyncedDisk(Disk):
         self._disk.remove_folder(path)
 
     def remove_tree(self, path: StrPath) -> None:
-        """Remove a folder with all that is in it, or a file."""
+        """Remove a file, or a folder with its content."""
         self._disk.remove_tree(path)
 
     def make_folder(self, path: StrPath) -> None:
-        """Make a folder and those above it that are missing; one that is there is fine."""
+        """Create a folder and its missing parents; an existing folder is fine."""
         above = os.path.dirname(os.path.abspath(path))
         if not self.is_dir(path):
             self.make_folder(above)
             self.make_new_folder(path)
 
     def make_new_folder(self, path: StrPath) -> None:
-        """Make a folder that is not there, in one that is."""
+        """Create a new folder in an existing one."""
         self._disk.make_new_folder(path)
 
     def sync_folder(self, path: StrPath) -> None:
-        """Nothing: see the module's text."""
+        """Do nothing: see the module's docstring."""
 
     def stat_usage(self, path: StrPath) -> DiskUsage:
-        """How much space there is, and how much is left for us."""
+        """Return the size of the file system, and the space left for this user."""
         return self._disk.stat_usage(path)

@@ -1,4 +1,4 @@
-"""Writing a partition's folder: its records files, and, by loading it as a broker does, everything beside them."""
+"""Write a partition's folder: its records files, and by loading it as a broker does, all other files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ from engine.writing.scheduler import DeferredScheduler
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
 CHUNK = 4 * 1024 * 1024
-# As a compacted log's an empty last segment stays, whatever lies between it and the one before.
+# Compacted, so that an empty last segment stays, whatever the gap before it.
 LOADED = LogConfig(compact=True)
 NOBODY_EXPIRES = ProducerStateManagerConfig(producer_id_expiration_ms=MAX_INT64)
-"""Keeps all producers, so that a result does not depend on the day; a broker forgets the old ones when it starts."""
+"""Expiration that keeps all producers, so that a result does not depend on the date; a broker drops
+old ones when it starts.
+"""
 
 
 class UnendedTransaction(NamedTuple):
-    """A transaction that has no end in the log."""
+    """A transaction without an end in the log."""
 
     producer_id: int
     producer_epoch: int
@@ -51,11 +53,11 @@ class RebuiltLog(NamedTuple):
     """A partition's log to write.
 
     Attributes:
-        partition: whose it is.
-        segments: by base offset.
-        log_start_offset, log_end_offset: what readers are to see.
-        epochs: its leader epochs.
-        topic_id: in base64; None to leave partition.metadata out.
+        partition: topic and partition.
+        segments: in order of base offsets.
+        log_start_offset, log_end_offset: offsets that readers should see.
+        epochs: leader epochs.
+        topic_id: topic id in base64; None to leave partition.metadata out.
         files: further files by name.
     """
 
@@ -71,14 +73,14 @@ class RebuiltLog(NamedTuple):
 def write_log(
     log_dir: str, new: RebuiltLog, disk: Disk, advance: Callable[[int], None]
 ) -> tuple[Loaded, dict[str, int]]:
-    """Write a partition's folder into a log dir, and load it once, which makes its indexes and snapshots.
+    """Write a partition's folder into a log dir, and load it once, which writes its indexes and snapshots.
 
     Returns:
-        what the loading found, and the CRC-32C of each records file by its name.
+        the loaded log, and the CRC-32C of each records file by its name.
 
     Raises:
         OSError: a source cannot be read or the disk fails.
-        RebuildFailedError: the log that was loaded is not the one that was written.
+        RebuildFailedError: the loaded log is not the written one.
     """
     folder = os.path.join(log_dir, str(new.partition))
     disk.make_folder(folder)
@@ -99,7 +101,7 @@ def write_log(
 
 
 def loaded_without_writing(new: RebuiltLog, *, has_transactions: bool) -> Loaded:
-    """What the loading of a log will find, from its batches.
+    """Return the expected result of loading a log, from its batches.
 
     Raises:
         OSError: a source cannot be read.
@@ -120,7 +122,7 @@ def loaded_without_writing(new: RebuiltLog, *, has_transactions: bool) -> Loaded
 def write_records(
     path: str, pieces: Iterable[Piece], disk: Disk, advance: Callable[[int], None]
 ) -> int:
-    """Copy pieces into a new file, which is on the device then; the CRC-32C of its bytes."""
+    """Copy pieces into a new file and sync it; return the CRC-32C of its bytes."""
     checksum, position = 0, 0
     with disk.open(path, exclusive=True) as file:
         for piece in pieces:
@@ -149,17 +151,18 @@ def write_file(path: str, data: bytes, disk: Disk) -> None:
 def load_log(
     folder: str, disk: Disk, log_start_offset: Offset, *, is_clean: bool = False
 ) -> Loaded:
-    """Load a log, which makes what is missing beside its records, and close it properly.
+    """Load a log, which writes the missing files beside its records, and close it cleanly.
 
     Args:
-        folder: of the log.
-        disk: does the writing.
-        log_start_offset: what readers are to see.
-        is_clean: whether its segments and indexes are known to be right; else all is recovered, as after a crash.
+        folder: folder of the log.
+        disk: disk to write with.
+        log_start_offset: first offset that readers should see.
+        is_clean: whether its segments and indexes are known to be valid; otherwise all are
+            recovered, as after a crash.
 
     Raises:
         OSError: the disk fails.
-        RebuildFailedError: it cannot be loaded.
+        RebuildFailedError: a broker would not load the log.
     """
     later = DeferredScheduler()
     log: UnifiedLog | None = None
@@ -203,7 +206,7 @@ def _facts(log: UnifiedLog) -> Loaded:
 
 
 def _check(folder: str, new: RebuiltLog, loaded: Loaded, disk: Disk) -> None:
-    """Nothing may have been cut off, and nothing added."""
+    """Check that loading has removed and added nothing."""
     wanted = {log_file_name(segment.base_offset): segment.size for segment in new.segments}
     found = {
         name: disk.size(os.path.join(folder, name))
@@ -212,18 +215,18 @@ def _check(folder: str, new: RebuiltLog, loaded: Loaded, disk: Disk) -> None:
     }
     if wanted != found or loaded.log_end_offset != new.log_end_offset:
         raise RebuildFailedError(
-            f"a broker would change the log that was made: {_changes(wanted, found)} it would end at"
-            f" {loaded.log_end_offset}, and should end at {new.log_end_offset}"
+            f"a broker would change the new log: {_changes(wanted, found)} it would end at"
+            f" {loaded.log_end_offset} instead of {new.log_end_offset}"
         )
     if loaded.log_start_offset != new.log_start_offset:
         raise RebuildFailedError(
-            f"a broker would start the log that was made at {loaded.log_start_offset}"
+            f"the new log would start at {loaded.log_start_offset}"
             f" instead of {new.log_start_offset}"
         )
 
 
 def _changes(wanted: Mapping[str, int], found: Mapping[str, int]) -> str:
-    """Which records files have another size than they were written with."""
+    """Return which records files would have another size than they were written with."""
     return "".join(
         f"{name} would have {found.get(name, 0)} bytes instead of {wanted.get(name, 0)},"
         for name in sorted(wanted.keys() | found.keys())

@@ -1,1 +1,1 @@
-"""The writing log: segments that are appended to, logs, loading, log dirs, compaction."""
+"""Writable logs: segments, appends, loading."""

@@ -1,10 +1,10 @@
-"""The one module that writes: files, folders and maps of our own index files.
+"""The one module that writes: files, folders and mmaps of our own index files.
 
-Every class that writes takes a `disk`, so that tests can see each call in its order, make it fail, or
-build what a crash would leave. Nothing is written through a map: on a full disk that kills the process,
-where a write raises OSError. Whoever reads the map sees what was written to the file at once.
+Every class that writes takes a `disk`, so that tests can record each call, make it fail, or build
+the state after a crash. Nothing is written through an mmap: on a full disk that kills the process,
+while a write raises OSError. A write to the file is visible in the mmap at once.
 
-Paths are str or path-like. What fails raises OSError; a closed file raises ValueError.
+Paths are str or path-like. Failures raise OSError; a closed file raises ValueError.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class DiskUsage(NamedTuple):
-    """Bytes of the file system that holds a path."""
+    """Bytes of a path's file system."""
 
     total: int
     free: int
@@ -40,8 +40,8 @@ class WritableFile:
     """An open file: positioned reads and writes, no cursor.
 
     Attributes:
-        path: where it is, for people; whoever renames it says so here.
-        writable: whether it was opened to be written.
+        path: current path, for messages; must be updated after a rename.
+        writable: whether it was opened for writing.
     """
 
     def __init__(self, fd: int, path: str, *, writable: bool = True) -> None:
@@ -69,7 +69,7 @@ class WritableFile:
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether the file is closed."""
         return self._fd < 0
 
     def fileno(self) -> int:
@@ -80,11 +80,13 @@ class WritableFile:
         return fd
 
     def size(self) -> int:
-        """Return the file's length in bytes at this moment."""
+        """Return the file's current length in bytes."""
         return os.fstat(self.fileno()).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """`size` bytes from `position`, fewer only where the file ends; never allocates more than there is."""
+        """Return `size` bytes from `position`, fewer only at the end of the file; never allocates more
+        than that.
+        """
         fd = self.fileno()
         if size > _LARGE_READ:
             size = max(min(size, os.fstat(fd).st_size - position), 0)
@@ -97,7 +99,7 @@ class WritableFile:
         return data
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; the number of bytes read, fewer where the file ends."""
+        """Fill `buffer` from `position`; return the number of bytes read, fewer only at the end of the file."""
         fd = self.fileno()
         view = memoryview(buffer).cast("B")
         got = 0
@@ -109,7 +111,7 @@ class WritableFile:
         return got
 
     def write_at(self, position: int, data: Bytes) -> None:
-        """Write all of `data` from `position` on; when that raises, some of it may have been written."""
+        """Write all of `data` from `position` on; after an error some of it may have been written."""
         fd = self._fd
         if fd < 0:
             raise ValueError(f"{self.path} is closed")
@@ -120,32 +122,32 @@ class WritableFile:
                 done += os.pwrite(fd, view[done:], position + done)
 
     def truncate(self, size: int) -> None:
-        """Make the file `size` bytes long; what is added is zeros that take no space yet."""
+        """Set the file's length to `size` bytes; added bytes are zeros that take no space yet."""
         os.ftruncate(self.fileno(), size)
 
     def sync(self) -> None:
-        """Return when content and length are on the device."""
+        """Sync content and length to the device."""
         os.fsync(self.fileno())
 
     def close(self) -> None:
-        """Close now; a second call does nothing."""
+        """Close now. May be called twice."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
     def map(self, size: int) -> Mapping:
-        """Return a map of the first `size` bytes, which must be there; the file must not shrink under it."""
+        """Return an mmap of the first `size` bytes, which must exist; the file must not shrink below them."""
         if size > self.size():
             raise ValueError(f"{self.path} is shorter than {size} bytes")
         return Mapping(self, size)
 
 
 class Mapping:
-    """First bytes of an open file, for searches; what is written to the file shows up in it.
+    """An mmap of the first bytes of an open file, for searches; writes to the file are visible in it.
 
     Attributes:
-        file: what is mapped; it belongs to whoever opened it.
-        size: in bytes.
+        file: mapped file, which the caller closes.
+        size: size in bytes.
     """
 
     __slots__ = ("_view", "file", "size")
@@ -160,19 +162,19 @@ class Mapping:
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether the mmap is closed."""
         return self._view is None
 
     @property
     def buffer(self) -> memoryview:
-        """Mapped bytes, to be read. Raises ValueError when closed."""
+        """Mapped bytes, read-only. Raises ValueError when closed."""
         view = self._view
         if view is None:
             raise ValueError(f"the map of {self.file.path} is closed")
         return view
 
     def read(self, position: int, size: int) -> bytes:
-        """Return a copy of some of the bytes, fewer where the map ends."""
+        """Return a copy of some of the bytes, fewer at the end of the mmap."""
         return bytes(self.buffer[position : position + size])
 
     def write(self, position: int, data: Bytes) -> None:
@@ -184,13 +186,13 @@ class Mapping:
         self.file.write_at(position, data)
 
     def sync(self) -> None:
-        """Return when what was written is on the device."""
+        """Sync the written bytes to the device."""
         if self._view is None:
             raise ValueError(f"the map of {self.file.path} is closed")
         self.file.sync()
 
     def close(self) -> None:
-        """Unmap when the last view of `buffer` is gone; the file stays open. Twice does nothing."""
+        """Unmap when the last view of `buffer` is gone; the file stays open. May be called twice."""
         view, self._view = self._view, None
         if view is not None:
             with contextlib.suppress(BufferError):
@@ -198,7 +200,7 @@ class Mapping:
 
 
 class Disk:
-    """What the file system does for those who write."""
+    """The file system's operations for writers."""
 
     def open(
         self,
@@ -210,7 +212,7 @@ class Disk:
     ) -> WritableFile:
         """Return a regular file.
 
-        With `create` it is made, empty, when it is not there; with `exclusive` it must not be there.
+        With `create` a missing file is created empty; with `exclusive` the file must not exist.
         Raises FileExistsError, FileNotFoundError, IsADirectoryError and other OSErrors.
         """
         flags = _FLAGS | (os.O_RDWR if writable else os.O_RDONLY)
@@ -221,11 +223,11 @@ class Disk:
         return self._file(os.open(path, flags, _MODE), os.fspath(path), writable)
 
     def exists(self, path: StrPath) -> bool:
-        """Return whether something is there. OSError when that cannot be said."""
+        """Return whether a path exists. Raises OSError if unknown."""
         return _stat_or_none(path) is not None
 
     def is_dir(self, path: StrPath) -> bool:
-        """Return whether a folder is there. OSError when that cannot be said."""
+        """Return whether a folder exists. Raises OSError if unknown."""
         status = _stat_or_none(path)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
@@ -238,34 +240,34 @@ class Disk:
         return os.stat(path).st_size
 
     def mtime_ms(self, path: StrPath) -> int:
-        """When a file was last modified, in ms since 1970."""
+        """Return a file's modification time, in ms since 1970."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def set_mtime_ms(self, path: StrPath, milliseconds: int) -> None:
-        """Say when a file was last modified."""
+        """Set a file's modification time."""
         nanoseconds = milliseconds * 1_000_000
         os.utime(path, ns=(nanoseconds, nanoseconds))
 
     def make_read_only(self, path: StrPath) -> None:
-        """Take the right to write a file from everybody."""
+        """Remove all write permissions of a file."""
         os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222)
 
     def rename(self, old: StrPath, new: StrPath) -> None:
-        """Give a file or folder another name, in one step; a file of that name is replaced."""
+        """Rename a file or folder atomically, replacing a file of that name."""
         os.replace(old, new)
 
     def rename_new(self, old: StrPath, new: StrPath) -> None:
-        """Give a file or folder a name that nothing has. Raises FileExistsError when something has it."""
+        """Rename a file or folder. Raises FileExistsError if the new name exists."""
         rename_without_replacing(old, new)
 
     def set_access(self, path: StrPath, mode: int, owner: tuple[int, int] | None = None) -> None:
-        """Say who may do what with a file or folder, and whose it is: (user id, group id)."""
+        """Set mode and owner (user id, group id) of a file or folder."""
         if owner is not None:
             os.chown(path, *owner)
         os.chmod(path, mode)
 
     def remove(self, path: StrPath, missing_ok: bool = False) -> bool:
-        """Remove a file; whether it was there. Raises FileNotFoundError unless `missing_ok`."""
+        """Remove a file; return whether it existed. Raises FileNotFoundError unless `missing_ok`."""
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -279,7 +281,7 @@ class Disk:
         os.rmdir(path)
 
     def remove_tree(self, path: StrPath) -> None:
-        """Remove a folder with all that is in it, or a file; nothing there is fine. Links are not followed."""
+        """Remove a file, or a folder with its content; a missing one is fine. Links are not followed."""
         try:
             status = os.lstat(path)
         except FileNotFoundError:
@@ -292,7 +294,7 @@ class Disk:
         self.remove_folder(path)
 
     def make_folder(self, path: StrPath) -> None:
-        """Make a folder and those above it that are missing, names on the device; one that is there is fine."""
+        """Create a folder and its missing parents, with the names on the device; an existing folder is fine."""
         missing = []
         folder = os.path.abspath(path)
         while not os.path.isdir(folder):
@@ -303,11 +305,11 @@ class Disk:
             self.sync_folder(os.path.dirname(folder))
 
     def make_new_folder(self, path: StrPath) -> None:
-        """Make a folder that is not there, in one that is. Raises FileExistsError, FileNotFoundError."""
+        """Create a new folder in an existing one. Raises FileExistsError, FileNotFoundError."""
         os.mkdir(path)
 
     def sync_folder(self, path: StrPath) -> None:
-        """Return when the names in a folder are on the device."""
+        """Sync the names in a folder to the device."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -320,10 +322,10 @@ class Disk:
             return file.read_at(0, file.size())
 
     def replace_atomically(self, path: StrPath, data: Bytes) -> None:
-        """Make `data` the content of a file, so that a crash leaves the old content or the new.
+        """Replace the content of a file, so that a crash leaves the old or the new content.
 
-        The bytes are on the device before the name leads to them, and the name is when this returns.
-        When it raises before the name leads to them, the old content is there as before.
+        The bytes are on the device before the rename, and the name is on return. After an error
+        before the rename the old content stays.
         """
         target = os.fspath(path)
         temporary = target + TEMPORARY_SUFFIX
@@ -340,17 +342,19 @@ class Disk:
         self.sync_folder(os.path.dirname(target) or ".")
 
     def stat_usage(self, path: StrPath) -> DiskUsage:
-        """How much space there is, and how much is left for us."""
+        """Return the size of the file system, and the space left for this user."""
         status = os.statvfs(path)
         return DiskUsage(status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize)
 
     def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
-        """Wrap a descriptor; a test's disk makes its own files here."""
+        """Wrap a descriptor; tests override this to return their own files."""
         return WritableFile(fd, path, writable=writable)
 
 
 def rename_without_replacing(old: StrPath, new: StrPath) -> None:
-    """renameat2(2) with RENAME_NOREPLACE; where the file system has no such thing, look first, then rename."""
+    """Call renameat2(2) with RENAME_NOREPLACE; if the file system does not support it, check first,
+    then rename.
+    """
     function = getattr(_libc, "renameat2", None)
     if function is not None:
         names = os.fsencode(old), os.fsencode(new)
@@ -365,7 +369,9 @@ def rename_without_replacing(old: StrPath, new: StrPath) -> None:
 
 
 def _stat_or_none(path: StrPath) -> os.stat_result | None:
-    """What is there. A disk that fails is not an empty one."""
+    """Return the status of a path, None if it does not exist. Other errors are raised: a failing disk
+    is not empty.
+    """
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

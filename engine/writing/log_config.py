@@ -1,4 +1,4 @@
-"""What a topic's configuration says about its log, with Kafka's defaults and bounds.
+"""Configuration of a topic's log, with Kafka's defaults and bounds.
 
 `LogConfig(...)` takes any numbers, so that tests can have segments of a few bytes;
 `LogConfig.from_properties` takes a topic's properties by Kafka's names and checks them as a broker does.
@@ -19,7 +19,7 @@ MINUTE_MS = 60 * 1000
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 SMALLEST_SEGMENT = 1024 * 1024
-"""What a broker takes as segment.bytes at least; internal.segment.bytes, for tests, goes below."""
+"""Smallest segment.bytes that a broker accepts; internal.segment.bytes, for tests, may be smaller."""
 
 _CODECS = {
     "uncompressed" if codec is CompressionType.NONE else CODEC_NAMES[codec]: codec
@@ -33,28 +33,28 @@ _TIMESTAMP_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How one log is kept. Sizes are bytes, times are milliseconds.
+    """Configuration of one log. Sizes are bytes, times are milliseconds.
 
     Attributes:
         segment_size: bytes of a records file before the log rolls.
-        segment_ms, segment_jitter_ms: age at which it rolls, and what is randomly taken off that.
-        max_index_size: bytes that an index file may take.
+        segment_ms, segment_jitter_ms: age at which it rolls, and most of the random reduction of that age.
+        max_index_size: most bytes of an index file.
         index_interval: bytes between two entries of an index.
-        retention_size, retention_ms: how much stays; -1 for no bound.
-        max_message_size: bytes of the largest batch that a leader takes.
+        retention_size, retention_ms: most bytes and age of kept segments; -1 for no limit.
+        max_message_size: bytes of the largest batch that a leader accepts.
         flush_interval, flush_ms: records and time after which a log is flushed.
-        file_delete_delay_ms: from the renaming of a deleted file to its end.
-        delete_retention_ms: how long tombstones stay in a compacted log.
-        min_compaction_lag_ms, max_compaction_lag_ms: age before and by which records are compacted.
-        min_cleanable_ratio: the dirty part of a log that is worth a cleaning.
+        file_delete_delay_ms: time from the renaming of a deleted file to its removal.
+        delete_retention_ms: time that tombstones stay in a compacted log.
+        min_compaction_lag_ms, max_compaction_lag_ms: smallest and largest age of records at compaction.
+        min_cleanable_ratio: dirty share of a log that is worth a cleaning.
         compact, delete: the cleanup policies.
-        compression_type: "producer" to keep what comes, or a codec's name, or "uncompressed".
-        gzip_level, lz4_level, zstd_level: how hard to try with that codec.
-        preallocate: whether a new records file takes its whole size at once.
-        message_timestamp_type: whose clock counts.
-        message_timestamp_before_max_ms, message_timestamp_after_max_ms: how far a record's time may
-            lie before and after the broker's.
-        unclean_leader_election, min_insync_replicas: of replication; kept, not used here.
+        compression_type: "producer" to keep the producer's codec, or a codec's name, or "uncompressed".
+        gzip_level, lz4_level, zstd_level: compression level of that codec.
+        preallocate: whether a new records file is allocated at its full size.
+        message_timestamp_type: the producer's or the broker's timestamps.
+        message_timestamp_before_max_ms, message_timestamp_after_max_ms: most that a record's
+            timestamp may be before and after the broker's clock.
+        unclean_leader_election, min_insync_replicas: replication settings, not used here.
     """
 
     segment_size: int = 1024**3
@@ -87,7 +87,7 @@ class LogConfig:
 
     @property
     def compression(self) -> tuple[CompressionType, int | None] | None:
-        """Codec that a leader writes, and its level; None to keep the producer's."""
+        """Codec and level that a leader writes; None to keep the producer's codec."""
         if self.compression_type == "producer":
             return None
         codec = _CODECS[self.compression_type]
@@ -100,25 +100,25 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """Age at which a segment rolls; a compacted log rolls in time for its largest lag."""
+        """Age at which a segment rolls; a compacted log rolls in time for max.compaction.lag.ms."""
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
 
     @property
     def initial_file_size(self) -> int:
-        """Bytes that a new records file takes at once."""
+        """Bytes that are allocated for a new records file."""
         return self.segment_size if self.preallocate else 0
 
     def random_segment_jitter(self) -> int:
-        """Milliseconds to take off one segment's age, below both the jitter and the age."""
+        """Return milliseconds to subtract from one segment's age limit, below both the jitter and the limit."""
         if not self.segment_jitter_ms:
             return 0
         return random.randrange(2**31) % min(self.segment_jitter_ms, self.segment_ms)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> LogConfig:
-        """Return the configuration that a topic's properties give.
+        """Return the configuration in a topic's properties.
 
         Args:
             properties: values, or their text, by Kafka's names, as in {"segment.ms": "1000"}.
@@ -226,7 +226,7 @@ def _policies(name: str, value: object) -> dict[str, bool]:
 
 
 def _pass_over(name: str, value: object) -> None:
-    """Properties that are checked but say nothing about a local log."""
+    """Ignore properties that are checked but do not affect a local log."""
     if name == "remote.storage.enable":
         if _boolean(name, value):
             raise _refused(name, value, "false: there is no remote storage")

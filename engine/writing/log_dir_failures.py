@@ -1,4 +1,4 @@
-"""Log dirs that failed: whoever meets an I/O error reports it here, and one thread takes the reports."""
+"""Failed log dirs: threads report I/O errors here, and one thread takes the reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class LogDirFailureChannel:
-    """Which log dirs are offline; each is handed out once. Threads may share it.
+    """Set of offline log dirs, each returned once; safe from several threads.
 
     An offline log dir stays offline.
     """
@@ -29,7 +29,7 @@ class LogDirFailureChannel:
         return log_dir in self._offline
 
     def maybe_add_offline_log_dir(self, log_dir: str, message: str, error: OSError) -> None:
-        """Report a failure; only the first of a log dir is handed out."""
+        """Report a failure; only the first of a log dir is queued."""
         log.error("%s", message, exc_info=error)
         with self._lock:
             if log_dir in self._offline:
@@ -38,27 +38,27 @@ class LogDirFailureChannel:
         self._reports.put(log_dir)
 
     def take_next_offline_log_dir(self, timeout: float | None = None) -> str | None:
-        """Wait for the next log dir that fails, `timeout` seconds at most; None when none did."""
+        """Wait for the next failed log dir, `timeout` seconds at most; None without one."""
         try:
             return self._reports.get(timeout=timeout)
         except queue.Empty:
             return None
 
     def reporting(self, log_dir: str, what: str) -> Reporting:
-        """Do something in a log dir: an OSError in it takes the log dir offline.
+        """Return a context manager in which an OSError takes the log dir offline.
 
         Args:
-            log_dir: where it is done.
-            what: the failure in words, for the report and the error.
+            log_dir: log dir of the operation.
+            what: description of the failure, for the report and the error.
 
         Raises:
-            LogDirFailureError: the log dir was offline before, or went offline now.
+            LogDirFailureError: the log dir was offline before, or goes offline now.
         """
         return Reporting(self, log_dir, what)
 
 
 class Reporting:
-    """A context manager for what is done in a log dir; see `LogDirFailureChannel.reporting`."""
+    """Context manager of `LogDirFailureChannel.reporting`."""
 
     __slots__ = ("_channel", "_log_dir", "_what")
 

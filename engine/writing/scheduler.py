@@ -1,4 +1,4 @@
-"""Work for later: delayed deletion, periodic flush and retention; in threads here, on a mock clock in tests."""
+"""Schedule later work: delayed deletion, periodic flush and retention; threads here, a mock clock in tests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Protocol, Self
 log = logging.getLogger(__name__)
 
 NEVER_AGAIN = -1
-"""The period of a task that runs once."""
+"""Period of a task that runs once."""
 
 
 class Task(Protocol):
-    """Something that was scheduled."""
+    """A scheduled task."""
 
     def cancel(self) -> None:
-        """Do not run it, or not again."""
+        """Cancel this and further runs."""
 
 
 class Scheduler(Protocol):
-    """Runs tasks once after a delay, or again and again."""
+    """Protocol that runs tasks after a delay, once or periodically."""
 
     def schedule(
         self,
@@ -33,7 +33,7 @@ class Scheduler(Protocol):
         delay_ms: int = 0,
         period_ms: int = NEVER_AGAIN,
     ) -> Task:
-        """Run a task after `delay_ms`, then each `period_ms` if that is not negative."""
+        """Run a task after `delay_ms`, then every `period_ms` if that is not negative."""
 
 
 class ScheduledTask:
@@ -48,7 +48,7 @@ class ScheduledTask:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Do not run it, or not again."""
+        """Cancel this and further runs."""
         self.is_cancelled = True
 
 
@@ -82,7 +82,7 @@ class DeferredScheduler:
 
 
 class ThreadScheduler:
-    """Daemon threads that take tasks as they fall due; a context manager.
+    """Daemon threads that run tasks when they are due; a context manager.
 
     A task that raises is logged and, if periodic, tried again at its next time.
     """
@@ -112,9 +112,9 @@ class ThreadScheduler:
         delay_ms: int = 0,
         period_ms: int = NEVER_AGAIN,
     ) -> ScheduledTask:
-        """Run a task after `delay_ms`, then each `period_ms` if that is not negative.
+        """Run a task after `delay_ms`, then every `period_ms` if that is not negative.
 
-        After `shutdown` nothing runs any more, and the task that comes back is cancelled.
+        After `shutdown` nothing runs, and the returned task is cancelled.
         """
         scheduled = ScheduledTask(name, task, period_ms / 1000 if period_ms >= 0 else None)
         with self._changed:
@@ -125,7 +125,7 @@ class ThreadScheduler:
         return scheduled
 
     def shutdown(self) -> None:
-        """Drop what is due later and wait for what is under way."""
+        """Drop tasks that are not due yet and wait for running ones."""
         with self._changed:
             self._is_shut_down = True
             self._due.clear()

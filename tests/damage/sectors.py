@@ -219,7 +219,7 @@ def _written_wrong(folder: Path, bad: tuple[Path, int, int], hit: set[Batch]) ->
     if log_start != before.report["logStartOffset"]:
         yield f"starts at {log_start} instead of {before.report['logStartOffset']}"
     if log_end != before.report["logEndOffset"]:
-        told = f"the end of the log cannot be read: if the log held offset {log_end} or higher ones"
+        told = f"the end of the log cannot be read: if the log had offset {log_end} or higher ones"
         if told not in made.output or any(each.last >= log_end for each in known - hit):
             yield f"ends at {log_end} instead of {before.report['logEndOffset']}: {made.output}"
     missing = {

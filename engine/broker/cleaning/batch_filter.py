@@ -1,4 +1,4 @@
-"""What a cleaning keeps of a batch."""
+"""Decide which records and batches a cleaning keeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.writing.records.record_filter import BatchRetention, BatchRetentionR
 
 
 class LastRecord(NamedTuple):
-    """Last that a producer wrote: the last offset of its records, None if there are markers only."""
+    """The last record of a producer: its offset, None if only markers are left."""
 
     last_data_offset: Offset | None
     producer_epoch: int
@@ -28,16 +28,16 @@ class LastRecord(NamedTuple):
 
 @dataclass(slots=True)
 class BatchFilter:
-    """Decides batch by batch, in the order of the log.
+    """Filter that is applied batch by batch, in log order.
 
     Attributes:
-        current_time: when the cleaning began, in milliseconds since 1970.
-        delete_retention_ms: how long after that tombstones and markers stay.
-        offset_map: the last offset of each key.
-        transactions: as they are at this place of the log.
-        last_records: of each producer that is alive.
-        upper_bound_offset: where the part of the log ends that is cleaned in this round.
-        retains_legacy_deletes: whether tombstones of magic 0 and 1 stay.
+        current_time: start of the cleaning, in milliseconds since 1970.
+        delete_retention_ms: milliseconds after that during which tombstones and markers are kept.
+        offset_map: last offset of each key.
+        transactions: transactions open or aborted at this place of the log.
+        last_records: last record of each live producer.
+        upper_bound_offset: end of the part that this round cleans.
+        retains_legacy_deletes: whether tombstones of magic 0 and 1 are kept.
         stats: counts records without a key.
     """
 
@@ -52,10 +52,10 @@ class BatchFilter:
     _discards_records: bool = False
 
     def check_batch_retention(self, batch: RecordBatch) -> BatchRetentionResult:
-        """What becomes of a batch.
+        """Return the retention of a batch.
 
-        The last batch of a live producer stays, for its sequence and its epoch, if need be without records; so does
-        the last batch of the round, for the offset that the log ends at.
+        The last batch of a live producer stays even without records, to keep its sequence and
+        epoch; so does the last batch of the round, to keep the log end.
         """
         if batch.is_control:
             nothing_left = self.transactions.on_control_batch_read(batch)
@@ -73,7 +73,7 @@ class BatchFilter:
         return BatchRetentionResult(retention, nothing_left and batch.is_control)
 
     def should_retain_record(self, batch: RecordBatch, record: Record) -> bool:
-        """Return whether a record of the batch that was asked for last stays."""
+        """Return whether to keep a record of the last checked batch."""
         if self._discards_records:
             return False
         if batch.is_control or record.offset > self.offset_map.latest_offset:
@@ -86,7 +86,7 @@ class BatchFilter:
         return record.value is not None or self._retains_deletes(batch)
 
     def kept_of(self, batch: RecordBatch, columns: Columns) -> Column:
-        """`should_retain_record` for all records of a batch at once: a bool for each."""
+        """Return `should_retain_record` for all records of a batch as a bool array."""
         if self._discards_records:
             return np.zeros(len(columns), bool)
         if batch.is_control:

@@ -1,4 +1,4 @@
-"""The batches of a records file a chunk at a time, checked, with their records as columns."""
+"""Read a records file in checked chunks of batches, with their records as columns."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ROWS = 1024
 
 
 class CleanedChunk:
-    """Whole batches that follow one another.
+    """Consecutive whole batches.
 
     Args:
         buffer: bytes of a file.
-        position: where its first byte is in the file.
+        position: position of its first byte in the file.
         table: one row of BATCH_DTYPE per batch.
-        path: of the file, for errors.
-        budgets: what a batch may take to be decoded.
+        path: path of the file, for errors.
+        budgets: limits of a decoded batch.
 
     Attributes:
         size: bytes of the batches.
@@ -53,8 +53,8 @@ class CleanedChunk:
         """Yield the batches, each with its row.
 
         Raises:
-            CorruptRecordError: a checksum is wrong. No batch after it comes: what is damaged must not get a
-                checksum that is right.
+            CorruptRecordError: a checksum is wrong. Iteration ends there, so that damaged bytes
+                never get a valid checksum.
         """
         fields = (self._table[name].tolist() for name in ("position", "size", "crc_ok"))
         for row, (position, size, is_good) in enumerate(zip(*fields, strict=True)):
@@ -69,7 +69,8 @@ class CleanedChunk:
         """Return the records of a batch.
 
         Raises:
-            InvalidRecordError, DecompressionError, LimitExceededError, UnsupportedCodecError: it does not decode.
+            InvalidRecordError, DecompressionError, LimitExceededError, UnsupportedCodecError: the
+                batch does not decode.
         """
         columns = kernel.decode(
             self._buffer,
@@ -95,16 +96,16 @@ def chunks_of(
     *,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Iterator[CleanedChunk]:
-    """Yield all batches from a position on. A chunk is good until the next is asked for: they share their memory.
+    """Yield all batches from a position on. Chunks share memory: each is valid only until the next.
 
     Args:
-        records: which do not change meanwhile.
-        position: where a batch starts.
+        records: batches that do not change meanwhile.
+        position: position of a batch.
         size: bytes to read at a time; a larger batch is read whole.
-        budgets: what a batch may take to be decoded.
+        budgets: limits of a decoded batch.
 
     Raises:
-        CorruptRecordError: what is at a place is not a whole batch.
+        CorruptRecordError: the bytes at a position are not a whole batch.
     """
     table = np.zeros(_ROWS, BATCH_DTYPE)
     buffer = bytearray(size)
@@ -122,7 +123,7 @@ def chunks_of(
 
 
 def _size_needed(records: FileRecords, head: memoryview, position: Position) -> int:
-    """Return the size of the batch at a position, of which a chunk has but the beginning."""
+    """Return the size of the batch at a position of which the chunk has only the beginning."""
     size = MemoryRecords(head, file_position=position, path=records.path).next_batch_size()
     left = min(records.end, records.file.size()) - position
     if size is None and len(head) < left:

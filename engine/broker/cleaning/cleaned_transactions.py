@@ -1,4 +1,4 @@
-"""Transactions as a cleaning comes across them: whose records may go, and when their markers may."""
+"""Track transactions during a cleaning: which are aborted, and which markers can be removed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from engine.writing.index.writable_transaction_index import WritableTransactionI
 
 
 class CleanedTransactionMetadata:
-    """Transactions under way at a place of the log, which moves on batch by batch.
+    """State of transactions at a place of the log, advanced batch by batch.
 
-    Aborted transactions must be added before their first batch is read. One whose marker stays is written to the
-    transaction index of the cleaned segment.
+    Aborted transactions must be added before their first batch is read. An aborted transaction with
+    a kept marker is written to the transaction index of the cleaned segment.
 
     Attributes:
-        cleaned_index: of the segment that is being written; None while keys are collected only.
+        cleaned_index: transaction index of the segment that is written; None while only keys are collected.
     """
 
     def __init__(self) -> None:
@@ -31,16 +31,16 @@ class CleanedTransactionMetadata:
         self._ongoing_committed: set[int] = set()
 
     def add_aborted_transactions(self, aborted: Iterable[AbortedTxn]) -> None:
-        """Take in transactions that were aborted."""
+        """Add aborted transactions."""
         for txn in aborted:
             heapq.heappush(self._aborted, (txn.first_offset, self._serial, txn))
             self._serial += 1
 
     def on_control_batch_read(self, batch: RecordBatch) -> bool:
-        """Pass a control batch; whether nothing is left of the transaction that it ends.
+        """Process a control batch; return whether no record of its transaction is left.
 
         Raises:
-            InvalidRecordError: its record is damaged.
+            InvalidRecordError: the record is damaged.
         """
         self._begin_aborted_up_to(batch.last_offset)
         record = next(batch.records(), None)
@@ -56,7 +56,7 @@ class CleanedTransactionMetadata:
         return False
 
     def on_batch_read(self, batch: RecordBatch) -> bool:
-        """Pass a batch of records; whether it belongs to an aborted transaction."""
+        """Process a batch of records; return whether it belongs to an aborted transaction."""
         self._begin_aborted_up_to(batch.last_offset)
         if not batch.is_transactional:
             return False

@@ -1,8 +1,9 @@
-"""The cleaning of one log: of each key the last record stays.
+"""Clean one log: keep the last record of each key.
 
-First the keys of the dirty part go into an offset map. Then the segments, from the first up to the end of the map,
-are written anew without the records that the map knows a later one of, in groups: each becomes one segment with the
-suffix .cleaned, which takes their place when it is whole.
+First the keys of the dirty part are put into an offset map. Then the segments, from the first to
+the end of the map, are rewritten in groups without the records for which the map has a later
+offset. Each group becomes one segment with the suffix .cleaned, which replaces the group when it is
+complete.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Cleans logs, one at a time.
+    """Cleaner of logs, one at a time.
 
     Args:
-        offset_map: for the keys of the dirty part; what does not fit waits for the next cleaning.
-        clock: tells the time.
+        offset_map: map for the keys of the dirty part; keys that do not fit wait for the next cleaning.
+        clock: source of the time.
         io_buffer_size: bytes to read at a time; a larger batch is read whole.
-        load_factor: which part of the map's slots may be taken.
-        throttler: slows it down.
+        load_factor: share of the map's slots that may be used.
+        throttler: limits the rate of reads and writes.
         check_done: called often; raises LogCleaningAbortedError to stop.
-        budgets: what a batch may take to be decoded.
-        disk: where the logs lie.
+        budgets: limits of a decoded batch.
+        disk: disk of the logs.
 
     Attributes:
-        offset_map: as it was given.
+        offset_map: the given map.
 
     Raises:
-        ValueError: not even one key would fit into the map.
+        ValueError: the map has no room for a key.
     """
 
     def __init__(
@@ -84,16 +85,16 @@ class Cleaner:
         """Clean a log.
 
         Args:
-            cleanable: which, and what part.
-            now: the time that delete horizons are compared with; the clock's by default.
+            cleanable: the log, and the part to clean.
+            now: time to compare delete horizons with; by default the clock's.
 
         Returns:
-            the first offset that was not cleaned, and the numbers.
+            the first uncleaned offset, and the statistics.
 
         Raises:
-            LogCleaningAbortedError: it was told to stop, or a segment had to be split first.
+            LogCleaningAbortedError: the cleaning was stopped, or a segment had to be split first.
             CorruptRecordError, InvalidRecordError: a batch is damaged.
-            OSError: the disk fails. LogDirFailureError: it did before.
+            OSError: the disk fails. LogDirFailureError: the disk failed before.
         """
         of = cleanable.log
         start, end = cleanable.first_dirty_offset, cleanable.first_uncleanable_offset
@@ -120,7 +121,7 @@ class Cleaner:
         stats.end_time = self._clock.now_ms()
         return clean_end, stats
 
-    # The keys
+    # Keys
 
     def build_offset_map(
         self,
@@ -130,7 +131,7 @@ class Cleaner:
         offset_map: OffsetMap,
         stats: CleanerStats,
     ) -> None:
-        """Put the keys of [start, end) into a map, as many as may; raises what `clean` raises."""
+        """Put the keys of [start, end) into a map, as many as fit. Raises as `clean` does."""
         offset_map.clear()
         dirty = of.segments_between(start, end)
         bounds = [segment.base_offset for segment in dirty[1:]] + [end]
@@ -141,7 +142,7 @@ class Cleaner:
             if self._map_segment(of, segment, start, offset_map, transactions, stats):
                 log.info("the offset map is full within %s", segment)
                 return
-            # Offsets that are missing before the next segment are clean too.
+            # Missing offsets before the next segment count as clean.
             offset_map.update_latest_offset(bound - 1)
 
     def _map_segment(
@@ -153,7 +154,7 @@ class Cleaner:
         transactions: CleanedTransactionMetadata,
         stats: CleanerStats,
     ) -> bool:
-        """Put the keys of a segment; whether the map was full before its end."""
+        """Put the keys of a segment; return whether the map was full before its end."""
         position = segment.offset_index.lookup(start).position
         limit = int(offset_map.slots * self._load_factor)
         for chunk in chunks_of(segment.log, position, self._io_buffer_size, budgets=self._budgets):
@@ -164,7 +165,7 @@ class Cleaner:
             stats.map_bytes_read += chunk.size
         return False
 
-    # The segments
+    # Segments
 
     def clean_segments(
         self,
@@ -177,17 +178,17 @@ class Cleaner:
         legacy_delete_horizon_ms: Timestamp,
         upper_bound_offset: Offset,
     ) -> None:
-        """Put one segment, without the records that may go, in the place of several; raises what `clean` raises.
+        """Replace several segments by one without the removable records. Raises as `clean` does.
 
         Args:
-            of: the log.
-            segments: neighbours.
-            offset_map: the last offset of each key.
-            now: the time that delete horizons are compared with.
-            stats: counts.
-            transactions: as they are before the first segment.
-            legacy_delete_horizon_ms: segments that were modified later keep tombstones of magic 0 and 1.
-            upper_bound_offset: where this round of cleaning ends.
+            of: log of the segments.
+            segments: adjacent segments.
+            offset_map: last offset of each key.
+            now: time to compare delete horizons with.
+            stats: statistics to update.
+            transactions: state of transactions before the first segment.
+            legacy_delete_horizon_ms: segments modified later keep tombstones of magic 0 and 1.
+            upper_bound_offset: end of this round of cleaning.
         """
         cleaned = create_new_cleaned_segment(
             of.folder, of.config, segments[0].base_offset, clock=of.clock, disk=self._disk
@@ -229,7 +230,7 @@ class Cleaner:
         destination: WritableSegment,
         decides: BatchFilter,
     ) -> None:
-        """Append what stays of a segment to another, which no one reads yet."""
+        """Append the kept records of a segment to another, which is not read yet."""
         try:
             self._check_done(of.topic_partition)
             for chunk in chunks_of(source.log, 0, self._io_buffer_size, budgets=self._budgets):
@@ -260,7 +261,7 @@ def _map_chunk(
     transactions: CleanedTransactionMetadata,
     stats: CleanerStats,
 ) -> bool:
-    """Put the keys of a chunk; whether the map was full before its end."""
+    """Put the keys of a chunk; return whether the map was full before its end."""
     for row, batch in chunk.batches():
         if batch.is_control:
             transactions.on_control_batch_read(batch)
@@ -279,7 +280,10 @@ def _map_chunk(
 
 
 def _legacy_delete_horizon(of: UnifiedLog, first_dirty_offset: Offset) -> Timestamp:
-    """Tombstones of magic 0 and 1 go when the last clean segment is older by the retention than theirs."""
+    """Return the time after which modified segments keep tombstones of magic 0 and 1.
+
+    It is the last clean segment's modification time less delete.retention.ms.
+    """
     clean = of.segments_between(0, first_dirty_offset)
     return clean[-1].last_modified - of.config.delete_retention_ms if clean else 0
 
@@ -296,7 +300,7 @@ def _last_records_of_active_producers(of: UnifiedLog) -> dict[int, LastRecord]:
 
 
 def _discard(cleaned: WritableSegment) -> None:
-    """Remove a segment that did not get whole; what cannot be removed goes when the log is loaded next."""
+    """Remove an incomplete segment; if that fails, the next load of the log removes it."""
     try:
         cleaned.delete_if_exists()
     except OSError:

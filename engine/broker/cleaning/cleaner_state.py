@@ -1,4 +1,4 @@
-"""Which logs are being cleaned, and up to where each was: Kafka's LogCleanerManager."""
+"""Track which logs are being cleaned, and how far each was cleaned: Kafka's LogCleanerManager."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOK_AGAIN_SECONDS = 0.1
 
 
 class Cleaning(Enum):
-    """What a cleaning that was begun is at."""
+    """Stage of a started cleaning."""
 
     IN_PROGRESS = "in progress"
     ABORTED = "aborted"
@@ -37,7 +37,7 @@ class Cleaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """No cleaning is begun; `count` is how many times it has to be resumed."""
+    """A log without a cleaning; `count` resumes are needed before the next."""
 
     count: int
 
@@ -46,12 +46,12 @@ CleaningState = Cleaning | Paused
 
 
 class CleanerState:
-    """What is cleaned, paused or not to be cleaned. Threads share it; one lock guards all of it.
+    """State of all cleanings: running, paused, uncleanable. Safe from several threads, by one lock.
 
     Args:
-        log_dirs: each has its checkpoint file.
-        logs: the logs of all of them; may change at any time.
-        disk: where the checkpoints lie.
+        log_dirs: log dirs, each with its checkpoint file.
+        logs: logs of all log dirs; may change at any time.
+        disk: disk of the checkpoints.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class CleanerState:
     # Checkpoints
 
     def all_checkpoints(self) -> dict[TopicPartition, Offset]:
-        """Up to where each log was cleaned; those of a checkpoint that cannot be read are left out."""
+        """Return how far each log was cleaned; unreadable checkpoints are left out."""
         found: dict[TopicPartition, Offset] = {}
         with self._lock:
             for folder, checkpoint in self._checkpoints.items():
@@ -92,14 +92,14 @@ class CleanerState:
         update: tuple[TopicPartition, Offset] | None = None,
         remove: TopicPartition | None = None,
     ) -> None:
-        """Write the checkpoint of a log dir, without logs that are gone.
+        """Write the checkpoint of a log dir, without deleted logs.
 
-        A failure is logged only: what was cleaned may be cleaned again.
+        A failure is only logged: cleaning a part again is harmless.
 
         Args:
-            log_dir: one that failed before is passed over.
-            update: up to where a log was cleaned.
-            remove: a log that is not to be in it any more.
+            log_dir: log dir; nothing is written to a failed one.
+            update: end of the cleaned part of a log.
+            remove: log to remove from the checkpoint.
         """
         with self._lock:
             checkpoint = self._checkpoints.get(os.fspath(log_dir))
@@ -120,7 +120,7 @@ class CleanerState:
     def alter_checkpoint_dir(
         self, partition: TopicPartition, source: StrPath, destination: StrPath
     ) -> None:
-        """Follow a log that moved to another log dir."""
+        """Move a log's checkpoint entry to another log dir."""
         with self._lock:
             checkpoint = self._checkpoints.get(os.fspath(source))
             try:
@@ -153,7 +153,7 @@ class CleanerState:
                 checkpoint.write({**offsets, partition: offset})
 
     def handle_log_dir_failure(self, log_dir: StrPath) -> None:
-        """Leave a log dir alone from now on."""
+        """Ignore a log dir from now on."""
         with self._lock:
             self._checkpoints.pop(os.fspath(log_dir), None)
 
@@ -162,10 +162,10 @@ class CleanerState:
     def grab_filthiest_compacted_log(
         self, now: Timestamp, stats: PreCleanStats | None = None
     ) -> LogToClean | None:
-        """Return the dirtiest log that is worth it; its cleaning is in progress then.
+        """Return the dirtiest log worth cleaning, and mark its cleaning as in progress.
 
         Raises:
-            LogCleaningError: how dirty a log is cannot be found out.
+            LogCleaningError: the dirty part of a log cannot be determined.
         """
         stats = stats if stats is not None else PreCleanStats()
         with self._lock:
@@ -210,9 +210,9 @@ class CleanerState:
         ]
 
     def deletable_logs(self) -> dict[TopicPartition, UnifiedLog]:
-        """Return all compacted logs that nothing is done with; a cleaning of each is in progress then.
+        """Return all idle compacted logs, and mark their cleanings as in progress.
 
-        Also those without the policy delete: segments may lie below their log start.
+        Includes logs without the policy delete: segments may be below their log start.
         """
         with self._lock:
             found = dict(self._idle_compacted_logs())
@@ -220,9 +220,9 @@ class CleanerState:
             return found
 
     def pause_cleaning_for_non_compacted_partitions(self) -> dict[TopicPartition, UnifiedLog]:
-        """Return all logs without compaction that nothing is done with, for retention; each is paused once then.
+        """Return all idle logs without compaction, for retention, and pause each once.
 
-        So a cleaning does not begin, should the policy change while retention deletes.
+        The pause keeps a cleaning from starting if the policy changes while retention deletes.
         """
         with self._lock:
             found = {
@@ -236,23 +236,23 @@ class CleanerState:
     # States
 
     def cleaning_state(self, partition: TopicPartition) -> CleaningState | None:
-        """What is done with a log; None for nothing."""
+        """Return the state of a log's cleaning; None if idle."""
         with self._lock:
             return self._states.get(partition)
 
     def abort_cleaning(self, partition: TopicPartition) -> None:
-        """Wait until a log is not being cleaned. Raises as `abort_and_pause_cleaning`."""
+        """Abort the cleaning of a log and wait for its end. Raises as `abort_and_pause_cleaning` does."""
         with self._lock:
             self.abort_and_pause_cleaning(partition)
             self.resume_cleaning([partition])
 
     def abort_and_pause_cleaning(self, partition: TopicPartition) -> None:
-        """Wait until a log is not being cleaned; it is not cleaned then until `resume_cleaning`.
+        """Abort the cleaning of a log, wait for its end, and pause the log until `resume_cleaning`.
 
-        Each call counts.
+        Pauses are counted.
 
         Raises:
-            StateError: it is being aborted already.
+            StateError: the cleaning is being aborted already.
         """
         with self._lock:
             state = self._states.get(partition)
@@ -271,7 +271,7 @@ class CleanerState:
         """Undo one pause of each log.
 
         Raises:
-            StateError: one is not paused.
+            StateError: a log is not paused.
         """
         with self._lock:
             for partition in partitions:
@@ -286,10 +286,10 @@ class CleanerState:
                     del self._states[partition]
 
     def check_cleaning_aborted(self, partition: TopicPartition) -> None:
-        """Stop a cleaning that was aborted.
+        """Raise an error if a cleaning was aborted.
 
         Raises:
-            LogCleaningAbortedError: it was.
+            LogCleaningAbortedError: the cleaning was aborted.
         """
         with self._lock:
             if self._states.get(partition) is Cleaning.ABORTED:
@@ -298,10 +298,10 @@ class CleanerState:
     def done_cleaning(
         self, partition: TopicPartition, log_dir: StrPath, end_offset: Offset
     ) -> None:
-        """End a cleaning: up to `end_offset`, which is checkpointed, or paused if it was aborted.
+        """End a cleaning: checkpoint `end_offset`, or pause the log if the cleaning was aborted.
 
         Raises:
-            StateError: none was in progress.
+            StateError: no cleaning was in progress.
         """
         with self._lock:
             if self._states.get(partition) is Cleaning.IN_PROGRESS:
@@ -309,10 +309,10 @@ class CleanerState:
             self._done(partition)
 
     def done_deleting(self, partitions: Iterable[TopicPartition]) -> None:
-        """End what `deletable_logs` began.
+        """End the cleanings that `deletable_logs` started.
 
         Raises:
-            StateError: nothing was in progress.
+            StateError: no cleaning was in progress.
         """
         with self._lock:
             for partition in partitions:
@@ -331,22 +331,22 @@ class CleanerState:
     # Uncleanable logs
 
     def mark_uncleanable(self, log_dir: str, partition: TopicPartition) -> None:
-        """Do not clean a log again: it failed in a way that was not expected."""
+        """Never clean a log again, after an unexpected failure."""
         with self._lock:
             self._uncleanable.setdefault(log_dir, set()).add(partition)
 
     def is_uncleanable(self, log_dir: str, partition: TopicPartition) -> bool:
-        """Return whether it was marked so."""
+        """Return whether a log is marked as uncleanable."""
         with self._lock:
             return partition in self._uncleanable.get(log_dir, ())
 
     def uncleanable_partitions(self, log_dir: str) -> set[TopicPartition]:
-        """Those of a log dir that were marked so."""
+        """Return the uncleanable logs of a log dir."""
         with self._lock:
             return set(self._uncleanable.get(log_dir, ()))
 
     def maintain_uncleanable_partitions(self) -> None:
-        """Forget those that are gone."""
+        """Remove the marks of deleted logs."""
         with self._lock:
             for folder, partitions in list(self._uncleanable.items()):
                 partitions.intersection_update(self._logs)

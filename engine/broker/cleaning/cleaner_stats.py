@@ -1,4 +1,4 @@
-"""What a cleaning did, in numbers."""
+"""Statistics of a cleaning."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from engine.units import Timestamp
 
 @dataclass(slots=True)
 class CleanerStats:
-    """One cleaning of one log. Times are milliseconds since 1970, -1 before they are known.
+    """Statistics of one cleaning of one log. Times are milliseconds since 1970, -1 if not reached.
 
     Attributes:
-        start_time, map_complete_time, end_time: when it began, knew the keys, and was through.
-        map_bytes_read, map_messages_read: what was read to know the keys.
-        bytes_read, messages_read: what was read to write it anew.
-        bytes_written, messages_written: what was kept.
+        start_time, map_complete_time, end_time: start, end of collecting the keys, and end.
+        map_bytes_read, map_messages_read: bytes and records read to collect the keys.
+        bytes_read, messages_read: bytes and records read to rewrite the log.
+        bytes_written, messages_written: kept bytes and records.
         invalid_messages_read: records without a key, which are dropped.
-        buffer_utilization: which part of the offset map was taken.
+        buffer_utilization: used share of the offset map.
     """
 
     start_time: Timestamp = -1
@@ -35,12 +35,12 @@ class CleanerStats:
 
 @dataclass(slots=True)
 class PreCleanStats:
-    """What there was to choose from before a cleaning.
+    """Statistics of the logs before a choice.
 
     Attributes:
-        max_compaction_delay_ms: how late the latest log is for its max.compaction.lag.ms.
-        delayed_partitions: how many logs are late.
-        cleanable_partitions: how many logs are worth a cleaning.
+        max_compaction_delay_ms: largest delay of a log after its max.compaction.lag.ms.
+        delayed_partitions: number of delayed logs.
+        cleanable_partitions: number of logs worth cleaning.
     """
 
     max_compaction_delay_ms: int = 0
@@ -48,7 +48,7 @@ class PreCleanStats:
     cleanable_partitions: int = 0
 
     def note_compaction_delay(self, delay_ms: int) -> None:
-        """Take in how late a log is."""
+        """Add the delay of a log."""
         self.max_compaction_delay_ms = max(self.max_compaction_delay_ms, delay_ms)
         if delay_ms > 0:
             self.delayed_partitions += 1

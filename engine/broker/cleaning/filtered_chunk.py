@@ -1,6 +1,6 @@
-"""A chunk of a log without the records that a cleaning drops.
+"""Filter a chunk of a log.
 
-A batch that stays whole is copied, one that goes is passed over, and one that loses records is written anew.
+A batch that keeps all records is copied, a removed one is skipped, and one that loses records is rewritten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.writing.records.record_filter import (
 
 @dataclass(slots=True)
 class _Decided:
-    """A RecordFilter for one batch about which everything is known."""
+    """A RecordFilter for one batch with known decisions."""
 
     current_time: Timestamp
     delete_retention_ms: int
@@ -42,7 +42,7 @@ class _Decided:
 
 
 def filter_chunk(chunk: CleanedChunk, by: BatchFilter) -> FilterResult:
-    """What stays of a chunk.
+    """Return the kept part of a chunk.
 
     Raises:
         The errors of `Chunk.batches`, of `Chunk.columns` and of `record_filter.filter_to`.
@@ -92,7 +92,7 @@ def _put_by_records(
     by: BatchFilter,
     result: FilterResult,
 ) -> None:
-    """For what is rare: empty batches, markers, and batches of magic 0 and 1."""
+    """Filter rare batches record by record: empty batches, markers, batches of magic 0 and 1."""
     decided = _Decided(by.current_time, by.delete_retention_ms, retention, kept.tolist())
     made = filter_to([batch], decided)
     if made.output:

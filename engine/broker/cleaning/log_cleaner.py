@@ -1,4 +1,4 @@
-"""Log compaction in the background: threads that clean the dirtiest log again and again, or one step by call."""
+"""Compact logs in the background: threads that clean the dirtiest log repeatedly, or one step per call."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _LOOK_AGAIN_MS = 10
 
 @dataclass(frozen=True, slots=True)
 class CleanerConfig:
-    """How logs are cleaned, with a broker's defaults.
+    """Configuration of the log cleaner, with a broker's defaults.
 
     Attributes:
-        threads: how many logs are cleaned at once.
+        threads: number of logs cleaned at once.
         dedupe_buffer_size: bytes of all offset maps.
-        dedupe_buffer_load_factor: which part of a map may be taken.
+        dedupe_buffer_load_factor: share of a map's slots that may be used.
         io_buffer_size: bytes of all buffers for reading and writing.
-        max_io_bytes_per_second: that are read and written by all threads.
-        backoff_ms: from one look for dirty logs to the next when there was none.
+        max_io_bytes_per_second: most bytes read and written by all threads.
+        backoff_ms: wait before the next look for dirty logs if there was none.
     """
 
     threads: int = 1
@@ -49,21 +49,21 @@ class CleanerConfig:
 
 
 class LogCleaner:
-    """Cleans the logs that have the policy compact; a context manager that cleans in threads.
+    """Cleaner of the logs with the policy compact; as a context manager it cleans in threads.
 
     Args:
-        log_dirs: where the checkpoints lie.
-        logs: all logs in them; may change at any time.
-        config: how.
-        clock: tells the time.
-        disk: where the logs and the checkpoints lie.
+        log_dirs: log dirs with the checkpoints.
+        logs: all logs in the log dirs; may change at any time.
+        config: configuration.
+        clock: source of the time.
+        disk: disk of the logs and checkpoints.
 
     Attributes:
-        config: as it was given.
-        logs: as they were given.
-        state: what is being cleaned, and up to where each log was; a log is paused and resumed there.
-        last_stats: of the cleaning that ended last.
-        last_pre_clean_stats: of the choice before it.
+        config: the given configuration.
+        logs: the given logs.
+        state: state of the cleanings, to pause and resume logs.
+        last_stats: statistics of the last cleaning.
+        last_pre_clean_stats: statistics of the last choice.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class LogCleaner:
         self.shutdown()
 
     def start(self) -> None:
-        """Clean in threads from now on."""
+        """Start the cleaning threads."""
         self._stop.clear()
         for number in range(self.config.threads):
             thread = threading.Thread(target=self._run, name=f"log-cleaner-{number}", daemon=True)
@@ -109,7 +109,7 @@ class LogCleaner:
             thread.start()
 
     def shutdown(self) -> None:
-        """Stop the threads; what a cleaning under way has not yet put in place is given up."""
+        """Stop the threads; a cleaning under way is discarded unless it has replaced its segments."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -117,11 +117,11 @@ class LogCleaner:
         self._stop.clear()
 
     def clean_once(self) -> bool:
-        """Clean the dirtiest log, and delete what retention and log starts leave behind of all compacted ones.
+        """Clean the dirtiest log, and delete old segments of all compacted logs.
 
         Returns:
-            whether there was a log that is worth a cleaning. One that fails in a way that was not expected is left
-            alone from then on, which counts as none.
+            whether a log was cleaned. A log that fails unexpectedly is marked as uncleanable, and
+                counts as none.
         """
         with self._by_call_lock:
             if self._by_call is None:
@@ -129,7 +129,7 @@ class LogCleaner:
             return self._try_to_clean(self._by_call)
 
     def await_cleaned(self, partition: TopicPartition, offset: Offset, timeout_ms: int) -> bool:
-        """Wait until a log was cleaned up to an offset; whether it was."""
+        """Wait until a log was cleaned up to an offset; return False on timeout."""
         waited = 0
         while self.state.all_checkpoints().get(partition, -1) < offset:
             if waited >= timeout_ms:
@@ -139,7 +139,7 @@ class LogCleaner:
         return True
 
     def handle_log_dir_failure(self, log_dir: StrPath) -> None:
-        """Leave a log dir alone from now on."""
+        """Ignore a log dir from now on."""
         self.state.handle_log_dir_failure(log_dir)
 
     def _make_cleaner(self) -> Cleaner:

@@ -1,4 +1,4 @@
-"""How dirty a log is: which part of it may be cleaned, and how much of it that is."""
+"""Determine the part of a log to clean, and how dirty the log is."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class LogCleaningError(KafkaStorageError):
-    """Cleaning of a log failed, or looking at how dirty it is; the cause says why.
+    """The cleaning of a log failed, or the look at its dirty part; see the cause.
 
     Attributes:
-        log: which.
+        log: the log.
     """
 
     def __init__(self, of: UnifiedLog, reason: str) -> None:
@@ -28,7 +28,7 @@ class LogCleaningError(KafkaStorageError):
 class OffsetsToClean(NamedTuple):
     """Part of a log that may be cleaned: [first_dirty_offset, first_uncleanable_dirty_offset).
 
-    `force_update_checkpoint` says that what the checkpoint had cannot be, and is to be replaced.
+    `force_update_checkpoint` marks an impossible checkpoint entry, to be replaced.
     """
 
     first_dirty_offset: Offset
@@ -37,14 +37,15 @@ class OffsetsToClean(NamedTuple):
 
 
 class LogToClean(NamedTuple):
-    """A log and what there is to clean in it.
+    """A log and its part to clean.
 
     Attributes:
-        log: which.
-        first_dirty_offset: where the part begins that was never cleaned.
-        first_uncleanable_offset: where the part ends that may be cleaned: the base offset of a segment.
-        need_compaction_now: whether its max.compaction.lag.ms is over.
-        clean_bytes, cleanable_bytes: of segments before the first dirty offset, and of those to clean.
+        log: the log.
+        first_dirty_offset: start of the dirty part.
+        first_uncleanable_offset: end of the cleanable part, the base offset of a segment.
+        need_compaction_now: whether its max.compaction.lag.ms has passed.
+        clean_bytes, cleanable_bytes: bytes of the segments before the first dirty offset, and of
+            those to clean.
     """
 
     log: UnifiedLog
@@ -62,29 +63,29 @@ class LogToClean(NamedTuple):
         uncleanable_offset: Offset,
         need_compaction_now: bool = False,
     ) -> Self:
-        """Measure a log whose offsets from `uncleanable_offset` on may not be cleaned."""
+        """Measure a log that may be cleaned only below `uncleanable_offset`."""
         clean = sum(segment.size for segment in of.segments_between(-1, first_dirty_offset))
         first_uncleanable, cleanable = cleanable_bytes(of, first_dirty_offset, uncleanable_offset)
         return cls(of, first_dirty_offset, first_uncleanable, need_compaction_now, clean, cleanable)
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Whose log it is."""
+        """Partition of the log."""
         return self.log.topic_partition
 
     @property
     def total_bytes(self) -> int:
-        """Of all segments before the first uncleanable offset."""
+        """Bytes of all segments before the first uncleanable offset."""
         return self.clean_bytes + self.cleanable_bytes
 
     @property
     def cleanable_ratio(self) -> float:
-        """Which part of these bytes is dirty, from 0 to 1."""
+        """Dirty share of these bytes, from 0 to 1."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether it is dirty enough, or dirty for too long."""
+        """Whether the log is dirty enough, or dirty for too long."""
         if self.need_compaction_now and self.cleanable_bytes > 0:
             return True
         return self.cleanable_ratio > self.log.config.min_cleanable_ratio
@@ -95,12 +96,12 @@ def cleanable_offsets(
 ) -> OffsetsToClean:
     """Return the part of a log that may be cleaned now.
 
-    It ends before the active segment, the last stable offset, and the first segment with a record that is younger
+    It ends before the active segment, the last stable offset, and the first segment with a record younger
     than min.compaction.lag.ms.
 
     Args:
-        of: the log.
-        last_clean_offset: up to where it was cleaned, as the checkpoint has it.
+        of: log to look at.
+        last_clean_offset: checkpoint entry of the log.
         now: milliseconds since 1970.
     """
     first_dirty, is_reset = _first_dirty_offset(of, last_clean_offset)
@@ -123,7 +124,7 @@ def _first_dirty_offset(of: UnifiedLog, checkpointed: Offset | None) -> tuple[Of
     if start <= checkpointed <= end:
         return checkpointed, False
     if checkpointed > end or not of.config.delete:
-        # Below the log start is nothing new where retention moves it on.
+        # No message for a checkpoint below the log start if retention has moved the log start.
         log.warning(
             "%s was cleaned up to %d by the checkpoint, outside its offsets %d to %d: it counts as dirty",
             of.name,
@@ -137,7 +138,7 @@ def _first_dirty_offset(of: UnifiedLog, checkpointed: Offset | None) -> tuple[Of
 def cleanable_bytes(
     of: UnifiedLog, first_dirty_offset: Offset, uncleanable_offset: Offset
 ) -> tuple[Offset, int]:
-    """Return the base offset of the first segment that may not be cleaned, and the bytes of those that may."""
+    """Return the base offset of the first uncleanable segment, and the bytes of the segments before it."""
     non_active = of.non_active_segments_from(uncleanable_offset)
     end = (non_active[0] if non_active else of.active_segment).base_offset
     segments = of.segments_between(min(first_dirty_offset, end), end)
@@ -145,7 +146,7 @@ def cleanable_bytes(
 
 
 def compaction_delay(of: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
-    """Return how many milliseconds ago the dirty part should have been cleaned by max.compaction.lag.ms; 0 for not yet."""
+    """Return by how many milliseconds cleaning the dirty part is late by max.compaction.lag.ms; 0 if not late."""
     earliest = min(
         (
             timestamp

@@ -1,4 +1,4 @@
-"""What the log cleaner remembers of the dirty part of a log: the last offset of each key, in bounded memory."""
+"""The log cleaner's map of the dirty part: the last offset of each key, in bounded memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OffsetMap(ABC):
     """Keys and their offsets.
 
     Attributes:
-        slots: how many keys there is room for.
+        slots: most keys that fit.
     """
 
     slots: int
@@ -36,43 +36,43 @@ class OffsetMap(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many keys were put."""
+        """Number of keys."""
 
     @abstractmethod
     def put(self, key: bytes | memoryview, offset: Offset) -> None:
-        """Note the offset of a key, whatever was noted before; it is the latest offset now.
+        """Set the offset of a key, and the latest offset.
 
         Raises:
-            ValueError: there is no room.
+            ValueError: the map is full.
         """
 
     @abstractmethod
     def get(self, key: bytes | memoryview) -> Offset:
-        """Return the offset of a key, -1 when it was not put."""
+        """Return the offset of a key, -1 for an unknown key."""
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Remove all keys."""
         self._latest_offset = NOT_THERE
 
     @property
     def latest_offset(self) -> Offset:
-        """Up to where, inclusive, the log's records are known; -1 before the first."""
+        """Last offset, inclusive, of the records in the map; -1 before the first."""
         return self._latest_offset
 
     def update_latest_offset(self, offset: Offset) -> None:
-        """Say that the log's records are known up to an offset."""
+        """Set the latest offset."""
         self._latest_offset = offset
 
     @property
     def utilization(self) -> float:
-        """Which part of the slots is taken, from 0 to 1."""
+        """Used share of the slots, from 0 to 1."""
         return self.size / self.slots
 
     def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
-        """Put the keys of records from an offset on, as long as there are fewer than `limit` keys.
+        """Put the keys of records from an offset on, while there are fewer than `limit` keys.
 
         Returns:
-            how many records were gone through: all, or those before the one that there was no room for.
+            number of records processed: all, or those before the first that did not fit.
         """
         for place in range(len(columns)):
             offset, key = int(columns.offset[place]), columns.key(place)
@@ -84,7 +84,7 @@ class OffsetMap(ABC):
         return len(columns)
 
     def offsets_of(self, columns: Columns) -> Column:
-        """Return the offset of each record's key, int64; -1 for a key that was not put, and for null."""
+        """Return the offset of each record's key, int64; -1 for unknown and null keys."""
         keys = map(columns.key, range(len(columns)))
         found = (NOT_THERE if key is None else self.get(key) for key in keys)
         return np.fromiter(found, np.int64, len(columns))
@@ -93,13 +93,13 @@ class OffsetMap(ABC):
 class HashedOffsetMap(OffsetMap):
     """Hashes of keys in a table of fixed size, as Kafka's SkimpyOffsetMap has them: see `hashed_slots`.
 
-    Two keys of the same MD5 are taken for one.
+    Keys with the same MD5 count as one.
 
     Args:
         memory: bytes of the table.
 
     Raises:
-        ValueError: not even one entry fits.
+        ValueError: no entry fits.
     """
 
     def __init__(self, memory: int) -> None:
@@ -112,11 +112,11 @@ class HashedOffsetMap(OffsetMap):
 
     @property
     def size(self) -> int:
-        """How many keys were put."""
+        """Number of keys."""
         return self._size
 
     def put(self, key: bytes | memoryview, offset: Offset) -> None:
-        """Note the offset of a key; ValueError when the table is full."""
+        """Set the offset of a key. Raises ValueError if the table is full."""
         digest = digest_of(key)
         slot = find_slot(self._table, digest) if self._size < self.slots else None
         if slot is None:
@@ -127,18 +127,18 @@ class HashedOffsetMap(OffsetMap):
         self._latest_offset = offset
 
     def get(self, key: bytes | memoryview) -> Offset:
-        """Return the offset of a key, -1 when it was not put."""
+        """Return the offset of a key, -1 for an unknown key."""
         slot = find_slot(self._table, digest_of(key))
         return read_slot(self._table, slot[0]) if slot is not None and slot[1] else NOT_THERE
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Remove all keys."""
         super().clear()
         self._size = 0
         self._table[:] = bytes(len(self._table))
 
     def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
-        """As `OffsetMap.put_keys`, at once."""
+        """Put the keys of records by one call of the kernel; see `OffsetMap.put_keys`."""
         limit = min(limit, self.slots)
         seen, self._size, latest = kernel.put_keys(
             self._table, self._size, limit, columns, start_offset
@@ -148,5 +148,5 @@ class HashedOffsetMap(OffsetMap):
         return seen
 
     def offsets_of(self, columns: Columns) -> Column:
-        """As `OffsetMap.offsets_of`, at once."""
+        """Return the offsets of keys by one call of the kernel; see `OffsetMap.offsets_of`."""
         return kernel.offsets_of(self._table, columns)

@@ -1,4 +1,4 @@
-"""A batch of magic 2 with some of its records: its offsets, its producer and its codec stay."""
+"""Rewrite a batch of magic 2 with some of its records; offsets, producer and codec stay."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class RewrittenBatch(NamedTuple):
 def rewrite(
     batch: RecordBatch, columns: Columns, kept: Column, delete_horizon_ms: Timestamp | None
 ) -> RewrittenBatch:
-    """Return the batch again with some of its records.
+    """Return the batch rewritten with some of its records.
 
-    Byte for byte what `record_filter` makes of it, from columns instead of records.
+    The result equals `record_filter`'s byte for byte, but is made of columns instead of records.
 
     Args:
-        batch: of magic 2.
-        columns: its records.
-        kept: which of them stay, a bool for each; at least one.
-        delete_horizon_ms: when its tombstones may go, if that is known. Timestamps count from it then, else
-            from that of the first record.
+        batch: batch of magic 2.
+        columns: records of the batch.
+        kept: one bool per record, whether to keep it; at least one is True.
+        delete_horizon_ms: time when its tombstones may be removed, or None. If set it is the base
+            of the timestamp deltas, otherwise the first record's timestamp.
     """
     timestamps = columns.timestamp[kept]
     base_offset = batch.base_offset

@@ -1,4 +1,4 @@
-"""Which segments are cleaned into one."""
+"""Group the segments that are cleaned into one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def group_segments_by_size(
     max_index_size: int,
     first_uncleanable_offset: Offset,
 ) -> list[list[WritableSegment]]:
-    """Neighbours that together stay below the size of a segment, so that cleaned ones do not get ever smaller.
+    """Group adjacent segments up to the size of a segment, so that cleaned segments do not get ever smaller.
 
     Args:
-        segments: of a log, in order.
-        max_size: bytes of records in a group.
-        max_index_size: bytes of each of its indexes.
-        first_uncleanable_offset: where the part ends that is cleaned.
+        segments: segments of a log, in order.
+        max_size: most bytes of records in a group.
+        max_index_size: most bytes of each of its indexes.
+        first_uncleanable_offset: end of the cleaned part.
     """
     groups: list[list[WritableSegment]] = []
     sizes: tuple[int, ...] = (0, 0, 0)
@@ -54,10 +54,10 @@ def _is_in_range(
     place: int,
     first_uncleanable_offset: Offset,
 ) -> bool:
-    """Return whether the offsets of the segment at `place` are within 31 bits of the group's base.
+    """Return whether the offsets of the segment at index `place` are within 31 bits of the group's base offset.
 
-    Its last offset is not read but estimated, never too low: below the next segment's base offset. An empty segment
-    always fits, so that empty ones do not stay behind for each 2^31 offsets.
+    Its last offset is not read but estimated, never too low: below the next segment's base offset.
+    An empty segment always fits, so that none remains for each 2^31 offsets.
     """
     if segments[place].size == 0:
         return True

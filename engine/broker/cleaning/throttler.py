@@ -1,4 +1,4 @@
-"""Slowing down whatever would otherwise take all of a disk."""
+"""Limit the rate of disk use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ CHECK_INTERVAL_MS = 300
 
 
 class Throttler:
-    """Lets so much through in a second, on average, by sleeping. Threads may share it.
+    """Limits an average rate by sleeping; safe from several threads.
 
     Args:
-        rate: units a second; infinity for any number.
-        clock: tells the time and sleeps.
-        check_interval_ms: how long to count before looking at the rate.
+        rate: units a second; infinity for no limit.
+        clock: source of the time; sleeps.
+        check_interval_ms: time between checks of the rate.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Throttler:
         self._seen = 0.0
 
     def maybe_throttle(self, units: float) -> None:
-        """Count units that went through, and sleep if they were too many."""
+        """Count units, and sleep if the rate is too high."""
         if math.isinf(self.rate):
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Logs whose folders are marked -delete, until their files are removed."""
+"""Logs in folders marked -delete, until their files are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class LogDeletions:
-    """Logs in the order in which they were to be deleted. Threads may share it."""
+    """Queue of logs to delete; safe from several threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,13 +24,13 @@ class LogDeletions:
         return len(self._waiting)
 
     def add(self, of: UnifiedLog) -> None:
-        """Delete a log once the delay has passed."""
+        """Delete a log after the delay."""
         self._waiting.append((of, self._clock.now_ms()))
 
     def delete_due(self, delay_ms: int) -> int:
-        """Delete what has waited for long enough; in how many milliseconds to look again.
+        """Delete the logs past the delay; return the milliseconds until the next call.
 
-        A log that cannot be deleted stays on the disk until the log dir is opened again.
+        A log that cannot be deleted stays until the log dir is opened again.
         """
         while self._waiting:
             of, since = self._waiting[0]
@@ -47,6 +47,6 @@ class LogDeletions:
         return max(delay_ms, 1)
 
     def close(self) -> None:
-        """Close the files of those that wait; their folders stay as they are."""
+        """Close the files of waiting logs; their folders stay."""
         while self._waiting:
             self._waiting.popleft()[0].close_handlers()

@@ -1,4 +1,4 @@
-"""One log dir: its lock, its checkpoints, the marker of a clean shutdown, the folders of its logs."""
+"""One log dir: its lock, checkpoints, clean shutdown file and log folders."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ log = logging.getLogger(__name__)
 
 
 class LogDir:
-    """A log dir that this process holds the lock of, until `unlock`.
+    """A log dir that this process keeps locked until `unlock`.
 
     Args:
-        path: made if it is not there.
-        disk: does the writing.
+        path: path of the log dir, created if missing.
+        disk: disk to write with.
 
     Attributes:
-        path: absolute.
-        directory_id: as meta.properties has it; None without one.
-        had_clean_shutdown: whether it was closed properly before, once `begin_loading` was called.
+        path: absolute path.
+        directory_id: id in meta.properties; None without one.
+        had_clean_shutdown: whether it was cleanly closed before; set by `begin_loading`.
         is_loaded: whether all its logs were loaded.
 
     Raises:
-        DirectoryLockedError: a broker, or another of these, has it.
+        DirectoryLockedError: a broker or another LogDir has the lock.
         CorruptCheckpointError: its meta.properties is damaged.
-        OSError: it cannot be used.
+        OSError: the log dir cannot be used.
     """
 
     def __init__(self, path: StrPath, disk: Disk = DISK) -> None:
@@ -68,12 +68,12 @@ class LogDir:
         return f"LogDir({self.path!r})"
 
     def log_folders(self) -> list[str]:
-        """Return the paths of the folders of logs, also of those that are to be deleted, stray or not current yet.
+        """Return the paths of the log folders, also of deleted, stray and future logs.
 
-        The log of the metadata quorum is not among them.
+        The folder of the metadata log is left out.
 
         Raises:
-            InvalidNameError: a folder that no broker makes in a log dir.
+            InvalidNameError: a folder has a name that no broker gives.
         """
         found = []
         for name in self._disk.list(self.path):
@@ -85,25 +85,25 @@ class LogDir:
         return found
 
     def begin_loading(self) -> None:
-        """Take the marker of a clean shutdown away: a crash while logs are loaded is none."""
+        """Remove the clean shutdown file: a crash while logs are loaded is not clean."""
         self.had_clean_shutdown = self.clean_shutdown.exists()
         self.clean_shutdown.delete()
 
     def make_log_folder(self, name: str) -> str:
-        """Return the path of a log's folder, which is there then."""
+        """Return the path of a log's folder, created if missing."""
         path = os.path.join(self.path, name)
         self._disk.make_folder(path)
         return path
 
     def write_recovery_points(self, logs: Iterable[UnifiedLog]) -> None:
-        """Write up to where each log is on the disk."""
+        """Write the recovery points."""
         self.recovery_points.write(_offsets(logs, lambda each: each.recovery_point))
 
     def write_log_start_offsets(self, logs: Iterable[UnifiedLog]) -> None:
-        """Write where logs begin that begin within a segment; of others the segment's name says it.
+        """Write the log starts that are not at a segment's base offset.
 
-        Of one that was written before, and begins with a segment now, the folder is synced first: older
-        segments must not come back after a crash, with records that were deleted.
+        For a log that had an entry and now starts with a segment, the folder is synced first:
+        otherwise older segments with deleted records could come back after a crash.
         """
         moved = []
         for each in logs:
@@ -115,11 +115,11 @@ class LogDir:
         self._begun_within = {each.topic_partition for each in moved}
 
     def write_high_watermarks(self, logs: Iterable[UnifiedLog]) -> None:
-        """Write up to where each log is replicated."""
+        """Write the high watermarks."""
         self.high_watermarks.write(_offsets(logs, lambda each: each.high_watermark))
 
     def unlock(self) -> None:
-        """Give the lock back and remove its file; a second call does nothing."""
+        """Release the lock and remove its file. May be called twice."""
         self._lock.destroy()
 
     def _locked(self) -> FileLock:
@@ -151,7 +151,7 @@ class LogDir:
 
 
 def read_offsets(checkpoint: OffsetCheckpointFile) -> dict[TopicPartition, Offset]:
-    """What a checkpoint says; nothing when it cannot be read, which costs a recovery and no records."""
+    """Return the offsets of a checkpoint; none if it is unreadable, which costs a recovery but no records."""
     try:
         return checkpoint.read()
     except (OSError, KafkaStorageError) as error:

@@ -1,4 +1,4 @@
-"""Log dirs that this process has locked: which can be used, and which failed."""
+"""Log dirs that this process has locked: usable and failed ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 
 
 class LogDirSet:
-    """Locks log dirs; those that cannot be used are offline from the start.
+    """Locked log dirs; unusable ones are offline from the start.
 
     Raises:
-        DirectoryLockedError: a broker has one of the log dirs; none is locked then.
-        CorruptCheckpointError: the meta.properties of one is damaged; none is locked then.
+        DirectoryLockedError: a broker has locked one of the log dirs; then none is locked.
+        CorruptCheckpointError: a meta.properties is damaged; then none is locked.
         ValueError: a log dir is named twice.
     """
 
@@ -47,29 +47,29 @@ class LogDirSet:
 
     @property
     def live_log_dirs(self) -> list[str]:
-        """Absolute paths of those that can be used."""
+        """Absolute paths of the usable log dirs."""
         return [*self._live]
 
     @property
     def offline_log_dirs(self) -> list[str]:
-        """Absolute paths of those that failed."""
+        """Absolute paths of the failed log dirs."""
         return [path for path in self._paths if path not in self._live]
 
     @property
     def directory_ids(self) -> dict[str, str]:
-        """Ids of log dirs that have one, by their paths."""
+        """Ids of log dirs by path, of those that have one."""
         live = [*self._live.values()]
         return {each.path: each.directory_id for each in live if each.directory_id is not None}
 
     def is_log_dir_online(self, path: StrPath) -> bool:
-        """Return whether a log dir can be used. Raises ValueError when it is none of ours."""
+        """Return whether a log dir is usable. Raises ValueError for an unknown log dir."""
         path = os.path.abspath(path)
         if path not in self._paths:
             raise ValueError(f"{path} is none of the log dirs {self._paths}")
         return path in self._live and not self.channel.has_offline_log_dir(path)
 
     def read_broker_epoch_from_clean_shutdown_files(self) -> int | None:
-        """Return the epoch of the broker that closed all log dirs; None when they do not all say the same."""
+        """Return the epoch of the broker that closed all log dirs; None if they differ."""
         if self.offline_log_dirs:
             return None
         epochs = {each.clean_shutdown.read() for each in self._live.values()}

@@ -1,4 +1,4 @@
-"""How a broker keeps its log dirs, beyond what each topic's configuration says."""
+"""Settings of a broker's log dirs, beyond each topic's configuration."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class LogDirSettings:
     """A broker's defaults; times are milliseconds.
 
     Attributes:
-        threads_per_log_dir: that load logs, and close them.
-        initial_task_delay_ms: from the start to the first run of what is done again and again.
-        retention_check_ms: from one look for old segments to the next.
-        flush_check_ms: the same for logs to flush, by default never.
-        recovery_point_checkpoint_ms, log_start_offset_checkpoint_ms, high_watermark_checkpoint_ms: from
-            one writing of a checkpoint to the next.
-        failure_check_ms: from one look for log dirs that failed to the next.
-        max_transaction_timeout_ms: after which a transaction is late.
-        producer_state: when producers expire.
-        producer_id_expiration_check_ms: from one look for those to the next.
+        threads_per_log_dir: threads that load and close logs.
+        initial_task_delay_ms: delay of the first run of periodic tasks.
+        retention_check_ms: interval of looking for old segments.
+        flush_check_ms: interval of looking for logs to flush, by default never.
+        recovery_point_checkpoint_ms, log_start_offset_checkpoint_ms, high_watermark_checkpoint_ms:
+            intervals of writing the checkpoints.
+        failure_check_ms: interval of looking for failed log dirs.
+        max_transaction_timeout_ms: time after which a transaction is late.
+        producer_state: expiration of producers.
+        producer_id_expiration_check_ms: interval of looking for expired producers.
     """
 
     threads_per_log_dir: int = 2

@@ -1,7 +1,7 @@
-"""All logs of one or more log dirs, as a broker keeps them: loaded, created, upheld, deleted, closed.
+"""All logs of one or more log dirs, as in a broker: load, create, maintain, delete and close them.
 
-Kafka's LogManager, with what its ReplicaManager does for log dirs: the checkpoint of high watermarks,
-and taking log dirs out that failed.
+Kafka's LogManager, with the parts of ReplicaManager for log dirs: the checkpoint of high
+watermarks, and the removal of failed log dirs.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ log = logging.getLogger(__name__)
 
 
 class LogManager(LogRemoval):
-    """Logs of log dirs that this process has locked. Threads may share it; a context manager.
+    """Logs of log dirs that this process has locked. Safe from several threads; a context manager.
 
     A log dir with an I/O error goes offline with its logs, and the others go on; see `offline_log_dirs`.
 
     Args:
-        log_dirs: made where they are not there.
-        scheduler: does what is done again and again, once `startup` was called.
-        config: of topics that have none of their own.
-        topic_configs: of those that have.
-        settings: how often what is done.
-        cleaner: how compacted logs are cleaned, from `startup` on; None to clean none.
-        clock: tells the time.
-        channel: takes I/O errors.
-        disk: does the writing.
+        log_dirs: paths, created if missing.
+        scheduler: runs the periodic tasks after `startup`.
+        config: configuration of topics without their own.
+        topic_configs: configurations of single topics.
+        settings: intervals of the periodic tasks.
+        cleaner: configuration of the cleaner, which `startup` starts; None for no cleaner.
+        clock: source of the time.
+        channel: receives I/O errors.
+        disk: disk to write with.
 
-    Raises what LogDirSet raises.
+    Raises as LogDirSet does.
     """
 
     def __init__(
@@ -102,14 +102,14 @@ class LogManager(LogRemoval):
     # Startup and shutdown
 
     def startup(self, is_stray: Callable[[UnifiedLog], bool] | None = None) -> None:
-        """Load all logs, recover those that were not closed properly, and begin to uphold them.
+        """Load all logs, recover those that were not closed cleanly, and start the periodic tasks.
 
         Args:
-            is_stray: says of a log that it does not belong here; it is set aside then.
+            is_stray: returns whether a log does not belong here and is set aside.
 
         Raises:
-            InvalidNameError: a folder in a log dir that no broker makes.
-            StateError: a partition is there twice.
+            InvalidNameError: a folder in a log dir has a name that no broker gives.
+            StateError: a partition has two logs.
         """
         load_folders(
             [*self._live.values()],
@@ -191,10 +191,9 @@ class LogManager(LogRemoval):
             self._delete_logs_in(self._deletions.delete_due(self.config.file_delete_delay_ms))
 
     def shutdown(self, broker_epoch: int = -1) -> None:
-        """Flush and close all logs, write the checkpoints, mark the shutdown as clean, give the locks back.
+        """Flush and close all logs, write the checkpoints and the clean shutdown files, release the locks.
 
-        A log dir is marked only if all its logs could be closed, and had been loaded before.
-        A second call does nothing.
+        A log dir gets the file only if all its logs were loaded and could be closed. May be called twice.
         """
         with self._lock:
             if self._is_shut_down:
@@ -234,11 +233,11 @@ class LogManager(LogRemoval):
     # Logs
 
     def config_of(self, topic: str) -> LogConfig:
-        """How a topic's logs are kept."""
+        """Return the configuration of a topic's logs."""
         return self.topic_configs.get(topic, self.config)
 
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
-        """Keep a topic's logs in another way from now on."""
+        """Change the configuration of a topic's logs."""
         self.topic_configs[topic] = config
         for each in self.registry.of_topic(topic):
             old = each.update_config(config)
@@ -246,7 +245,7 @@ class LogManager(LogRemoval):
                 self.cleaner.state.abort_cleaning(each.topic_partition)
 
     def prefer_log_dir(self, topic_partition: TopicPartition, path: StrPath) -> None:
-        """Where the next log of a partition is to be created; nothing if it has one there already."""
+        """Choose the log dir of a partition's next log; do nothing if the partition has a log there."""
         path = os.path.abspath(path)
         logs = [self.get_log(topic_partition, is_future=each) for each in (False, True)]
         if not any(each is not None and each.parent_dir == path for each in logs):
@@ -261,20 +260,20 @@ class LogManager(LogRemoval):
         topic_id: str | None = None,
         directory_id: str | None = None,
     ) -> UnifiedLog:
-        """Return the log of a partition, created if there is none.
+        """Return the log of a partition, created if missing.
 
         Args:
-            topic_partition: whose log.
-            is_new: whether the partition is known to have had no log yet, not even in an offline log dir.
-            is_future: to take the place of the current log, in the log dir that is preferred.
-            topic_id: of its topic, in base64.
-            directory_id: of the log dir for a new log, which otherwise is the one with the fewest.
+            topic_partition: partition of the log.
+            is_new: whether the partition certainly has no log, not even in an offline log dir.
+            is_future: create a future log, which will replace the current one, in the preferred log dir.
+            topic_id: topic id, in base64.
+            directory_id: id of the log dir for a new log; by default the log dir with the fewest logs.
 
         Raises:
-            LogDirFailureError: it may be in a log dir that is offline, or none can be used.
-            InconsistentTopicIdError: it is another topic's.
-            StateError: a future log without a preferred log dir, or in that of the current log.
-            ValueError: the preferred log dir is none of ours.
+            LogDirFailureError: the log may be in an offline log dir, or no log dir is usable.
+            InconsistentTopicIdError: the log has another topic id.
+            StateError: a future log has no preferred log dir, or it is that of the current log.
+            ValueError: the preferred log dir is unknown.
         """
         with self._lock:
             found = self.get_log(topic_partition, is_future=is_future)
@@ -332,7 +331,7 @@ class LogManager(LogRemoval):
         raise LogDirFailureError(f"no log dir can take {name}: tried {where}", where[0])
 
     def next_log_dirs(self) -> list[str]:
-        """Return the log dirs that can be used, that with the fewest logs first."""
+        """Return the usable log dirs, that with the fewest logs first."""
         counts = dict.fromkeys(self.live_log_dirs, 0)
         for each in self.registry.all:
             if each.parent_dir in counts:
@@ -345,6 +344,6 @@ def _belongs_here(_: UnifiedLog) -> bool:
 
 
 def _flush_and_close(of: UnifiedLog) -> None:
-    """Flushed first, so that the recovery point is the log end."""
+    """Flush and close a log; flushed first, so that the recovery point is the log end."""
     of.flush(force_active_segment=True)
     of.close()

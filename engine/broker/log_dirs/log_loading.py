@@ -1,4 +1,4 @@
-"""Loading, and closing, all logs of several log dirs: in a few threads for each."""
+"""Load and close all logs of several log dirs, in a few threads for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class FolderToLoad(NamedTuple):
-    """A log's folder, and what its log dir's checkpoints say."""
+    """A log's folder, with its offsets in the log dir's checkpoints."""
 
     path: str
     log_dir: LogDir
@@ -36,14 +36,14 @@ def load_folders(
     """Load each log of each log dir; a log dir with an I/O error goes offline, and the others go on.
 
     Args:
-        log_dirs: all that can be used.
+        log_dirs: usable log dirs.
         load: called for each folder, in threads.
         threads: for each log dir.
-        channel: takes the I/O errors.
+        channel: receives the I/O errors.
 
     Raises:
-        InvalidNameError: a folder that no broker makes; nothing was loaded or changed.
-        Exception: what else the first `load` that failed raised, after all others were done.
+        InvalidNameError: a folder has a name that no broker gives; nothing was loaded or changed.
+        Exception: another error of the first failed `load`, raised after all others were done.
     """
     found: list[tuple[LogDir, list[str]]] = []
     for log_dir in log_dirs:
@@ -78,7 +78,7 @@ def load_folders(
 def run_for_each(
     log_dirs: Mapping[LogDir, Iterable[T]], action: Callable[[T], object], threads: int
 ) -> dict[LogDir, list[BaseException]]:
-    """Do something with each log of each log dir, in threads; what went wrong, for each log dir."""
+    """Run an action for each log of each log dir, in threads; return the errors of each log dir."""
     pools: list[ThreadPoolExecutor] = []
     jobs: dict[LogDir, list[Future[object]]] = {}
     try:
@@ -111,7 +111,7 @@ def _prepare(log_dir: LogDir, folders: list[str]) -> list[FolderToLoad]:
 
 
 def _is_reported(error: BaseException, log_dir: LogDir, channel: LogDirFailureChannel) -> bool:
-    """Return whether an error is of the disk, and the log dir offline for it."""
+    """Return whether an error is the disk's and the log dir is offline for it."""
     if not isinstance(error, OSError):
         return False
     if not isinstance(error, LogDirFailureError):

@@ -1,4 +1,4 @@
-"""The logs of several log dirs, by partition: current ones, and those that are to take their place."""
+"""Logs of several log dirs, by partition: current and future ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from engine.writing.log.unified_log import UnifiedLog
 
 
 class LogRegistry:
-    """Which logs there are. Threads may share it: each change is one step of a dict.
+    """Logs of a broker. Safe from several threads: each change is one atomic change of a dict.
 
     Attributes:
-        current: what is read and written.
-        future: copies in another log dir that are still catching up.
+        current: logs that are read and written.
+        future: copies in another log dir that are catching up.
         stray: logs that do not belong here, set aside.
     """
 
@@ -26,7 +26,7 @@ class LogRegistry:
         self.stray: dict[TopicPartition, UnifiedLog] = {}
 
     def logs(self, *, is_future: bool) -> dict[TopicPartition, UnifiedLog]:
-        """Return the future ones, or the current ones."""
+        """Return the future or the current logs."""
         return self.future if is_future else self.current
 
     @property
@@ -43,10 +43,10 @@ class LogRegistry:
         return [each for each in self.all if each.topic_partition.topic == topic]
 
     def add_loaded(self, log: UnifiedLog) -> None:
-        """Take in a log that was found.
+        """Add a loaded log.
 
         Raises:
-            StateError: there is one of this partition already, in this log dir or another.
+            StateError: the partition has a log already, in this log dir or another.
         """
         known = self.logs(is_future=log.is_future).setdefault(log.topic_partition, log)
         if known is not log:
@@ -56,7 +56,7 @@ class LogRegistry:
             )
 
     def remove_dir(self, log_dir: str) -> list[UnifiedLog]:
-        """Take out the logs of a log dir; which they were."""
+        """Remove and return the logs of a log dir."""
         removed = []
         for logs in (self.current, self.future):
             for partition, log in [*logs.items()]:
@@ -67,19 +67,19 @@ class LogRegistry:
 
 
 def folder_state(log: UnifiedLog) -> FolderState:
-    """What the name of a log's folder says of it."""
+    """Return the state in the name of a log's folder."""
     return parse_folder_name(os.path.basename(log.folder)).state
 
 
 def is_stray_replica(
     log: UnifiedLog, broker_id: int, replicas: Mapping[tuple[str, int], list[int]]
 ) -> bool:
-    """Return whether a log is not one of this broker's, in a cluster of brokers.
+    """Return whether a log is not assigned to this broker.
 
     Args:
-        log: of any topic; one without a topic id is stray.
-        broker_id: of this broker.
-        replicas: brokers by topic id and partition number.
+        log: log of any topic; without a topic id it is stray.
+        broker_id: id of this broker.
+        replicas: broker ids by topic id and partition number.
     """
     if log.topic_id is None:
         return True

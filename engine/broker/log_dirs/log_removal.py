@@ -1,4 +1,4 @@
-"""Taking records and logs away: truncation, deletion, and a log that takes another's place."""
+"""Truncate, delete and replace logs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from engine.writing.log.unified_log import UnifiedLog
 
 
 class LogRemoval(LogTasks):
-    """Logs of log dirs, of which some or some part can be taken away; cleaning stops meanwhile."""
+    """Logs of log dirs, with truncation, deletion and replacement; cleaning is paused meanwhile."""
 
     def get_log(
         self, topic_partition: TopicPartition, *, is_future: bool = False
     ) -> UnifiedLog | None:
-        """Return the log of a partition, None when there is none."""
+        """Return the log of a partition, None without one."""
         return self.registry.logs(is_future=is_future).get(topic_partition)
 
     # Truncation
@@ -30,7 +30,7 @@ class LogRemoval(LogTasks):
     def truncate_to(
         self, offsets: Mapping[TopicPartition, Offset], *, is_future: bool = False
     ) -> None:
-        """Cut logs off at offsets, and write the recovery points; partitions without a log are left out."""
+        """Truncate logs to offsets, and write the recovery points; partitions without a log are skipped."""
         affected = set()
         for partition, offset in offsets.items():
             of = self.get_log(partition, is_future=is_future)
@@ -53,7 +53,7 @@ class LogRemoval(LogTasks):
         is_future: bool = False,
         log_start_offset: Offset | None = None,
     ) -> None:
-        """Delete all of a log and go on at an offset, and write the recovery points."""
+        """Delete all records of a log, continue at an offset, and write the recovery points."""
         of = self.get_log(topic_partition, is_future=is_future)
         if of is None:
             return
@@ -90,10 +90,10 @@ class LogRemoval(LogTasks):
         is_stray: bool = False,
         checkpoint: bool = True,
     ) -> UnifiedLog | None:
-        """Mark a log's folder to be deleted later, or as stray, which stays; the log, None when there is none.
+        """Rename a log's folder for later deletion, or as stray, which stays; return the log, None without one.
 
         Raises:
-            LogDirFailureError: it may be in a log dir that is offline.
+            LogDirFailureError: the log may be in an offline log dir.
         """
         with self._lock:
             removed = self.registry.logs(is_future=is_future).pop(topic_partition, None)
@@ -125,12 +125,12 @@ class LogRemoval(LogTasks):
         is_stray: bool = False,
         on_error: Callable[[TopicPartition, Exception], object] | None = None,
     ) -> None:
-        """Mark all logs of partitions, and write the checkpoints once.
+        """Rename all logs of partitions as `async_delete` does, and write the checkpoints once.
 
         Args:
-            topic_partitions: whose logs, current and future.
-            is_stray: whether they are to be set aside instead.
-            on_error: is told which failed; without it the first error is raised.
+            topic_partitions: partitions, for their current and future logs.
+            is_stray: whether to set them aside instead.
+            on_error: called with each failed partition; without it the first error is raised.
         """
         paths = set()
         for partition in topic_partitions:
@@ -152,10 +152,10 @@ class LogRemoval(LogTasks):
             self._checkpoint_in(path)
 
     def replace_current_with_future_log(self, topic_partition: TopicPartition) -> None:
-        """Let the future log of a partition take the place of the current one, which is deleted later.
+        """Replace the current log of a partition by the future one; the old one is deleted later.
 
         Raises:
-            LogDirFailureError: one of them is offline, or goes offline now.
+            LogDirFailureError: a log is offline, or goes offline now.
         """
         with self._lock:
             current = self.registry.current.get(topic_partition)

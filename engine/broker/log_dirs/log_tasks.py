@@ -1,4 +1,4 @@
-"""What is done with all logs of log dirs again and again: retention, flushes, checkpoints, failed log dirs."""
+"""Periodic tasks on all logs of log dirs: retention, flushes, checkpoints, failed log dirs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class LogTasks(LogDirSet):
-    """Logs of log dirs, and what upholds them.
+    """Logs of log dirs, with their periodic tasks.
 
     Attributes:
         registry: the logs.
-        cleaner: what cleans compacted logs; None when nothing does.
+        cleaner: cleaner of compacted logs; None without one.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class LogTasks(LogDirSet):
 
     @property
     def has_logs_to_be_deleted(self) -> bool:
-        """Whether logs wait until their files are removed."""
+        """Whether logs wait for the removal of their files."""
         return len(self._deletions) > 0
 
     def cleanup_logs(self) -> int:
-        """Delete what retention and log starts leave behind, but of compacted logs; how many segments."""
+        """Delete old segments of all logs that are not compacted; return the number of segments."""
         if self.cleaner is None:
             deletable = {p: each for p, each in self._current() if not each.config.compact}
             return self._delete_old_segments(deletable)
@@ -69,49 +69,49 @@ class LogTasks(LogDirSet):
             self.cleaner.state.resume_cleaning(deletable)
 
     def flush_dirty_logs(self) -> None:
-        """Flush logs that were not flushed for as long as their configuration wants."""
+        """Flush the logs with an expired flush.ms."""
         now = self._clock.now_ms()
         for each in self.registry.all:
             if now - each.local_log.last_flush_time >= each.config.flush_ms:
                 _tried(each, each.flush)
 
     def checkpoint_recovery_points(self) -> None:
-        """Write up to where each log is on the disk."""
+        """Write the recovery points."""
         for log_dir in [*self._live.values()]:
             self.checkpoint_recovery_points_in(log_dir.path)
 
     def checkpoint_recovery_points_in(self, path: str) -> None:
-        """The same for one log dir; nothing when it is offline."""
+        """Write the recovery points of one log dir; do nothing if it is offline."""
         log_dir = self._live.get(path)
         if log_dir is not None:
             logs = self.registry.in_dir(path)
             self._write(log_dir, log_dir.write_recovery_points, logs)
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Write where logs begin that begin within a segment, as after a delete-records request."""
+        """Write the log starts that are not at a segment's base offset, as after a delete-records request."""
         for log_dir in [*self._live.values()]:
             self.checkpoint_log_start_offsets_in(log_dir.path)
 
     def checkpoint_log_start_offsets_in(self, path: str) -> None:
-        """The same for one log dir; nothing when it is offline."""
+        """Write the log starts of one log dir; do nothing if it is offline."""
         log_dir = self._live.get(path)
         if log_dir is not None:
             logs = self.registry.in_dir(path)
             self._write(log_dir, log_dir.write_log_start_offsets, logs)
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write up to where each log is replicated."""
+        """Write the high watermarks."""
         for path, log_dir in [*self._live.items()]:
             logs = self.registry.in_dir(path)
             self._write(log_dir, log_dir.write_high_watermarks, logs)
 
     def handle_failures(self) -> None:
-        """Take out the log dirs whose failure was reported since the last call."""
+        """Remove the log dirs with failures reported since the last call."""
         while (failed := self.channel.take_next_offline_log_dir(timeout=0)) is not None:
             self.handle_log_dir_failure(failed)
 
     def handle_log_dir_failure(self, path: str) -> None:
-        """Take a log dir out: its logs are closed as they are, and its lock is given back."""
+        """Remove a log dir: close its logs as they are, and release its lock."""
         with self._lock:
             log_dir = self._live.pop(path, None)
             removed = self.registry.remove_dir(path)
@@ -162,7 +162,7 @@ class LogTasks(LogDirSet):
         write: Callable[[Iterable[UnifiedLog]], None],
         logs: list[UnifiedLog],
     ) -> None:
-        """Of a log dir that was not loaded whole, the checkpoint knows more than we do."""
+        """Write a checkpoint of a log dir, unless not all its logs were loaded: then the file has more."""
         if not log_dir.is_loaded or self.channel.has_offline_log_dir(log_dir.path):
             return
         try:
@@ -172,7 +172,7 @@ class LogTasks(LogDirSet):
 
 
 def _tried(of: UnifiedLog, action: Callable[[], T]) -> T | None:
-    """Do something with one log; if it fails, the others have their turn all the same."""
+    """Run an action for one log; log an error, so that the other logs are not affected."""
     try:
         return action()
     except (OSError, KafkaStorageError):

@@ -1,7 +1,7 @@
-"""The log of a KRaft quorum's metadata: a `UnifiedLog` that starts where a snapshot ends.
+"""The metadata log of a KRaft quorum: a `UnifiedLog` that starts at the end of a snapshot.
 
-Its leader's records come with their offsets. Retention does not look at segments: it lets go of the oldest
-snapshots, and of the records before the next one.
+The leader's records have their offsets already. Retention ignores segments: it deletes the oldest
+snapshots, and the records before the next one.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ log = logging.getLogger(__name__)
 
 
 class Validity(NamedTuple):
-    """What a fetch offset and its epoch are to a leader's log.
+    """Validity of a fetch offset and its epoch in a leader's log.
 
     Attributes:
-        kind: "valid", "diverging" (the logs differ from `snapshot_id` on) or "snapshot" (to be fetched first).
-        snapshot_id: the offset and the epoch to go on with.
+        kind: "valid", "diverging" (the logs differ from `snapshot_id` on) or "snapshot" (to be
+            fetched first).
+        snapshot_id: offset and epoch to continue with.
     """
 
     kind: str
@@ -65,8 +66,8 @@ class MetadataLog:
     """A metadata log with its snapshots; `open` opens one. A context manager that closes it.
 
     Attributes:
-        log: what holds the records.
-        config: how it is kept.
+        log: log with the records.
+        config: its configuration.
     """
 
     def __init__(
@@ -93,10 +94,10 @@ class MetadataLog:
         config: MetadataLogConfig | None = None,
         disk: Disk = DISK,
     ) -> Self:
-        """Load the log in a folder, or begin one. It is recovered, whether it was closed properly or not.
+        """Load the log in a folder, or create one. It is always recovered, even after a clean close.
 
-        Snapshots that are not whole, marked as deleted, or below the log start are removed. When the
-        newest is above the log's end, the log is truncated to it.
+        Snapshots that are incomplete, marked as deleted or below the log start are removed. If the
+        newest is above the log end, the log is truncated to it.
 
         Raises:
             StateError: the log starts above 0 and no snapshot reaches that far.
@@ -137,7 +138,7 @@ class MetadataLog:
         self.close()
 
     def close(self) -> None:
-        """Close the log and the snapshots that were read; a second call does nothing."""
+        """Close the log and the snapshots that were read. May be called twice."""
         self.log.close()
         with self._lock:
             for reader in self._snapshots.values():
@@ -154,20 +155,20 @@ class MetadataLog:
 
     @property
     def end_offset(self) -> LogOffsetMetadata:
-        """Offset of the next record, and its place."""
+        """Offset of the next record, with its position."""
         return self.log.log_end_offset_metadata
 
     @property
     def high_watermark(self) -> Offset:
-        """First offset that is not committed."""
+        """First uncommitted offset."""
         return self.log.high_watermark
 
     @property
     def last_fetched_epoch(self) -> int:
-        """Epoch of the last record, or of the snapshot that it would be in; 0 when there is none.
+        """Epoch of the last record, or of the snapshot that replaces it; 0 without both.
 
         Raises:
-            StateError: there are offsets, but neither epochs nor a snapshot that ends where they do.
+            StateError: there are offsets, but neither epochs nor a snapshot with the same end.
         """
         latest = self.log.latest_epoch
         snapshot = self.latest_snapshot_id
@@ -181,7 +182,7 @@ class MetadataLog:
         return snapshot.epoch
 
     def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
-        """Return the newest epoch up to `epoch`, and where it ends."""
+        """Return the newest epoch up to `epoch`, with its end offset."""
         found = self.log.end_offset_for_epoch(epoch)
         if found is None:
             return SnapshotId(self.log.log_end_offset, self.last_fetched_epoch)
@@ -192,7 +193,7 @@ class MetadataLog:
         return end
 
     def validate_offset_and_epoch(self, offset: Offset, epoch: int) -> Validity:
-        """What a follower that has offsets below `offset`, the last of `epoch`, is to do."""
+        """Return what a follower must do that has the offsets below `offset`, the last of `epoch`."""
         if self.start_offset == 0 and offset == 0:
             return Validity("valid", SnapshotId(0, 0))
         earliest, latest = self.earliest_snapshot_id, self.latest_snapshot_id
@@ -212,27 +213,27 @@ class MetadataLog:
         return Validity("valid", SnapshotId(offset, epoch))
 
     def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> None:
-        """Note up to where records are committed, as near as log start and log end allow."""
+        """Set the high watermark, bounded by log start and log end."""
         self.log.update_high_watermark(to)
 
     # Records
 
     def append_as_leader(self, records: MemoryRecords, epoch: int) -> tuple[Offset, Offset]:
-        """Append batches that have their offsets already; the first offset and the last.
+        """Append batches with assigned offsets; return the first and the last offset.
 
         Raises:
             ValueError: there are no bytes.
             CorruptRecordError: there is no whole batch, or one is damaged.
-            InvalidOffsetError: the offsets do not follow the log's end.
+            InvalidOffsetError: the offsets do not continue the log end.
             RecordTooLargeError: a batch is too large.
         """
         _refuse_empty(records)
         return _offsets_of(self.log.append_as_leader(records, epoch, AppendOrigin.RAFT_LEADER))
 
     def append_as_follower(self, records: MemoryRecords, epoch: int) -> tuple[Offset, Offset]:
-        """Append what was fetched, up to the first batch of an epoch above this one.
+        """Append fetched batches, up to the first with an epoch above this one.
 
-        Returns and raises as `append_as_leader` does; there is no bound to a batch.
+        Returns and raises as `append_as_leader` does, but batches may have any size.
         """
         _refuse_empty(records)
         return _offsets_of(self.log.append_as_follower(records, epoch))
@@ -240,7 +241,7 @@ class MetadataLog:
     def read(
         self, start_offset: Offset, max_bytes: int, isolation: FetchIsolation
     ) -> FetchDataInfo:
-        """Batches from an offset on, one at least. OffsetOutOfRangeError outside of the log."""
+        """Return batches from an offset on, at least one. Raises OffsetOutOfRangeError outside of the log."""
         return self.log.read(start_offset, max_bytes, isolation)
 
     def flush(self, *, force_active_segment: bool = False) -> None:
@@ -248,7 +249,7 @@ class MetadataLog:
         self.log.flush(force_active_segment=force_active_segment)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Cut off all offsets from this one on. ValueError below the high watermark."""
+        """Remove all offsets from this one on. Raises ValueError below the high watermark."""
         if offset < self.high_watermark:
             raise ValueError(
                 f"{self.log.topic_partition} cannot be truncated to {offset}, below its high"
@@ -257,7 +258,7 @@ class MetadataLog:
         self.log.truncate_to(offset)
 
     def truncate_to_latest_snapshot(self) -> bool:
-        """Let the log begin and end at the newest snapshot if that is above its end; whether it was."""
+        """Replace the log by the newest snapshot if that is above the log end; return whether it was."""
         latest = self.latest_snapshot_id
         epoch = self.log.latest_epoch or 0
         if latest is None or (latest.epoch, latest.offset) <= (epoch, self.log.log_end_offset):
@@ -270,7 +271,7 @@ class MetadataLog:
 
     @property
     def latest_snapshot_id(self) -> SnapshotId | None:
-        """Newest snapshot: of the highest epoch, then of the highest offset."""
+        """Newest snapshot: the one with the highest epoch, then the highest offset."""
         with self._lock:
             return max(self._snapshots, key=_age, default=None)
 
@@ -282,12 +283,12 @@ class MetadataLog:
 
     @property
     def snapshot_count(self) -> int:
-        """How many snapshots there are."""
+        """Number of snapshots."""
         with self._lock:
             return len(self._snapshots)
 
     def create_new_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
-        """Return a way to write a snapshot of this log; None below the log start, or when there is one already.
+        """Return a writer of a snapshot of this log; None below the log start, or if the snapshot exists.
 
         Raises:
             ValueError: the id is above the high watermark, of another epoch than the log's, or inside a
@@ -312,7 +313,7 @@ class MetadataLog:
         return self.create_new_snapshot_unchecked(snapshot_id)
 
     def create_new_snapshot_unchecked(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
-        """Return a way to write any snapshot, as one that was fetched; None when there is one of this id."""
+        """Return a writer of any snapshot, such as a fetched one; None if a snapshot of this id exists."""
         with self._lock:
             if snapshot_id in self._snapshots:
                 return None
@@ -325,7 +326,7 @@ class MetadataLog:
             self._snapshots[snapshot_id] = None
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotReader | None:
-        """Return a snapshot, which stays this log's to close; None when there is none of this id."""
+        """Return a snapshot, which the log closes; None without one of this id."""
         with self._lock:
             if snapshot_id not in self._snapshots:
                 return None
@@ -343,7 +344,9 @@ class MetadataLog:
     def delete_before_snapshot(
         self, snapshot_id: SnapshotId, reason: str = "it was asked for"
     ) -> bool:
-        """Let the log start at a snapshot, and go of what is older; whether anything was deleted."""
+        """Set the log start to a snapshot's end, and delete everything older; return whether anything
+        was deleted.
+        """
         with self._lock:
             latest = self.latest_snapshot_id
             if (
@@ -361,9 +364,9 @@ class MetadataLog:
         return bool(deleted or forgotten)
 
     def maybe_clean(self) -> bool:
-        """Delete the oldest snapshots while log and snapshots are too large, or these too old.
+        """Delete the oldest snapshots while log and snapshots are too large, or the snapshots too old.
 
-        The newest always stays. Whether anything was deleted.
+        The newest always stays. Returns whether anything was deleted.
         """
         with self._lock:
             by_size = self._clean_by_size() if self.config.retention_size >= 0 else False
@@ -396,7 +399,7 @@ class MetadataLog:
         return self._clean(reason_to_delete)
 
     def _clean(self, reason_to_delete: Callable[[SnapshotId], str | None]) -> bool:
-        """Ask for each snapshot but the newest, from the oldest on, and stop at the first that stays."""
+        """Delete snapshots from the oldest on, never the newest, up to the first without a reason."""
         ids = sorted(self._snapshots, key=_age)
         cleaned = False
         for oldest, following in pairwise(ids):
@@ -407,7 +410,7 @@ class MetadataLog:
         return cleaned
 
     def _timestamp_of(self, snapshot_id: SnapshotId) -> Timestamp | None:
-        """Return the time of the last record in a snapshot, as its header says; None when it has none."""
+        """Return the timestamp of the last record in a snapshot, by its header; None without one."""
         reader = self.read_snapshot(snapshot_id)
         if reader is None:
             return None
@@ -462,7 +465,9 @@ def _delete_snapshots(
 
 
 def _recover_snapshots(unified: UnifiedLog, disk: Disk) -> list[SnapshotId]:
-    """Return the snapshots that count; the others' files are removed. StateError when none reaches the log start."""
+    """Return the valid snapshots and remove the others' files. Raises StateError if none reaches the
+    log start.
+    """
     kept: list[SnapshotId] = []
     unneeded: list[str] = []
     start = unified.log_start_offset

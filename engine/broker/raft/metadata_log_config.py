@@ -1,4 +1,4 @@
-"""How the log of a quorum's metadata is kept."""
+"""Configuration of a metadata log."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from engine.writing.log_config import DAY_MS, MINUTE_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataLogConfig:
-    """How a metadata log is kept, with Kafka's defaults. Sizes are bytes, times are milliseconds.
+    """Configuration of a metadata log, with Kafka's defaults. Sizes are bytes, times are milliseconds.
 
     Attributes:
         segment_size, segment_ms: size and age at which the log rolls.
-        retention_size, retention_ms: of log and snapshots together, and of a snapshot; negative for no bound.
+        retention_size, retention_ms: most bytes of log and snapshots together, and largest age of a
+            snapshot; negative for no limit.
         max_batch_size: bytes of the largest batch.
-        delete_delay_ms: from the renaming of a deleted file to its end.
+        delete_delay_ms: time from the renaming of a deleted file to its removal.
     """
 
     segment_size: int = 1024 * MiB

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata partition (.checkpoint): batches in a file that appears whole or not at all."""
+"""Snapshots of the metadata partition (.checkpoint): batches in a file that appears atomically."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from engine.writing.records.writable_file_records import WritableFileRecords
 
 
 class SnapshotId(NamedTuple):
-    """Where a snapshot's state ends: the first offset that is not in it, and the epoch of the last one."""
+    """End of a snapshot: the first offset that is not in it, and the epoch of the last one."""
 
     offset: Offset
     epoch: int
 
 
 class RaftSnapshotWriter:
-    """A snapshot that is being written, under a name of its own until `freeze`.
+    """A snapshot that is being written, under a temporary name until `freeze`.
 
-    `create` makes one. As a context manager it is closed, and removed unless it was frozen.
+    `create` makes one. The context manager closes it, and removes it unless it was frozen.
     """
 
     def __init__(self, file: WritableFile, snapshot_id: SnapshotId, disk: Disk) -> None:
@@ -38,7 +38,7 @@ class RaftSnapshotWriter:
 
     @classmethod
     def create(cls, folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> Self:
-        """Return an empty snapshot in the partition's folder, which is made when it is not there."""
+        """Return an empty snapshot in the partition's folder, which is created if missing."""
         disk.make_folder(folder)
         name = kraft_checkpoint_name(*snapshot_id).removesuffix(".checkpoint")
         path = os.path.join(folder, f"{name}-{secrets.randbits(63)}.checkpoint.part")
@@ -69,20 +69,20 @@ class RaftSnapshotWriter:
         return self._is_frozen
 
     def append(self, records: MemoryRecords) -> None:
-        """Add bytes, which need not be whole batches. Raises StateError once frozen, and OSError."""
+        """Add bytes, of whole batches or not. Raises StateError once frozen, and OSError."""
         self._refuse_frozen()
         self._file.write_at(self._size, records.buffer)
         self._size += records.size
 
     def freeze(self) -> None:
-        """Complete the snapshot: on the device, under its name and read-only when this returns.
+        """Complete the snapshot: on return it is on the device, under its name, read-only.
 
-        One of the same id is replaced. Raises StateError when it was done before, and OSError.
+        Replaces one of the same id. Raises StateError if frozen already, and OSError.
         """
         self._refuse_frozen()
         part = self._file.path
         folder = os.path.dirname(part)
-        self._file.truncate(self._size)  # of an append that failed
+        self._file.truncate(self._size)  # remains of a failed append
         self._file.sync()
         self._disk.make_read_only(part)
         self._disk.rename(part, snapshot_path(folder, self.snapshot_id))
@@ -91,7 +91,7 @@ class RaftSnapshotWriter:
         self._disk.sync_folder(folder)
 
     def close(self) -> None:
-        """Close the file, and remove it unless it is frozen; a second call does nothing."""
+        """Close the file, and remove it unless it is frozen. May be called twice."""
         self._file.close()
         if not self._is_frozen:
             self._disk.remove(self._file.path, missing_ok=True)
@@ -105,7 +105,7 @@ class RaftSnapshotReader:
     """A complete snapshot; `open` opens one.
 
     Attributes:
-        snapshot_id: which.
+        snapshot_id: id of the snapshot.
         records: its batches.
     """
 
@@ -135,34 +135,34 @@ class RaftSnapshotReader:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self.records.size
 
     def slice(self, position: int, size: int) -> FileRecords:
-        """Some of the bytes, which need not begin or end with a batch. Raises ValueError outside."""
+        """Return a part of the bytes, of whole batches or not. Raises ValueError outside."""
         return self.records.slice(position, size)
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. May be called twice."""
         self.records.close_handlers()
 
 
 def snapshot_path(
     folder: StrPath, snapshot_id: SnapshotId, state: FileState = FileState.LIVE
 ) -> str:
-    """Where a snapshot is, or is to be."""
+    """Return the path of a snapshot."""
     return os.path.join(folder, kraft_checkpoint_name(*snapshot_id, state))
 
 
 def mark_for_delete(folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> str:
-    """Give a snapshot the name that says that it is to be deleted; which that is. Raises OSError."""
+    """Rename a snapshot to be deleted; return the new path. Raises OSError."""
     deleted = snapshot_path(folder, snapshot_id, FileState.DELETED)
     disk.rename(snapshot_path(folder, snapshot_id), deleted)
     return deleted
 
 
 def delete_if_exists(folder: StrPath, snapshot_id: SnapshotId, *, disk: Disk = DISK) -> bool:
-    """Remove a snapshot, marked or not; whether there was one. Raises OSError."""
+    """Remove a snapshot, marked or not; return whether it existed. Raises OSError."""
     was_live = disk.remove(snapshot_path(folder, snapshot_id), missing_ok=True)
     marked = snapshot_path(folder, snapshot_id, FileState.DELETED)
     return disk.remove(marked, missing_ok=True) or was_live

@@ -1,1 +1,1 @@
-"""A log put together out of pieces: what is salvaged, filled, cut and laid out."""
+"""Assemble a log from pieces: salvage, fill, cut and lay out."""

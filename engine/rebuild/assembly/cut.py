@@ -1,4 +1,4 @@
-"""Cutting a log to offsets, or to the records of a period."""
+"""Cut a log to offsets, or to the records of a period."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.writing.records.simple_record import SimpleRecord
 
 
 class CutLog(NamedTuple):
-    """A part of a log: the pieces of it, and what was left out."""
+    """A part of a log: its pieces, and the dropped ones."""
 
     pieces: list[Piece]
     dropped: list[Dropped]
@@ -34,10 +34,10 @@ def cut(
     """Return the records of [start, stop).
 
     Args:
-        pieces: by offset, not overlapping.
-        start, stop: offsets.
-        whole_batches: keep a batch that holds records on both sides as it is; else it is made anew.
-        kind: of what is dropped.
+        pieces: in offset order, not overlapping.
+        start, stop: offsets, `stop` exclusive.
+        whole_batches: keep a batch across a bound whole; otherwise it is rewritten.
+        kind: `Dropped.kind` of dropped records.
     """
     kept: list[Piece] = []
     dropped: list[Dropped] = []
@@ -53,7 +53,8 @@ def cut(
 
 
 def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset | None:
-    """Return the first record, in offset order, whose timestamp is at or after a time; None if there is none.
+    """Return the offset of the first record with a timestamp at or after a time, in offset order;
+    None without one.
 
     Control records do not count: a transaction's marker has the broker's clock.
     """
@@ -73,7 +74,7 @@ def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset |
 
 
 def _parts(piece: Piece, start: Offset, stop: Offset) -> list[Piece]:
-    """Return the piece in parts: below, each batch that may hold records on both sides, between, above."""
+    """Return the piece in parts: below the bounds, each batch across a bound, between the bounds, above."""
     if piece.origin is None:
         return [piece]
     parts: list[Piece] = []
@@ -101,7 +102,7 @@ def _take(
     kept: list[Piece],
     dropped: list[Dropped],
 ) -> None:
-    """Keep a part that lies inside, or what is inside of its one batch."""
+    """Keep a part inside the bounds, or the records inside the bounds of a part that is one batch."""
     is_above = part.base_offset >= stop and not (part.is_legacy and part.batches == 1)
     if part.next_offset <= start or is_above:
         dropped.append(_outside(part, kind))
@@ -126,14 +127,14 @@ def _take(
 
 
 def cut_batch(data: bytes, start: Offset, stop: Offset) -> Piece | None:
-    """Return a batch again with its records of [start, stop), everything else about them as it was.
+    """Return a batch rewritten with only its records of [start, stop), otherwise unchanged.
 
     Returns:
-        None when there are none; a piece without data when there are no others.
+        None without such records; a piece without data if all its records are inside.
 
     Raises:
-        KafkaStorageError: its records cannot be read.
-        ValueError: they are not what a batch can be made of.
+        KafkaStorageError: the records cannot be read.
+        ValueError: no batch can be made of the records.
     """
     batch = make_batch(data, file_position=0, path=None)
     records = list(batch.records())
@@ -198,5 +199,5 @@ def _outside(piece: Piece, kind: str) -> Dropped:
 
 _REASONS = {
     "below_log_start": "records below the log start",
-    "outside": "records outside of what was asked for",
+    "outside": "records outside of the selected range",
 }

@@ -1,4 +1,4 @@
-"""Putting batches into the holes of a log."""
+"""Fill the holes of a log with batches of other sources."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Filled(NamedTuple):
     """A log with fewer holes.
 
     Attributes:
-        pieces: all of them, by offset.
-        added: those that were not there before.
-        refused: batches that overlap what is there, or do not belong there.
+        pieces: all pieces, in offset order.
+        added: the added pieces.
+        refused: batches that overlap pieces or do not fit.
     """
 
     pieces: list[Piece]
@@ -36,16 +36,16 @@ def fill(
     any_epoch: bool = False,
     fits: Callable[[Piece], bool] | None = None,
 ) -> Filled:
-    """Put what fits between, before and behind the pieces.
+    """Add the candidates that fit before, between and after the pieces.
 
     Args:
-        pieces: by offset, not overlapping.
+        pieces: in offset order, not overlapping.
         candidates: further pieces; a part of one may fit.
-        must_touch: before the first and behind the last piece, take only what goes on without a gap; where there
-            is no piece, only what begins at `lowest`.
-        lowest: take nothing below this offset.
-        any_epoch: do not ask whether a leader epoch lies between its neighbours'.
-        fits: a last question about each batch.
+        must_touch: before the first and after the last piece, accept only batches without a gap;
+            without pieces, only batches from `lowest` on.
+        lowest: accept no batch below this offset.
+        any_epoch: do not require leader epochs to be between those of their neighbours.
+        fits: final predicate for each batch.
     """
     result = list(pieces)
     added: list[Piece] = []
@@ -67,7 +67,7 @@ def fill(
 
 
 def _parts(pieces: Sequence[Piece], candidate: Piece) -> list[Piece]:
-    """Return the candidate whole, where it lies in one hole or in none; else cut at the borders of the holes."""
+    """Return the candidate whole if it is inside one hole or outside of all; else cut at the borders of holes."""
     holes = _holes(pieces, candidate.base_offset, candidate.next_offset)
     whole = any(a <= candidate.base_offset and candidate.next_offset <= b for a, b in holes)
     if whole or not holes or candidate.origin is None or candidate.batches == 1:
@@ -89,7 +89,7 @@ def _parts(pieces: Sequence[Piece], candidate: Piece) -> list[Piece]:
 
 
 def _holes(pieces: Sequence[Piece], low: Offset, high: Offset) -> list[tuple[Offset, Offset]]:
-    """Where no piece is, of the stretches that meet [low, high)."""
+    """Return the parts without pieces of the ranges that touch [low, high)."""
     at = max(bisect_right(pieces, low, key=_base_of) - 1, 0)
     start = pieces[at - 1].next_offset if at else 0
     holes = []
@@ -106,7 +106,7 @@ def _holes(pieces: Sequence[Piece], low: Offset, high: Offset) -> list[tuple[Off
 def _has_room(
     pieces: Sequence[Piece], at: int, piece: Piece, must_touch: bool, any_epoch: bool
 ) -> bool:
-    """Return whether a piece fits before that in a place: by its offsets, and by its leader epoch."""
+    """Return whether a piece fits before the piece at an index: by its offsets, and by its leader epoch."""
     before = pieces[at - 1] if at else None
     after = pieces[at] if at < len(pieces) else None
     if before is not None:

@@ -1,7 +1,7 @@
-"""How the pieces of a log are laid out in segments, so that a broker finds the same log start and log end.
+"""Lay out the pieces of a log in segments, so that a broker finds the same log start and log end.
 
-Where the last records are missing, a batch without records tells where the log ends, as compaction leaves
-one: no offset is given twice, and consumers get past the gap.
+If the last records are missing, a batch without records, as compaction leaves one, keeps the log
+end: no offset is assigned twice, and consumers get past the gap.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from engine.writing.records.encoding import encode_empty_batch
 
 
 class NewSegment(NamedTuple):
-    """A segment to write; one without pieces is empty, and only tells where the log goes on."""
+    """A segment to write; one without pieces is empty and only keeps the log end."""
 
     base_offset: Offset
     pieces: list[Piece]
 
     @property
     def size(self) -> int:
-        """Bytes of its records file."""
+        """Bytes of the records file."""
         return sum(piece.size for piece in self.pieces)
 
 
@@ -46,15 +46,16 @@ def lay_out(
     segment_bytes: int = 1024**3,
     ends_with_batch: bool = True,
 ) -> list[NewSegment]:
-    """Return the segments of a log; they begin where the source's did, as far as that is possible.
+    """Return the segments of a log, with the source's base offsets where possible.
 
     Args:
-        pieces: by offset, not overlapping; none is larger than `segment_bytes`.
-        log_start: where the log begins.
-        log_end: the offset that comes next.
-        epochs: the log's leader epochs.
-        segment_bytes: size of a segment at which the next one begins.
-        ends_with_batch: whether batches without records may tell where the log ends; else an empty segment does.
+        pieces: in offset order, not overlapping; none is larger than `segment_bytes`.
+        log_start: log start offset.
+        log_end: log end offset.
+        epochs: leader epochs of the log.
+        segment_bytes: largest size of a segment.
+        ends_with_batch: whether batches without records may keep the log end; otherwise an empty
+            segment does.
     """
     known = LeaderEpochCache() if epochs is None else epochs
     held = _end_of(pieces, log_start, log_end, known) if ends_with_batch else []
@@ -78,7 +79,7 @@ def lay_out(
 def _end_of(
     pieces: Sequence[Piece], log_start: Offset, log_end: Offset, epochs: LeaderEpochCache
 ) -> list[Piece]:
-    """Return the batches without records, one for each leader epoch, that hold the offsets behind the last piece."""
+    """Return batches without records, one for each leader epoch, with the offsets after the last piece."""
     start = pieces[-1].next_offset if pieces else log_start
     if start >= log_end or log_end - start > MAX_INT32:
         return []
@@ -119,7 +120,7 @@ def _begins_segment(
 
 
 def _base_of(piece: Piece, is_first: bool, log_start: Offset, end: Offset) -> Offset:
-    """Return the name of the segment that begins with a piece; `end` is where what comes before ends."""
+    """Return the base offset of the segment that starts with a piece; `end` is the end of the previous piece."""
     name = -1 if piece.origin is None else piece.origin.base_offset
     if is_first:
         if piece.base_offset < log_start and not piece.is_legacy:

@@ -1,7 +1,7 @@
-"""Which leader epoch wrote what, and which of several copies of a partition the cluster would believe.
+"""Find the leader epochs of batches, and which of several copies of a partition leads.
 
-A leader epoch lies outside of a batch's checksum, but epochs only grow: a batch whose epoch does not fit
-between its neighbours' has a damaged one.
+A batch's checksum does not cover its leader epoch, but epochs only grow: a batch with an epoch that
+is not between those of its neighbours has a damaged epoch.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from engine.units import NO_PARTITION_LEADER_EPOCH, EpochEntry, Offset
 
 
 def believable(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces, in order, whose epochs never go back, so that they hold the most batches."""
-    tips: list[int] = []  # by epoch, and by weight
+    """Return the pieces, in order, with never decreasing epochs that have the most batches."""
+    tips: list[int] = []  # ascending by epoch and by weight
     weights: list[int] = []
     before: list[int] = []
     for at, piece in enumerate(pieces):
@@ -40,11 +40,11 @@ def believable(pieces: Sequence[Piece]) -> list[Piece]:
 def lineage(
     pieces: Sequence[Piece], known: LeaderEpochCache
 ) -> tuple[LeaderEpochCache, list[Piece]]:
-    """Return the leader epochs of a log, and the pieces whose own epoch is not what it should be.
+    """Return the leader epochs of a log, and the pieces with a wrong epoch.
 
     Args:
-        pieces: the log's.
-        known: what its checkpoint says; believed when all that is believable agrees with it.
+        pieces: pieces of the log.
+        known: entries of its checkpoint; used if all believable pieces agree with them.
     """
     chain = believable([piece for piece in pieces if piece.epoch >= 0])
     if chain and all(known.epoch_for(piece.base_offset) == piece.epoch for piece in chain):
@@ -64,7 +64,7 @@ def lineage(
 
 
 def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
-    """Return the epoch of the newest batch that is believable; -1 when no batch has one."""
+    """Return the epoch of the newest believable batch; -1 without one."""
     chain = believable([piece for piece in pieces if piece.epoch >= 0])
     latest = known.latest
     if latest is not None:
@@ -73,7 +73,7 @@ def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
 
 
 def reference(copies: Sequence[tuple[Sequence[Piece], LeaderEpochCache]]) -> int:
-    """Which copy the others have to agree with: that of the newest epoch, of these the longest."""
+    """Return the index of the leading copy: the one with the newest epoch, of these the longest."""
 
     def rank(at: int) -> tuple[int, Offset, int]:
         pieces, known = copies[at]

@@ -1,4 +1,4 @@
-"""What a rebuilt log is put together from: stretches of good batches, and what is left out of it."""
+"""Pieces of a rebuilt log: ranges of good batches, and the bytes that are left out."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ LARGEST_PIECE = 1024**3
 REPAIRABLE = frozenset(kind for kind in DamageKind if kind.is_skipped) | {
     "misplaced", "unloadable", "cannot_be_cut",
 }  # fmt: skip
-"""Kinds of what is left out because of what it is, and not because somebody asked for it."""
+"""Kinds of bytes that are dropped for their content, not on request."""
 
 
 class RecordsFile:
     """A records file of a source.
 
     Args:
-        path: as shown to people.
-        base_offset: of its name.
-        open_file: gives the open file.
-        copy: which of the copies of the partition it belongs to, from 0.
+        path: path for messages.
+        base_offset: base offset in its name.
+        open_file: returns the open file.
+        copy: index of its copy of the partition, from 0.
     """
 
     __slots__ = ("_open", "base_offset", "copy", "path")
@@ -48,20 +48,21 @@ class RecordsFile:
 
     @property
     def file(self) -> ScannedFile:
-        """Open file. Raises OSError when it cannot be opened."""
+        """The open file. Raises OSError if it cannot be opened."""
         return self._open()
 
 
 class Piece(NamedTuple):
-    """Batches that follow one another in a file, of one leader epoch, offsets ascending.
+    """Consecutive batches of a file with one leader epoch and ascending offsets.
 
     Attributes:
-        origin: where they lie; None for a batch that was made anew, whose bytes are `data`.
+        origin: their records file; None for a rewritten batch with its bytes in `data`.
         position, size: bytes in that file.
-        base_offset: of the first batch's first record; as its header states it, where a wrapper cannot be opened.
+        base_offset: offset of the first record; for a wrapper that does not inflate, the offset in
+            its header.
         next_offset: one past the last batch's last offset.
         epoch: -1 before magic 2.
-        batches, records: how many; a wrapper that cannot be opened counts as one record.
+        batches, records: their numbers; a wrapper that does not inflate counts as one record.
         is_legacy: whether the first batch is of magic 0 or 1.
         data: see `origin`.
     """
@@ -79,18 +80,18 @@ class Piece(NamedTuple):
 
     @property
     def end(self) -> Position:
-        """Where it ends in its file."""
+        """End of the piece in its file."""
         return self.position + self.size
 
     def read(self, start: int, size: int) -> bytes:
-        """Some of its bytes; `start` counts from its beginning."""
+        """Return bytes of the piece; `start` counts from its beginning."""
         if self.origin is None:
             return self.data[start : start + size]
         size = max(min(size, self.size - start), 0)
         return self.origin.file.read_at(self.position + start, size)
 
     def follows(self, other: Piece) -> bool:
-        """Return whether it goes on where another one ends, so that both are one."""
+        """Return whether the piece continues another one, so that the two can be one."""
         return (
             self.origin is not None
             and self.origin is other.origin
@@ -102,7 +103,7 @@ class Piece(NamedTuple):
         )
 
     def joined_to(self, other: Piece) -> Piece:
-        """Return the one piece that another one and this make."""
+        """Return one piece made of another one and this one."""
         return other._replace(
             size=other.size + self.size,
             next_offset=self.next_offset,
@@ -111,7 +112,7 @@ class Piece(NamedTuple):
         )
 
     def runs(self) -> Iterator[BatchRun]:
-        """Yield its batches again, positions counted in its file, or from 0 in what was made anew."""
+        """Yield the batches again, with positions in their file, or from 0 for a rewritten batch."""
         if self.origin is None:
             file: ScannedFile = _Bytes(self.data)
             start, end = 0, len(self.data)
@@ -121,7 +122,9 @@ class Piece(NamedTuple):
             if isinstance(item, BatchRun):
                 yield with_wrappers_opened(item)
             elif item.skipped:
-                raise OSError(f"a batch at {item.position} of {self} is another one by now")
+                raise OSError(
+                    f"the batch at {item.position} of {self} has changed since it was scanned"
+                )
             del item  # free it before the next one is read: a batch may be as large as the budget
 
 
@@ -129,12 +132,12 @@ class Dropped(NamedTuple):
     """Bytes of a source that are not in the result.
 
     Attributes:
-        path, position, size: where they are.
-        kind: of `Damage`; or "unreadable", "misplaced", "unloadable", "duplicate", "below_log_start", "outside",
-            "diverged", "cannot_be_cut".
+        path, position, size: file and place of the bytes.
+        kind: a `DamageKind`, or "unreadable", "misplaced", "unloadable", "duplicate",
+            "below_log_start", "outside", "diverged", "cannot_be_cut".
         reason: one sentence.
-        first_offset, last_offset: which offsets it may have cost, as far as that is known.
-        is_repaired: whether all of these are in the result, from another place, or were not asked for.
+        first_offset, last_offset: range of offsets that may be lost, if known.
+        is_repaired: whether the result has all of these offsets from elsewhere, or they were not requested.
     """
 
     path: str
@@ -148,13 +151,13 @@ class Dropped(NamedTuple):
 
     @property
     def is_loss(self) -> bool:
-        """Whether records may be missing for it that nobody asked to leave out."""
+        """Whether records may be lost that the user wanted."""
         is_harmless = self.kind == DamageKind.ZERO_TAIL or self.is_repaired
         return self.kind in REPAIRABLE and not is_harmless
 
 
 class _Bytes:
-    path = "a batch that was made anew"
+    path = "a rewritten batch"
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -164,9 +167,9 @@ class _Bytes:
 
 
 def append_piece(pieces: list[Piece], piece: Piece, *, across_gaps: bool) -> None:
-    """Put a piece behind the others, as a part of the last one if it goes on where that ends.
+    """Append a piece, merging it into the last one if it continues that.
 
-    With `across_gaps` also if offsets are missing between the two.
+    With `across_gaps` merge also across missing offsets.
     """
     last = pieces[-1] if pieces else None
     if last is None or not piece.follows(last):
@@ -178,7 +181,7 @@ def append_piece(pieces: list[Piece], piece: Piece, *, across_gaps: bool) -> Non
 
 
 def coalesced(pieces: Sequence[Piece], *, across_gaps: bool) -> list[Piece]:
-    """Pieces in their order, those made one that follow one another."""
+    """Return the pieces in order, with consecutive ones merged."""
     joined: list[Piece] = []
     for piece in pieces:
         append_piece(joined, piece, across_gaps=across_gaps)
@@ -186,7 +189,7 @@ def coalesced(pieces: Sequence[Piece], *, across_gaps: bool) -> list[Piece]:
 
 
 def where_expected(piece: Piece, before: Piece | None) -> Offset | None:
-    """Return the offset that a piece begins with if nothing is missing before it; None where something is."""
+    """Return the first offset of a piece if no offset is missing before it, else None."""
     if piece.origin is None:
         return None
     if piece.position == 0:
@@ -197,7 +200,9 @@ def where_expected(piece: Piece, before: Piece | None) -> Offset | None:
 
 
 def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
-    """Return whether the pieces hold a batch of the same offsets and, but for its leader epoch, the same bytes."""
+    """Return whether the pieces have a batch with the same offsets and the same bytes except for its
+    leader epoch.
+    """
     at = bisect_right(pieces, batch.base_offset, key=lambda piece: piece.base_offset) - 1
     if at < 0 or pieces[at].next_offset <= batch.base_offset:
         return False
@@ -215,9 +220,9 @@ def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
 
 
 def with_wrappers_opened(run: BatchRun) -> BatchRun:
-    """Return the run with first offset and number of records of each wrapper, a compressed message of magic 0 or 1.
+    """Return the run with the base offset and record count of each wrapper (compressed message of magic 0 or 1).
 
-    The wrapper's header has the offset of its last record only.
+    A wrapper's header has only the offset of its last record.
     """
     is_wrapper = (run.table["magic"] < 2) & (run.table["attributes"] & COMPRESSION_MASK != 0)
     if not is_wrapper.any():
@@ -237,7 +242,7 @@ def with_wrappers_opened(run: BatchRun) -> BatchRun:
 
 
 def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iterator[Piece]:
-    """Yield the pieces of a run: they end where the leader epoch changes, with `at_gaps` also where offsets are missing."""
+    """Yield the pieces of a run, split where the leader epoch changes; with `at_gaps` also at missing offsets."""
     table = run.table
     base, last, magic = table["base_offset"], table["last_offset"], table["magic"]
     epoch = np.where(magic >= 2, table["leader_epoch"], -1)
@@ -264,7 +269,7 @@ def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iter
 
 
 def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
-    """Return whether the pieces, in order, leave no hole between two offsets, both included."""
+    """Return whether the pieces, in order, have no hole from `first` to `last`, both inclusive."""
     at = max(bisect_right(pieces, first, key=lambda piece: piece.base_offset) - 1, 0)
     for piece in pieces[at:]:
         if piece.next_offset <= first:
@@ -278,7 +283,7 @@ def is_covered(pieces: Sequence[Piece], first: Offset, last: Offset) -> bool:
 
 
 def stated_end(file: ScannedFile, position: Position, expected: Offset | None) -> Offset | None:
-    """Return the offset behind a damaged batch, where two fields of its header agree on it; else None."""
+    """Return the offset after a damaged batch if two fields of its header agree on it, else None."""
     head = file.read_at(position, HEADER.size)
     if len(head) < HEADER.size:
         return None

@@ -1,9 +1,10 @@
 """Every good batch of one copy of a partition, in the order of the offsets.
 
-A base offset lies outside of the checksum, so a batch may state offsets that are not its own. Where its neighbours in
-the file leave exactly its number of offsets between them, the batch gets these. Else, within a segment, the chain of
-ascending offsets that holds the most records is believed, and a batch that goes on from no neighbour never displaces
-one that does; a batch outside of the chain is put where it fits, between what is there, and left out where it does not.
+The checksum does not cover the base offset, so a batch may state wrong offsets. If its neighbours
+in the file leave exactly its number of offsets between them, the batch gets these. Otherwise the
+chain of ascending offsets with the most records in a segment is used, and a batch that continues no
+neighbour never displaces one that does. A batch outside of the chain goes into a hole that it fits,
+or is dropped.
 """
 
 from __future__ import annotations
@@ -50,19 +51,19 @@ Table: TypeAlias = npt.NDArray[Any]
 
 _MOST_GAPS = 10_000
 _MOST_MOVED = 64 * MiB
-"""Bytes of a segment's batches that are held in memory with other offsets than their headers state."""
+"""Most bytes of a segment's batches that are kept in memory with corrected offsets."""
 
 
 class Salvaged(NamedTuple):
-    """What one copy of a partition holds.
+    """Good and damaged parts of one copy of a partition.
 
     Attributes:
-        pieces: by offset, not overlapping.
-        spare: good batches that have no place among them, one piece each.
-        dropped: what is damaged.
-        log_end_offset: no offset from here on was ever given, as far as this copy tells.
-        is_compacted: whether compaction took records: then a missing offset says nothing.
-        has_transactions: whether some of the batches are of transactions.
+        pieces: in offset order, not overlapping.
+        spare: good batches that do not fit among the pieces, one piece each.
+        dropped: damaged bytes.
+        log_end_offset: log end offset of this copy.
+        is_compacted: whether compaction removed records: then missing offsets are no loss.
+        has_transactions: whether any batch is transactional.
     """
 
     pieces: list[Piece]
@@ -77,11 +78,11 @@ Advance: TypeAlias = Callable[[int], None]
 
 
 class Bounds(NamedTuple):
-    """Which offsets a segment can hold: those of [lower, upper).
+    """Offsets that a segment can have: [lower, upper).
 
     Attributes:
-        furthest: a batch that reaches this offset, and does not begin where the one before it ends, is not at its
-            own offset: no checksum covers the base offset.
+        furthest: a batch that reaches this offset without continuing its predecessor has a damaged
+            base offset, which no checksum covers.
     """
 
     lower: Offset
@@ -90,11 +91,11 @@ class Bounds(NamedTuple):
 
     @property
     def last(self) -> Offset | None:
-        """Last offset that the segment can have; None when nothing bounds it."""
+        """Largest offset that the segment can have; None without a bound."""
         return None if self.upper == MAX_INT64 else self.upper - 1
 
     def include(self, table: Table, expected: Offset) -> npt.NDArray[np.bool_]:
-        """Which of the batches state offsets that they can have, when the first one should begin at `expected`."""
+        """Return which batches state possible offsets, if the first one should start at `expected`."""
         base, last = table["base_offset"], table["last_offset"]
         inside = (base >= self.lower) & (last < self.upper)
         if self.furthest != MAX_INT64:
@@ -107,9 +108,9 @@ def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
     """Read all segments of a log.
 
     Args:
-        view: the log.
-        copy: which of the partition's copies it is.
-        advance: told how many bytes were read.
+        view: view of the log.
+        copy: index of this copy of the partition.
+        advance: called with the number of bytes read.
 
     """
     reader = _Reader(advance)
@@ -138,7 +139,9 @@ def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
 def salvage_leftovers(
     view: LogView, copy: int, states: frozenset[FileState], advance: Advance
 ) -> Iterator[Salvaged]:
-    """What the records files hold that are not part of the log, such as .deleted and .swap, each by itself."""
+    """Read the records files that are not part of the log, such as .deleted and .swap, and yield each
+    by itself.
+    """
     for leftover in view.leftovers:
         name = parse_file_name(leftover.name)
         if name is None or name.kind is not FileKind.LOG or name.state not in states:
@@ -160,7 +163,9 @@ def salvage_leftovers(
 
 
 def _furthest(view: LogView) -> Offset:
-    """How far the last segment's offsets can reach: an index has 31 bits, and a clean stop tells the log end."""
+    """Return a bound of the last segment's offsets: the log end of a clean stop, or 31 bits above the
+    base offset.
+    """
     base = view.base_offsets[-1]
     furthest = min(base + MAX_INT32 + 1, MAX_INT64)
     end = view.log.end_of_clean_stop()
@@ -174,9 +179,9 @@ def _records_file(segment: LogSegment, copy: int) -> RecordsFile:
 
 def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
     assert piece.origin is not None
-    kind, reason = "misplaced", "a whole batch whose offsets are taken, or are not its own"
+    kind, reason = "misplaced", "a whole batch with offsets that are taken or are not its own"
     if same_batch(pieces, piece):
-        kind, reason = "duplicate", "a batch that is there already"
+        kind, reason = "duplicate", "a duplicate batch"
     return Dropped(
         piece.origin.path,
         piece.position,
@@ -189,7 +194,7 @@ def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
 
 
 class _Reader:
-    """Reads the segments of one log, in order."""
+    """Reader of the segments of one log, in order."""
 
     def __init__(self, advance: Advance) -> None:
         self.pieces: list[Piece] = []
@@ -202,7 +207,7 @@ class _Reader:
         self._gaps_left = _MOST_GAPS
 
     def read(self, records: RecordsFile, segment: LogSegment | None, bounds: Bounds) -> None:
-        """Take in one segment."""
+        """Read one segment."""
         found: list[Piece] = []
         dropped: list[Dropped] = []
         is_disordered = False
@@ -238,7 +243,7 @@ class _Reader:
     def _items(
         self, records: RecordsFile, segment: LogSegment | None
     ) -> Iterator[BatchRun | Damage | Dropped]:
-        """What a scan finds; last, what lies behind a place that the device does not give."""
+        """Yield the items of a scan; at the end the bytes after a place that the device cannot read."""
         done = 0
         try:
             for item in _scan(records, segment):
@@ -250,13 +255,15 @@ class _Reader:
                     self._advance(end - done)
                     done = end
                 yield with_wrappers_opened(item) if isinstance(item, BatchRun) else item
-                del item  # before the next one is read: a batch may be as large as the budget
+                del (
+                    item
+                )  # freed before the next item is read: a batch may be as large as the budget
         except OSError as error:
             reason = f"it cannot be read from here on: {error.strerror or error}"
             yield Dropped(records.path, done, 0, DamageKind.UNREADABLE, reason)
 
     def _splits_at_gaps(self, run: BatchRun) -> bool:
-        """Return whether a missing offset means a lost batch: in a compacted log it does not, and there are many."""
+        """Return whether a missing offset means a lost batch; in a compacted log it does not."""
         table = run.table
         span = table["last_offset"] - table["base_offset"] + 1
         if ((table["magic"] >= 2) & (table["record_count"] < span)).any():
@@ -270,7 +277,7 @@ class _Reader:
     def _loadable(
         self, records: RecordsFile, run: BatchRun, dropped: list[Dropped]
     ) -> Iterator[BatchRun]:
-        """Yield the run without the control batches that keep a broker from loading the log."""
+        """Yield the run without control batches that would keep a broker from loading the log."""
         self.has_transactions |= bool((run.table["attributes"] & TRANSACTIONAL_MASK).any())
         controls = (run.table["attributes"] & CONTROL_MASK != 0) & (run.table["magic"] >= 2)
         if not controls.any():
@@ -302,7 +309,7 @@ class _Reader:
     def _put_in_order(
         self, records: RecordsFile, found: list[Piece], bounds: Bounds
     ) -> tuple[list[Piece], list[Piece]]:
-        """Return the chain that holds the most records, and what is not in it."""
+        """Return the chain with the most records, and the batches outside of it."""
         # A comprehension would hold each run until the next one is read.
         runs = chain.from_iterable(piece.runs() for piece in found)
         stated = np.concatenate([*map(attrgetter("table"), runs)])
@@ -325,7 +332,7 @@ class _Reader:
         return ordered, spare
 
     def _moved(self, piece: Piece, base_offset: Offset) -> Piece:
-        """Return a batch made anew at the offset that its neighbours prove."""
+        """Return a batch rewritten at the offset that its neighbours prove."""
         data = base_offset.to_bytes(8, "big") + piece.read(8, piece.size - 8)
         end = base_offset + piece.next_offset - piece.base_offset
         moved = piece._replace(
@@ -333,8 +340,8 @@ class _Reader:
         )
         assert piece.origin is not None
         reason = (
-            f"its header states offset {piece.base_offset}, and its neighbours leave only {base_offset} to"
-            f" {end - 1} for its records: it is there in the result"
+            f"its header states offset {piece.base_offset}, but its neighbours leave only {base_offset} to"
+            f" {end - 1} for its records: the result has it there"
         )
         self.dropped.append(
             Dropped(
@@ -351,7 +358,7 @@ class _Reader:
         return moved
 
     def _note_stated_end(self, records: RecordsFile, dropped: list[Dropped]) -> None:
-        """Where the last batch of the log is damaged, but says where it ended."""
+        """Note the end offset that a damaged last batch of the log states."""
         last = dropped[-1] if dropped else None
         if last is None or last.kind != DamageKind.CRC_MISMATCH:
             return
@@ -370,7 +377,7 @@ def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[BatchRun
 
 
 def _end_before(dropped: list[Dropped], run: BatchRun) -> None:
-    """What damage before a run can have taken ends where the run begins, which a wrapper's header does not tell."""
+    """End the offsets of damage at the start of the next run, which a wrapper's header does not state."""
     if not dropped or run.table["magic"][0] >= 2:
         return
     first, last = dropped[-1], run.base_offset - 1
@@ -391,7 +398,7 @@ def _damaged(records: RecordsFile, damage: Damage) -> Dropped:
 
 
 def _why_unloadable(run: BatchRun, row: int) -> str | None:
-    """Why a broker does not load a log with this control batch; None when it does."""
+    """Return why a broker does not load a log with this control batch; None if it does."""
     each = run.table[row]
     if each["producer_id"] == NO_PRODUCER_ID or not each["attributes"] & TRANSACTIONAL_MASK:
         return None
@@ -404,7 +411,7 @@ def _why_unloadable(run: BatchRun, row: int) -> str | None:
             return None
         key = parse_control_key(record.key)
         if key.type not in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
-            return "a transaction's control record of a type that no broker knows"
+            return "a transaction's control record of an unknown type"
         parse_end_marker(key.type, record.value)
     except KafkaStorageError as error:
         return f"a control record that no broker can read: {error}"
@@ -412,11 +419,11 @@ def _why_unloadable(run: BatchRun, row: int) -> str | None:
 
 
 def with_proven_offsets(table: Table, bounds: Bounds) -> Table:
-    """Return the batches of a segment in file order, with the offsets of those corrected whose neighbours prove others.
+    """Return the batches of a segment in file order, with the offsets that their neighbours prove.
 
-    A batch is moved where it does not begin where the one before it ends, and the one behind it begins exactly as many
-    offsets later as the batch has. The segment's name stands for what is before the first batch; the next segment's
-    name, or the log end of a clean stop, for what is behind the last.
+    A batch is moved if it does not start at the end of its predecessor, and its successor starts
+    exactly the batch's number of offsets after that end. The segment's base offset bounds the first
+    batch; the next segment's base offset, or the log end of a clean stop, the last one.
     """
     base, last = table["base_offset"], table["last_offset"]
     span = last - base
@@ -436,7 +443,9 @@ def with_proven_offsets(table: Table, bounds: Bounds) -> Table:
 
 
 def _weights(table: Table, lower: Offset) -> list[int]:
-    """What each batch of a segment counts: its records, and more than all others' where it adjoins a neighbour."""
+    """Return the weight of each batch: its records, and more than all others together if it adjoins a
+    neighbour.
+    """
     base, following = table["base_offset"], table["last_offset"] + 1
     counts = np.maximum(table["record_count"], 1).astype("i8")
     links = base == np.concatenate(([lower], following[:-1]))
@@ -446,8 +455,10 @@ def _weights(table: Table, lower: Offset) -> list[int]:
 
 
 def heaviest_chain(table: Table, weights_of: Sequence[int] | None = None) -> list[int]:
-    """Return the rows, in order, with ascending offsets that do not overlap and the most records, or the most weight."""
-    ends: list[Offset] = []  # ascending, and so are the weights
+    """Return the rows with ascending offsets that do not overlap and have the most records, or the
+    most weight.
+    """
+    ends: list[Offset] = []  # ascending, as are the weights
     weights: list[int] = []
     tips: list[int] = []
     before = [-1] * len(table)

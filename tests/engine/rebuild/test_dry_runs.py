@@ -103,7 +103,7 @@ def test_a_partition_whose_log_cannot_be_made_keeps_no_other_from_being_made(
     def write_log(log_dir: str, new: Any, *rest: Any) -> Any:
         written = real(log_dir, new, *rest)
         if new.partition.partition == 1:
-            raise RebuildFailedError("a broker would change the log that was made")
+            raise RebuildFailedError("a broker would change the new log")
         return written
 
     monkeypatch.setattr(rebuilding, "write_log", write_log)
@@ -111,7 +111,7 @@ def test_a_partition_whose_log_cannot_be_made_keeps_no_other_from_being_made(
     assert result.lost_something
     [left_out] = result.left_out
     assert left_out.path.endswith("orders-1")
-    assert "a broker would change the log" in left_out.reason
+    assert "a broker would change the new log" in left_out.reason
     assert sorted(path.name for path in (tmp_path / "target").glob("orders-*")) == [
         *("orders-0", "orders-2"),
     ]

@@ -38,4 +38,4 @@ def test_a_file_with_such_a_name_is_compared(tmp_path: Path) -> None:
     assert list(compare(str(tmp_path), manifest)) == []
     path.write_bytes(b"abd")
     (difference,) = compare(str(tmp_path), manifest)
-    assert difference.reason == "its bytes are others"
+    assert difference.reason == "its bytes differ"

@@ -16,9 +16,7 @@ from tests import builders
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, make_log, state_of
 
-NO_TOPIC_ID = (
-    "no topic id is known: a broker takes the log for a stray one without partition.metadata"
-)
+NO_TOPIC_ID = "no topic id is known: without partition.metadata a broker treats the log as stray"
 TOLD = ("noise", "zeroed", "cut_short", "removed", "duplicated", "swapped", "inserted")
 
 

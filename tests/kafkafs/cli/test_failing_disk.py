@@ -120,8 +120,8 @@ def test_an_end_that_cannot_be_read_and_that_nothing_states_is_told(tmp_path: Pa
         result = run("rebuild", partition, tmp_path / "target", "-q")
     (report,) = json.loads((tmp_path / "target" / "kafkafs-rebuild.json").read_text())["partitions"]
     told = (
-        "  the end of the log cannot be read: if the log held offset"
-        f" {report['logEndOffset']} or higher ones, a broker gives them again"
+        "  the end of the log cannot be read: if the log had offset"
+        f" {report['logEndOffset']} or higher ones, a broker assigns them again"
     )
     assert told in result.stdout
     assert result.exit_code == 3
@@ -133,7 +133,7 @@ def test_an_end_that_cannot_be_read_is_known_after_a_clean_stop(
     last = max((source / "orders-0").glob("*.log"))
     with unreadable_bytes({last: [sector(last.stat().st_size - 1)]}):
         result = run("rebuild", source, tmp_path / "target", "--topic", "orders", "-q")
-    assert "so that a broker gives none of them again" in result.stdout
+    assert "so that a broker assigns none of them again" in result.stdout
     assert "the end of the log cannot be read" not in result.stdout
 
 

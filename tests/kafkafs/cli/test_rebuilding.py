@@ -90,7 +90,7 @@ def test_verify_is_status_0_until_something_changes(tmp_path):
     done = run("--verify", tmp_path / "target")
     assert (done.exit_code, done.output) == (
         1,
-        f"orders-0/{path.name}: its bytes are others\n",
+        f"orders-0/{path.name}: its bytes differ\n",
     )
     found = json.loads(run("--verify", tmp_path / "target", "--json").output)
     assert found["path"] == f"orders-0/{path.name}"
@@ -146,7 +146,7 @@ def test_a_source_without_records_is_status_2_unless_that_is_wanted(tmp_path):
     (tmp_path / f"source/orders-0/{0:020}.log").touch()
     done = run(tmp_path / "source", tmp_path / "target")
     assert done.exit_code == 2
-    assert "the result would have no records: to write it nevertheless, pass --allow-empty" in (
+    assert "the result would have no records: to write it anyway, pass --allow-empty" in (
         done.stderr
     )
     assert not (tmp_path / "target").exists()

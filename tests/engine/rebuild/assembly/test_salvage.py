@@ -153,8 +153,8 @@ def test_a_batch_with_another_ones_offset_gets_that_which_its_neighbours_leave(t
     [dropped] = result.partitions[0]["dropped"]
     assert (dropped["kind"], dropped["position"]) == ("misplaced", len(b"".join(batches[:4])))
     assert dropped["reason"] == (
-        f"its header states offset {wrong}, and its neighbours leave only 20 to 24 for its records: it is"
-        " there in the result"
+        f"its header states offset {wrong}, but its neighbours leave only 20 to 24 for its records: the"
+        " result has it there"
     )
     assert any(dropped["reason"] in note for note in result.partitions[0]["notes"])
     assert result.partitions[0]["missing"] == []
