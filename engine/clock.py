@@ -26,7 +26,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def sleep(self, milliseconds: int) -> None:
-        """Wait."""
+        """Wait this long."""
         time.sleep(milliseconds / 1000)
 
 

@@ -113,7 +113,7 @@ class LimitExceededError(DamagedFileError):
 
 
 class UnsupportedCodecError(KafkaStorageError):
-    """A codec whose library is not installed; the message names the package."""
+    """The library of a codec is not installed; the message names the package."""
 
 
 class InvalidOffsetError(KafkaStorageError, ValueError):

@@ -120,17 +120,13 @@ def _path(item: tuple[str, MetaProperties]) -> str:
 
 def _same(name: str, expected: Id | None, found: Id | None, path: str) -> Id | None:
     if found is not None and expected is not None and found != expected:
-        raise CorruptCheckpointError(
-            f"{name} is another one", path=path, expected=expected, found=found
-        )
+        raise CorruptCheckpointError(f"{name} differs", path=path, expected=expected, found=found)
     return expected if found is None else found
 
 
 def _check_directory_id(directory_id: str, log_dir: str, seen: dict[str, str], path: str) -> None:
     if directory_id in RESERVED_DIRECTORY_IDS:
-        raise CorruptCheckpointError(
-            "directory.id is a reserved one", path=path, found=directory_id
-        )
+        raise CorruptCheckpointError("directory.id is reserved", path=path, found=directory_id)
     other = seen.setdefault(directory_id, log_dir)
     if other != log_dir:
         raise CorruptCheckpointError(

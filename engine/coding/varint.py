@@ -27,7 +27,7 @@ def to_int64(value: int) -> int:
 
 
 def _read_raw(buffer: Buffer, position: int, longest: int) -> tuple[int, int]:
-    """Return the bits of a number of at most `longest` bytes, and the position behind it."""
+    """Return the bits of a number of at most `longest` bytes, and the position after it."""
     raw = 0
     for shift in range(0, 7 * longest, 7):
         byte = buffer[position]

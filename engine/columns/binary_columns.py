@@ -63,12 +63,12 @@ def gather_headers(
         ValueError: an index or a header is out of bounds, or a column has more than 2 GiB.
     """
     if len(indices) and (indices.min() < 0 or indices.max() >= len(columns)):
-        raise ValueError("a header does not lie in the arena")
+        raise ValueError("a header is outside the arena")
     table = columns.table[indices]
     starts, sizes = table["headers_start"], table["headers_size"].astype(np.int64)
     some = table["headers_count"] > 0
     if (some & ((starts < 0) | (sizes < 0) | (starts > len(columns.arena) - sizes))).any():
-        raise ValueError("a header does not lie in the arena")
+        raise ValueError("a header is outside the arena")
     try:
         found = [
             list(_headers(columns.arena[start : start + size], count))
@@ -77,7 +77,7 @@ def gather_headers(
             )
         ]
     except (ValueError, IndexError) as error:
-        raise ValueError("a header does not lie in the arena") from error
+        raise ValueError("a header is outside the arena") from error
     flat = [header for headers in found for header in headers]
     valid = None if some.all() else np.packbits(some, bitorder="little").tobytes()
     lists = np.concatenate([[0], np.cumsum([len(headers) for headers in found])]).astype(np.int32)
@@ -124,5 +124,5 @@ def _places(
     sizes = columns.table[f"{field}_size"][indices if fine else []].astype(np.int64)
     bad = (sizes >= 0) & ((starts < 0) | (starts > len(columns.arena) - sizes))
     if not fine or bad.any():
-        raise ValueError(f"a {field} does not lie in the arena")
+        raise ValueError(f"a {field} is outside the arena")
     return starts, sizes

@@ -317,7 +317,7 @@ class Decoder:
             int(batch["magic"]),
         )
         if at < 0 or size < SMALLEST_BATCH.get(magic, 1 << 31) or at + size > len(self.view):
-            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+            raise ValueError(f"row {row} of the batch table is outside the buffer")
         return self.view[at : at + size], at
 
     def _read(self, row: int) -> Trouble:

@@ -24,7 +24,7 @@ _WAYS_OUT = {
     "ESTALE": "the file system went away; mount it again",
     "EMFILE": "raise the limit of open files: ulimit -n",
     "ENFILE": "raise the limit of open files: sysctl fs.file-max",
-    REFUSED: "name what lies behind it as the source",
+    REFUSED: "use its target as the source",
 }
 
 

@@ -16,7 +16,7 @@ _LOST = (errno.ESTALE, errno.EIO, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, err
 """Errnos of a file system that lost the storage below it."""
 _OF_A_PROCESS = ("/proc/", "/dev/fd/")
 """Paths with another meaning in another process."""
-_HINT = "it is served again when the same folder is back; mount another one anew"
+_HINT = "it is served again when the same folder is back; to serve another folder, mount again"
 
 
 def check_there(fd: int, path: str) -> None:
@@ -44,10 +44,10 @@ def check_there(fd: int, path: str) -> None:
             number = errno.ESTALE if error.errno == errno.ESTALE else errno.EIO
             raise gone(reason, path, number) from None
         if error.errno in _NO_FOLDER:
-            raise gone("the source folder is not there any more", path) from None
+            raise gone("the source folder no longer exists", path) from None
         return  # the path may be closed to this user, but the folder is open
     if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
-        raise gone("another folder is in the place of the source folder", path)
+        raise gone("another folder has replaced the source folder", path)
 
 
 def gone(reason: str, path: str, number: int = errno.ESTALE) -> SourceGoneError:

@@ -1,4 +1,4 @@
-"""The compiled kernel; engine.kernel.python documents what its functions take and give."""
+"""The compiled kernel; engine.kernel.python documents its functions."""
 
 from engine.kernel.python import (
     column_lines as column_lines,
@@ -22,7 +22,7 @@ from engine.kernel.python import (
 )
 
 def checksum(name: str, data: bytes) -> int:
-    """The checksum that the kernel computes: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
+    """Return a checksum of the kernel: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
 
 def use_libraries(use: bool) -> None:
-    """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""
+    """Set whether to call the codecs' C libraries; without them each payload is inflated in Python."""

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, embedsignature=True
-"""The compiled kernel: what bulk reading and look-ups spend their time on, without the GIL.
+"""The compiled kernel: the inner loops of bulk reading and look-ups, without the GIL.
 
 Signatures and results are those of engine.kernel.python, which is the reference; the work is in the C
 headers in c/. Use it through engine.kernel.
@@ -231,7 +231,7 @@ cdef enum:
     SMALLEST_SCRATCH = 256
     SLOT_SIZE = 24
     MOST_RECORDS = 0x7FFFFFFF  # that a batch can state
-    # Memory up to this size is kept for the next call: fresh pages cost more than filling them.
+    # Memory up to this size is reused by the next call: fresh pages cost more than filling them.
     LARGEST_KEPT = 4 << 20
     KEPT_BLOCKS = 4
     KEPT_WORKERS = 4
@@ -251,7 +251,7 @@ cdef int _kept_block_count = 0
 
 
 cdef void _take_block(kfs_bytes *into) noexcept:
-    """Memory of an earlier call, or none yet. Under the GIL, as all that touches what is kept."""
+    """Return memory kept from an earlier call, or empty memory. Needs the GIL, which guards kept memory."""
     global _kept_block_count
     if _kept_block_count:
         _kept_block_count -= 1
@@ -274,7 +274,7 @@ cdef void _give_block(kfs_bytes *block) noexcept:
 
 
 cdef class _Block:
-    """Memory that arrays and views share; given back when the last of them is gone."""
+    """Memory shared by arrays and views; kept for reuse when the last of them is gone."""
 
     cdef kfs_bytes bytes
 
@@ -285,10 +285,10 @@ cdef class _Block:
         _give_block(&self.bytes)
 
 
-# ---- what one call works with ------------------------------------------------------------------
+# ---- state of one call --------------------------------------------------------------------------
 
 cdef class _Worker:
-    """Contexts of codecs and scratch memory of one call at a time; idle ones wait in a list."""
+    """Codec contexts and scratch memory of one call at a time; idle ones are kept in a list."""
 
     cdef kfs_codec_contexts contexts
     cdef kfs_bytes arena, records, text, file
@@ -336,7 +336,7 @@ cdef int _append(kfs_bytes *to, bytes more) except -1:
 
 
 cdef class _Bytes:
-    """A buffer held while its memory is read."""
+    """A buffer, held while its memory is read."""
 
     cdef Py_buffer view
     cdef const uint8_t *data
@@ -362,7 +362,7 @@ cdef int _set_limits(kfs_limits *limits, budgets) except -1:
 
 
 cdef class _Run:
-    """Rows of a batch table over a buffer, being read."""
+    """Rows of a batch table that are being read, with their buffer."""
 
     cdef kfs_run run
     cdef _Bytes buffer, table
@@ -394,13 +394,13 @@ cdef class _Run:
             _give_worker(self.worker)
 
     cdef int attend(self, int reason, int32_t row, kfs_payload *payload, kfs_problem *problem) except -1:
-        """See to a row that the C code could not finish: note its problem, or inflate it in Python."""
+        """Handle a row that the C code could not finish: note its problem, or inflate it in Python."""
         cdef size_t before, start
         cdef int again, partial
         if reason == KFS_NO_MEMORY:
             raise MemoryError
         if reason == KFS_BAD_TABLE:
-            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+            raise ValueError(f"row {row} of the batch table is outside the buffer")
         if reason != KFS_NEEDS_PYTHON:
             self.problems.append(
                 describe(row, reason, problem.index, problem.stated, problem.found))
@@ -432,7 +432,7 @@ cdef class _Run:
 # ---- batches -----------------------------------------------------------------------------------
 
 def walk(buffer, table, Py_ssize_t start, int64_t file_position, bint check_crc, *, int64_t largest=LARGEST_BATCH):
-    """Fill `table` with the whole batches from buffer[start] on: (rows, bytes consumed, why it stopped)."""
+    """Fill `table` with the whole batches from buffer[start] on; return (rows, bytes consumed, `Stop`)."""
     cdef _Bytes source = _hold(buffer)
     cdef _Bytes rows = _hold(table, True)
     cdef size_t filled, consumed
@@ -449,7 +449,7 @@ def walk(buffer, table, Py_ssize_t start, int64_t file_position, bint check_crc,
 
 def find_batch(buffer, Py_ssize_t start, int64_t file_position, int64_t min_offset, *,
                int64_t largest=LARGEST_BATCH):
-    """The index of the next batch that proves itself, or -1."""
+    """Return the index of the next provable batch, or -1."""
     cdef _Bytes source = _hold(buffer)
     cdef int64_t at
     if start < 0:
@@ -460,7 +460,7 @@ def find_batch(buffer, Py_ssize_t start, int64_t file_position, int64_t min_offs
 
 
 def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, int64_t largest=LARGEST_BATCH):
-    """Where the first batch from `position` on lies whose last offset is `target` or more."""
+    """Locate the first batch from `position` on with a last offset at or above `target`."""
     cdef _Bytes room = _hold(scratch, True)
     cdef kfs_location found
     cdef int result, error = 0
@@ -481,11 +481,11 @@ def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, in
 
 def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offset_in_entry, bint key_is_i64,
                int64_t target):
-    """The largest slot whose key is at most `target`, or -1."""
+    """Return the largest slot with a key at or below `target`, or -1."""
     cdef _Bytes source = _hold(buffer)
     cdef Py_ssize_t key_size = 8 if key_is_i64 else 4
     if not (0 <= key_offset_in_entry <= entry_size - key_size and count <= <int64_t>source.size // entry_size):
-        raise ValueError("the slots do not lie in the buffer")
+        raise ValueError("the slots are outside the buffer")
     return kfs_floor_slot(source.data, count, entry_size, key_offset_in_entry, key_is_i64, target)
 
 
@@ -493,7 +493,7 @@ def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offs
 
 def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position,
            budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20):
-    """The records of rows [first_row, last_row) as columns."""
+    """Return the records of rows [first_row, last_row) as columns."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Block arena = _Block.__new__(_Block)
     cdef _Block records = _Block.__new__(_Block)
@@ -521,7 +521,7 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
 
 
 def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS):
-    """What the records of a table's batches say together."""
+    """Return summaries of the records of a table's batches."""
     cdef _Run state = _Run.__new__(_Run)
     cdef int32_t row = 0, last = <int32_t>len(table)
     cdef kfs_payload payload
@@ -542,7 +542,7 @@ def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS)
 
 
 def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):
-    """The first batch from `position` on that reaches an offset, and its row; None: look closely."""
+    """Return the first batch from `position` on that reaches an offset, and its row; None if unusual."""
     cdef _Worker worker = _take_worker()
     cdef kfs_row row
     cdef const uint8_t *at
@@ -561,7 +561,7 @@ def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t
 
 
 def read_record(int fd, int64_t position, int64_t end, int64_t offset, *, budgets=DEFAULT_BUDGETS):
-    """The record with exactly this offset alone, as columns; None: look closely."""
+    """Return the record with exactly this offset alone, as columns; None if unusual."""
     cdef _Worker worker
     cdef kfs_limits limits
     cdef kfs_record record
@@ -595,7 +595,7 @@ def read_record(int fd, int64_t position, int64_t end, int64_t offset, *, budget
 # ---- record lines ------------------------------------------------------------------------------
 
 cdef class _Lines:
-    """Record lines being written for the rows of a run."""
+    """Writer of record lines for the rows of a run."""
 
     cdef _Run state
     cdef kfs_line_options options
@@ -629,7 +629,7 @@ cdef class _Lines:
         return 0
 
     cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
-        """The lines of a control batch, written in Python: what it found wrong, or None."""
+        """Write the lines of a control batch in Python; return its problem, or None."""
         result = lines_in_python(
             buffer, table, row, row + 1, start_position=self.state.run.start_position,
             options=self.python_options, fates=self.python_fates, measure=self.options.measure,
@@ -644,7 +644,7 @@ cdef class _Lines:
 
     cdef object odd_row(self, int reason, int32_t row, size_t first_record, kfs_payload *payload,
                         kfs_problem *problem):
-        """The lines of a row that the C code could not finish: what is wrong with it, or None."""
+        """Write the lines of a row that the C code could not finish; return its problem, or None."""
         cdef int fate = self.fates[row] if self.fates != NULL else 0
         cdef _Run state = self.state
         state.problems = []
@@ -660,7 +660,7 @@ cdef class _Lines:
 def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position, options,
           fates=None, bint measure=False, budgets=DEFAULT_BUDGETS, Py_ssize_t enough=NO_BOUND, Py_ssize_t first_record=0,
           Py_ssize_t most=0):
-    """The record lines of rows [first_row, last_row), up to the first row with a problem."""
+    """Return the record lines of rows [first_row, last_row), up to the first row with a problem."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Lines out = _Lines.__new__(_Lines)
     cdef int32_t row = <int32_t>first_row, last = <int32_t>last_row, stopped
@@ -705,7 +705,7 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
 
 def column_lines(table, Py_ssize_t row, columns, *, options, int fate=0, Py_ssize_t first_record=0,
                  bint measure=False, Py_ssize_t enough=NO_BOUND, Py_ssize_t most=0):
-    """The record lines of a row's records that are decoded already, from `first_record` on."""
+    """Return the record lines of a row's decoded records, from `first_record` on."""
     cdef _Bytes rows = _hold(table), records = _hold_records(columns), arena = _hold(columns.arena)
     cdef _Lines out = _Lines.__new__(_Lines)
     cdef _Run state = _Run.__new__(_Run)
@@ -727,7 +727,7 @@ def column_lines(table, Py_ssize_t row, columns, *, options, int fate=0, Py_ssiz
     if reason == KFS_NO_MEMORY:
         raise MemoryError
     if reason:
-        raise ValueError("a field does not lie in the arena")
+        raise ValueError("a field is outside the arena")
     text = None if measure else PyBytes_FromStringAndSize(
         <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
     return LinesResult(text, out.lines.size, not out.lines.full, None, out.lines.records,
@@ -735,7 +735,7 @@ def column_lines(table, Py_ssize_t row, columns, *, options, int fate=0, Py_ssiz
 
 
 def how_shown(data, int mode):
-    """How a field's bytes are shown: a `Shown`."""
+    """Return how a field's bytes are shown: a `Shown`."""
     cdef _Bytes source = _hold(data)
     cdef int found
     with nogil:
@@ -744,7 +744,7 @@ def how_shown(data, int mode):
 
 
 def text_piece(data, Py_ssize_t start, Py_ssize_t most, int shown, bint in_string=False, bint measure=False):
-    """The JSON of about `most` bytes of a field from `start` on: (text, its size, the next start, in a string)."""
+    """Return the JSON of about `most` bytes of a field from `start` on: (text, size, next start, in a string)."""
     cdef _Bytes source = _hold(data)
     cdef _Worker worker
     cdef size_t at = <size_t>start, size
@@ -775,7 +775,7 @@ def text_piece(data, Py_ssize_t start, Py_ssize_t most, int shown, bint in_strin
 
 def dump_rows(table, Py_ssize_t first_row, Py_ssize_t last_row, columns, *, int shape,
               int64_t from_offset=LEAST_OFFSET, int64_t upto_offset=MOST_OFFSET, Py_ssize_t first_record=0):
-    """What DumpLogSegments prints of rows [first_row, last_row): the text, and the next record to show."""
+    """Return DumpLogSegments' text of rows [first_row, last_row), and the next record to show."""
     cdef _Bytes rows = _hold(table), records, arena
     cdef _Worker worker
     cdef kfs_dump dump
@@ -799,7 +799,7 @@ def dump_rows(table, Py_ssize_t first_row, Py_ssize_t last_row, columns, *, int 
         if result == KFS_NO_MEMORY:
             raise MemoryError
         if result:
-            raise ValueError("a field does not lie in the arena")
+            raise ValueError("a field is outside the arena")
         return PyBytes_FromStringAndSize(<const char *>worker.text.data, <Py_ssize_t>worker.text.size), next_record
     finally:
         _give_worker(worker)
@@ -809,7 +809,7 @@ def dump_rows(table, Py_ssize_t first_row, Py_ssize_t last_row, columns, *, int 
 
 def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *, int64_t start_position,
              budgets=DEFAULT_BUDGETS):
-    """Which of the rows [first_row, last_row) may hold the needle: a uint8 for each."""
+    """Return for each of the rows [first_row, last_row) whether it may hold the needle, as uint8."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Bytes sought = _hold(needle), marks
     cdef int32_t row = <int32_t>first_row, stopped
@@ -825,7 +825,7 @@ def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *
                 <uint8_t *>marks.data, &stopped, &payload)
         row = stopped
         if reason == KFS_BAD_TABLE:
-            raise ValueError(f"row {row} of the batch table does not lie in the buffer")
+            raise ValueError(f"row {row} of the batch table is outside the buffer")
         if reason:
             inflated, trouble = state.inflate(row, &payload)
             mask[row - first_row] = trouble is not None or bytes(needle) in inflated
@@ -850,7 +850,7 @@ cdef _Bytes _hold_records(columns):
 
 
 def put_keys(slots, int64_t taken, int64_t limit, columns, int64_t start_offset):
-    """Put keys and their offsets into a table: (records gone through, slots taken, the last offset or -1)."""
+    """Put keys and their offsets into a table; return (records processed, used slots, last offset or -1)."""
     cdef _Bytes table = _hold_slots(slots), records = _hold_records(columns), arena = _hold(columns.arena)
     cdef int64_t seen, latest = -1
     with nogil:
@@ -858,12 +858,12 @@ def put_keys(slots, int64_t taken, int64_t limit, columns, int64_t start_offset)
                             <const kfs_record *>records.data, records.size // RECORD_SIZE, arena.data, arena.size,
                             start_offset, &latest)
     if seen < 0:
-        raise ValueError("a key does not lie in the arena")
+        raise ValueError("a key is outside the arena")
     return seen, taken, latest
 
 
 def offsets_of(slots, columns):
-    """The number in a table for each record's key, -1 for none."""
+    """Return the number in a table for each record's key, -1 without one."""
     cdef _Bytes table = _hold_slots(slots), records = _hold_records(columns), arena = _hold(columns.arena)
     cdef _Bytes room
     cdef int fine
@@ -873,12 +873,12 @@ def offsets_of(slots, columns):
         fine = kfs_offsets_of(<uint8_t *>table.data, table.size // SLOT_SIZE, <const kfs_record *>records.data,
                               records.size // RECORD_SIZE, arena.data, arena.size, <int64_t *>room.data)
     if not fine:
-        raise ValueError("a key does not lie in the arena")
+        raise ValueError("a key is outside the arena")
     return found
 
 
 def encode_records(columns, kept, int64_t base_offset, int64_t base_timestamp):
-    """The records that are kept as bytes of magic 2."""
+    """Return the kept records as bytes of magic 2."""
     cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
     cdef _Bytes marks = _hold(kept.astype(np.uint8))
     cdef _Worker worker
@@ -893,7 +893,7 @@ def encode_records(columns, kept, int64_t base_offset, int64_t base_timestamp):
         if result == KFS_NO_MEMORY:
             raise MemoryError
         if result:
-            raise ValueError("a field does not lie in the arena")
+            raise ValueError("a field is outside the arena")
         return PyBytes_FromStringAndSize(<const char *>worker.arena.data, <Py_ssize_t>worker.arena.size)
     finally:
         _give_worker(worker)
@@ -902,7 +902,7 @@ def encode_records(columns, kept, int64_t base_offset, int64_t base_timestamp):
 # ---- for tests -----------------------------------------------------------------------------------
 
 def checksum(str name, data):
-    """The checksum that the kernel computes: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
+    """Return a checksum of the kernel: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
     cdef _Bytes source = _hold(data)
     if name == "crc32c by table":
         return kfs_crc32c_by_table(source.data, source.size)
@@ -914,13 +914,13 @@ def checksum(str name, data):
 
 
 def use_libraries(bint use):
-    """Whether the codecs' C libraries are called; without them each payload is inflated in Python."""
+    """Set whether to call the codecs' C libraries; without them each payload is inflated in Python."""
     global kfs_no_libraries
     kfs_no_libraries = not use
 
 
 cdef class _Gather:
-    """Some of the records of columns, whose bytes are held meanwhile."""
+    """Some of the records of columns, with their bytes held meanwhile."""
 
     cdef kfs_gather of
     cdef _Bytes records, arena, places
@@ -936,7 +936,7 @@ cdef class _Gather:
 
 
 def gather(columns, indices, str field):
-    """Keys or values of some records as (bits of those that are not null or None, int32 offsets, bytes)."""
+    """Return keys or values of some records as (validity bits or None, int32 offsets, bytes)."""
     cdef _Gather state = _Gather.__new__(_Gather)
     cdef kfs_gather *of = &state.of
     cdef int64_t total
@@ -950,7 +950,7 @@ def gather(columns, indices, str field):
     with nogil:
         fine = kfs_gather_size(of, &total, &nulls)
     if not fine:
-        raise ValueError(f"a {field} does not lie in the arena")
+        raise ValueError(f"a {field} is outside the arena")
     if total > MOST_RECORDS:
         raise ValueError(f"{total} bytes of {field}s do not fit into one column")
     offsets, data = _room(4 * (of.count + 1)), _room(total)
@@ -969,7 +969,7 @@ cdef object _room(int64_t size):
 
 
 def gather_headers(columns, indices):
-    """Headers of some records as (bits of those that have some or None, int32 offsets, keys, values)."""
+    """Return headers of some records as (validity bits or None, int32 offsets, keys, values)."""
     cdef _Gather state = _Gather.__new__(_Gather)
     cdef kfs_gather *of = &state.of
     cdef kfs_header_sums sums
@@ -980,7 +980,7 @@ def gather_headers(columns, indices):
     with nogil:
         fine = kfs_gather_headers(of, &sums, NULL)
     if not fine:
-        raise ValueError("a header does not lie in the arena")
+        raise ValueError("a header is outside the arena")
     if max(sums.headers, sums.key_bytes, sums.value_bytes) > MOST_RECORDS:
         raise ValueError(f"{sums.headers} headers do not fit into one column")
     lists, keys = _room(4 * (of.count + 1)), _room(4 * (sums.headers + 1))

@@ -267,7 +267,7 @@ def floor_slot(
     view = memoryview(buffer)
     key = _INT64 if key_is_i64 else _INT32
     if not 0 <= key_offset_in_entry <= entry_size - key.size or count > len(view) // entry_size:
-        raise ValueError("the slots do not lie in the buffer")
+        raise ValueError("the slots are outside the buffer")
 
     def is_below(slot: Slot) -> bool:
         found: int = key.unpack_from(view, slot * entry_size + key_offset_in_entry)[0]

@@ -269,7 +269,7 @@ def _transaction(batch: _Batch, fate: int) -> bytes:
 
 
 def _time(timestamp: int) -> bytes:
-    """Cached `time_json`: most records of a log share their seconds with others."""
+    """Return `time_json`, with the second cached: most records share it with others."""
     if not 0 <= timestamp <= LAST_TIME_MS:
         return b"null"
     return b'%s%03dZ"' % (_second(timestamp // 1000), timestamp % 1000)

@@ -87,7 +87,7 @@ def bytes_json(data: bytes, values: Values = Values.AUTO) -> tuple[bytes, str | 
 
 
 class Shown(IntEnum):
-    """How bytes are shown, as their Encoding field says."""
+    """Forms of shown bytes, as in their Encoding field."""
 
     TEXT = 0
     JSON = 1

@@ -127,7 +127,7 @@ def column_lines(
         options, measure, enough: as for `kernel.lines`.
         fate: fate of the batch's transaction.
         first_record: index of the first record to show.
-        most: end before a record whose key, value and headers have more bytes; 0 for no bound.
+        most: end before a record with more bytes of key, value and headers; 0 for no limit.
     """
     batch, size = table[row], 0
     parts: list[bytes] = []

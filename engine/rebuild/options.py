@@ -11,7 +11,7 @@ from engine.units import Offset, Timestamp
 
 
 class Mode(Enum):
-    """What to do with damage."""
+    """Ways to treat damage."""
 
     SALVAGE = "salvage"
     BROKER = "broker"

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Fate(IntEnum):
-    """How a batch's transaction ended; the compiled kernel uses these numbers."""
+    """End of a batch's transaction; the compiled kernel uses these numbers."""
 
     NONE = 0
     """The batch belongs to no transaction, or its fate was not looked up."""

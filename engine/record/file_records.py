@@ -117,7 +117,7 @@ class FileRecords:
             yield from batch.records(self._budgets)
 
     def search_for_offset(self, target: Offset, start_position: Position) -> BatchPosition | None:
-        """Return the first batch from a position on whose last offset is at or above a target.
+        """Return the first batch from a position on with a last offset at or above a target.
 
         If the target is in a gap, this is the batch after the gap. The returned base offset is the
         one in the header, which for magic 0 and 1 is the last offset.

@@ -198,7 +198,7 @@ class StreamLogInputStream:
 
 
 def read_batch(file: ReadableFile, position: int, size: int, budgets: Budgets) -> bytes:
-    """Return the bytes of a batch whose header was read before.
+    """Return the bytes of a batch after its header was read.
 
     Raises:
         LimitExceededError: the batch is larger than the budget.

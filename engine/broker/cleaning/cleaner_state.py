@@ -197,7 +197,7 @@ class CleanerState:
             )
         except Exception as error:
             raise LogCleaningError(
-                of, f"how dirty {of.topic_partition} is cannot be found out: {error}"
+                of, f"cannot determine how dirty {of.topic_partition} is: {error}"
             ) from error
 
     def _idle_compacted_logs(self) -> list[tuple[TopicPartition, UnifiedLog]]:
@@ -331,7 +331,7 @@ class CleanerState:
     # Uncleanable logs
 
     def mark_uncleanable(self, log_dir: str, partition: TopicPartition) -> None:
-        """Never clean a log again, after an unexpected failure."""
+        """Mark a log never to be cleaned again, after an unexpected failure."""
         with self._lock:
             self._uncleanable.setdefault(log_dir, set()).add(partition)
 

@@ -65,7 +65,7 @@ class LogDirSet:
         """Return whether a log dir is usable. Raises ValueError for an unknown log dir."""
         path = os.path.abspath(path)
         if path not in self._paths:
-            raise ValueError(f"{path} is none of the log dirs {self._paths}")
+            raise ValueError(f"{path} is not one of the log dirs {self._paths}")
         return path in self._live and not self.channel.has_offline_log_dir(path)
 
     def read_broker_epoch_from_clean_shutdown_files(self) -> int | None:

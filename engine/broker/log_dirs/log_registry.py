@@ -35,11 +35,11 @@ class LogRegistry:
         return [*self.current.values(), *self.future.values()]
 
     def in_dir(self, log_dir: str) -> list[UnifiedLog]:
-        """Current and future logs of a log dir."""
+        """Return the current and future logs of a log dir."""
         return [each for each in self.all if each.parent_dir == log_dir]
 
     def of_topic(self, topic: str) -> list[UnifiedLog]:
-        """Current and future logs of a topic."""
+        """Return the current and future logs of a topic."""
         return [each for each in self.all if each.topic_partition.topic == topic]
 
     def add_loaded(self, log: UnifiedLog) -> None:

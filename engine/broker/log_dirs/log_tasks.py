@@ -176,5 +176,5 @@ def _tried(of: UnifiedLog, action: Callable[[], T]) -> T | None:
     try:
         return action()
     except (OSError, KafkaStorageError):
-        log.exception("%s could not be upheld", of)
+        log.exception("maintenance of %s failed", of)
         return None

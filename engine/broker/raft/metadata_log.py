@@ -193,7 +193,7 @@ class MetadataLog:
         return end
 
     def validate_offset_and_epoch(self, offset: Offset, epoch: int) -> Validity:
-        """Return what a follower must do that has the offsets below `offset`, the last of `epoch`."""
+        """Return the next step of a follower with the offsets below `offset`, the last of `epoch`."""
         if self.start_offset == 0 and offset == 0:
             return Validity("valid", SnapshotId(0, 0))
         earliest, latest = self.earliest_snapshot_id, self.latest_snapshot_id

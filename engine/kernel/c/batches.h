@@ -1,4 +1,4 @@
-/* Batches in a run of bytes: one row of the batch table per batch, as engine/columns/batch_table.py says.
+/* Batches in a run of bytes: one row of the batch table per batch, as in engine/columns/batch_table.py.
  *
  * The header's fields are Kafka's: DefaultRecordBatch for magic 2, LegacyRecord for 0 and 1.
  */
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Overlays engine.columns.batch_table.BATCH_DTYPE. */
+/* Layout of engine.columns.batch_table.BATCH_DTYPE. */
 typedef struct {
     int64_t position, base_offset, last_offset, base_timestamp, max_timestamp, producer_id;
     int32_t size, leader_epoch, base_sequence, record_count;
@@ -25,20 +25,20 @@ typedef struct {
 
 _Static_assert(sizeof(kfs_row) == 80, "a row of the batch table has 80 bytes");
 
-/* engine.columns.batch_table.Stop; KFS_WHOLE is ours: the batch is there, go on. */
+/* engine.columns.batch_table.Stop; KFS_WHOLE exists only here: the batch is whole, continue. */
 enum { KFS_WHOLE = -1, KFS_TABLE_FULL, KFS_NEED_MORE, KFS_LENGTH_TOO_SMALL, KFS_UNKNOWN_MAGIC, KFS_TOO_LARGE };
 
 static inline uint16_t kfs_be16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 static inline uint32_t kfs_be32(const uint8_t *p) { return __builtin_bswap32(kfs_le32(p)); }
 static inline uint64_t kfs_be64(const uint8_t *p) { return __builtin_bswap64(kfs_le64(p)); }
 
-/* Sums that wrap in two's complement, as Java's do. */
+/* Sums that wrap in two's complement, as in Java. */
 static inline int64_t kfs_add64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static inline int64_t kfs_sub64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 static inline int32_t kfs_add32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 static inline int32_t kfs_sub32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
 
-/* Judges the frame of the batch at p, of which n bytes are there; sets *size when the frame is sane. */
+/* Checks the frame of the batch at p, with n bytes available; sets *size if the frame is possible. */
 static inline int kfs_frame(const uint8_t *p, size_t n, int64_t largest, int32_t *size) {
     if (n < KFS_UP_TO_MAGIC) return KFS_NEED_MORE;
     int32_t length = (int32_t)kfs_be32(p + KFS_AT_LENGTH);
@@ -53,13 +53,13 @@ static inline int kfs_frame(const uint8_t *p, size_t n, int64_t largest, int32_t
     return (size_t)whole > n ? KFS_NEED_MORE : KFS_WHOLE;
 }
 
-/* The last offset of the batch whose header is at p; 27 bytes of it must be there for magic 2. */
+/* Returns the last offset of the batch with its header at p; for magic 2, 27 bytes must be available. */
 static inline int64_t kfs_last_offset(const uint8_t *p) {
     int64_t base = (int64_t)kfs_be64(p);
     return p[KFS_AT_MAGIC] == 2 ? kfs_add64(base, (int32_t)kfs_be32(p + KFS_AT_LAST_OFFSET_DELTA)) : base;
 }
 
-/* Fills a row from a batch whose header is wholly at p. */
+/* Fills a row from a batch with its whole header at p. */
 static inline void kfs_fill_row(const uint8_t *p, int32_t size, int64_t position, kfs_row *row) {
     memset(row, 0, sizeof *row);
     row->position = position;
@@ -93,7 +93,7 @@ static uint32_t kfs_batch_crc(const uint8_t *p, int32_t size) {
                       : kfs_crc32(p + KFS_CRC_START_LEGACY, (size_t)size - KFS_CRC_START_LEGACY);
 }
 
-/* Fills rows from buf[start..n) until one of the reasons to stop, which it returns. */
+/* Fills rows from buf[start..n); returns the reason to stop. */
 static int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_position, int64_t largest,
                     int check_crc, kfs_row *rows, size_t capacity, size_t *filled, size_t *consumed) {
     size_t at = start, row = 0;
@@ -116,19 +116,20 @@ static int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_pos
     return stop;
 }
 
-/* Whether a batch may start at p, of which n bytes are there: whole, of sane fields, min_offset or later. */
+/* Returns whether a batch may start at p, with n bytes available: whole, possible fields, at or above
+ * min_offset. */
 static int kfs_is_plausible(const uint8_t *p, size_t n, int64_t min_offset, int64_t largest, int32_t *size) {
     if (p[KFS_AT_MAGIC] > 2 || p[0] > 127 || kfs_frame(p, n, largest, size) != KFS_WHOLE) return 0;
     if ((int64_t)kfs_be64(p) < min_offset) return 0;
-    return p[KFS_AT_MAGIC] < 2 || (p[KFS_AT_LAST_OFFSET_DELTA] | p[KFS_AT_RECORD_COUNT]) < 128; /* neither last offset delta nor count below zero */
+    return p[KFS_AT_MAGIC] < 2 || (p[KFS_AT_LAST_OFFSET_DELTA] | p[KFS_AT_RECORD_COUNT]) < 128; /* neither last offset delta nor count negative */
 }
 
-/* The index of the first batch at or after `start` that is plausible and of the right checksum; -1 when there
- * is none. Crafted bytes can be plausible everywhere: when the sums of what was tried come to several times
- * the buffer, the rest is summed by marks, so that the time stays in proportion to the buffer. */
+/* Returns the index of the first plausible batch at or after `start` with a valid checksum; -1 without one.
+ * Crafted bytes can be plausible everywhere: once the checksums tried have read several times the buffer,
+ * the rest is computed by marks, so that the time stays proportional to the buffer. */
 static int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest) {
     enum { PLAIN_SUMS = 4 };
-    kfs_crc_marks *marks[2] = {NULL, NULL}; /* of CRC-32 and CRC-32C */
+    kfs_crc_marks *marks[2] = {NULL, NULL}; /* for CRC-32 and CRC-32C */
     int64_t found = -1;
     uint64_t summed = 0;
     for (size_t at = start; at + KFS_V0_OVERHEAD <= n; at++) {
@@ -182,9 +183,10 @@ typedef struct {
     int magic, stop;
 } kfs_location;
 
-/* Looks in the file's [position, end) for the first batch whose last offset is `target` or more, hopping
- * from header to header; `position` must be where a batch starts. An index entry leads to the batch before
- * the wanted one as a rule: so little is read at first, and behind one large batch as much as it had. */
+/* Finds the first batch with a last offset at or above `target` in the file's [position, end), hopping from
+ * header to header; `position` must be the start of a batch. An index entry usually points to the batch
+ * before the wanted one, so the first read is small; after one large batch, reads are as large as that
+ * batch. */
 static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                       uint8_t *scratch, size_t capacity, kfs_location *found) {
     enum { FIRST_READ = 1024, MOST_AHEAD = 16384, LARGE_BATCH = 2048, HEADER_ROOM = 256 };
@@ -233,7 +235,7 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
                 return KFS_LOCATE_FOUND;
             }
             at += size;
-            if (stop != KFS_WHOLE) { /* hop over the rest of this batch */
+            if (stop != KFS_WHOLE) { /* skip the rest of this batch */
                 hopped = size;
                 break;
             }
@@ -246,8 +248,8 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
     return KFS_LOCATE_NONE;
 }
 
-/* The largest slot whose big-endian key is at most `target`, or -1. The last 8 KiB are tried first: that
- * is where nearly all look-ups in an active segment end, and those pages are warm. */
+/* Returns the largest slot with a big-endian key at or below `target`, or -1. Tries the last 8 KiB first:
+ * nearly all look-ups in an active segment end there, and those pages are warm. */
 static int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_size, size_t key_offset,
                               int key_is_i64, int64_t target) {
 #define KFS_KEY(slot) \

@@ -1,7 +1,7 @@
 /* CRC-32C (batches of magic 2), CRC-32 (messages of magic 0 and 1) and XXH32 (lz4 frames).
  *
- * Checksums are of whole byte strings and returned as stored in files. kfs_checksums_init() fills the
- * tables and picks the instructions; it must have run before anything else here is called.
+ * Checksums are of whole byte strings and returned as stored in files. kfs_checksums_init() fills the tables
+ * and selects the instructions; it must run before anything else here is called.
  */
 #ifndef KFS_CHECKSUMS_H
 #define KFS_CHECKSUMS_H
@@ -21,8 +21,8 @@
 #define KFS_CRC32C_POLYNOMIAL 0x82F63B78u /* both bit-reversed */
 #define KFS_CRC32_POLYNOMIAL 0xEDB88320u
 
-/* Three streams of this many bytes are summed side by side: one crc32 instruction takes three cycles,
- * but one can start in each. */
+/* Three streams of this many bytes are summed in parallel: a crc32 instruction takes three cycles, but one
+ * can start in each cycle. */
 #define KFS_CRC_LONG 2048
 #define KFS_CRC_SHORT 256
 
@@ -31,7 +31,7 @@ typedef uint32_t kfs_crc_tables[8][256];
 static kfs_crc_tables kfs_tables_crc32c, kfs_tables_crc32;
 static uint32_t kfs_shift_long[4][256], kfs_shift_short[4][256];
 static int kfs_has_crc_instruction, kfs_has_avx2;
-static uint32_t (*kfs_library_crc32)(uint32_t, const void *, size_t); /* libdeflate's, where it is there */
+static uint32_t (*kfs_library_crc32)(uint32_t, const void *, size_t); /* libdeflate's, if installed */
 
 static inline uint32_t kfs_le32(const uint8_t *p) {
     uint32_t v;
@@ -72,7 +72,7 @@ static uint32_t kfs_crc_sliced(kfs_crc_tables t, uint32_t state, const uint8_t *
     return state;
 }
 
-/* Fills the table that moves a register past `length` zero bytes (the register is linear in its bits). */
+/* Fills the table that moves a register over `length` zero bytes (the register is linear in its bits). */
 static void kfs_fill_shift(uint32_t shift[4][256], size_t length) {
     static const uint8_t zeros[KFS_CRC_LONG];
     uint32_t moved[32];
@@ -129,7 +129,7 @@ __attribute__((target("sse4.2"))) static uint32_t kfs_crc32c_sse42(uint32_t stat
 }
 #endif
 
-/* The CRC-32C register after n more bytes. */
+/* Returns the CRC-32C register after n more bytes. */
 static uint32_t kfs_crc32c_state(uint32_t state, const uint8_t *p, size_t n) {
 #if defined(__x86_64__)
     if (KFS_LIKELY(kfs_has_crc_instruction)) return kfs_crc32c_sse42(state, p, n);
@@ -148,8 +148,8 @@ static uint32_t kfs_crc32(const uint8_t *p, size_t n) {
     return ~kfs_crc_sliced(kfs_tables_crc32, ~0u, p, n);
 }
 
-/* Registers at every KFS_MARK_STEP bytes of a buffer, from which the sum of any part of it follows without
- * reading that part: for a search that tries more parts than it could read. */
+/* Registers at every KFS_MARK_STEP bytes of a buffer, from which the checksum of any part follows without
+ * reading it: for a search that tries more parts than it could read. */
 #define KFS_MARK_STEP 256
 
 typedef struct {
@@ -160,7 +160,7 @@ typedef struct {
     uint32_t power[4][256]; /* [k][i]: x to the 8 * i * 256^k, modulo the polynomial */
 } kfs_crc_marks;
 
-/* Polynomials are held bit-reversed: 1 is the top bit. */
+/* Polynomials are bit-reversed: 1 is the top bit. */
 static uint32_t kfs_multiply(uint32_t a, uint32_t b, uint32_t polynomial) {
     uint32_t product = 0;
     for (; a; a <<= 1) {
@@ -170,7 +170,7 @@ static uint32_t kfs_multiply(uint32_t a, uint32_t b, uint32_t polynomial) {
     return product;
 }
 
-/* 0 when memory is short. */
+/* Returns 0 when out of memory. */
 static int kfs_marks_init(kfs_crc_marks *marks, const uint8_t *buf, size_t n, int is_crc32c) {
     marks->buf = buf;
     marks->is_crc32c = is_crc32c;
@@ -194,7 +194,7 @@ static uint32_t kfs_marks_state(const kfs_crc_marks *marks, uint32_t state, size
     return kfs_crc_sliced(kfs_tables_crc32, state, marks->buf + from, to - from);
 }
 
-/* The register, started at 0, after the first `to` bytes. */
+/* Returns the register, started at 0, after the first `to` bytes. */
 static uint32_t kfs_marks_at(kfs_crc_marks *marks, size_t to) {
     size_t mark = to / KFS_MARK_STEP;
     for (; marks->filled < mark; marks->filled++)
@@ -203,7 +203,7 @@ static uint32_t kfs_marks_at(kfs_crc_marks *marks, size_t to) {
     return kfs_marks_state(marks, marks->marks[mark], mark * KFS_MARK_STEP, to);
 }
 
-/* The checksum of the bytes [from, to). */
+/* Returns the checksum of the bytes [from, to). */
 static uint32_t kfs_marks_crc(kfs_crc_marks *marks, size_t from, size_t to) {
     uint32_t state = kfs_marks_at(marks, from) ^ ~0u;
     size_t length = to - from;

@@ -1,9 +1,9 @@
-/* The codecs' own libraries, looked up once, and the frames that Kafka's clients put around them.
+/* The codecs' libraries, loaded once, and the frames that Kafka's clients put around their data.
  *
- * A function here either inflates the whole payload as Kafka's reader would, or refuses; who gets a refusal
- * asks engine.coding.compression, which also knows what to say and what came out before the damage.
- * Formats: RFC 8878 (zstd), the lz4 frame format 1.6, RFC 1952 (gzip), snappy's format description and
- * the framing of xerial's SnappyOutputStream.
+ * A function here either inflates the whole payload as Kafka's reader would, or refuses. After a refusal the
+ * caller uses engine.coding.compression, which has the error and the output before the damage. Formats: RFC
+ * 8878 (zstd), the lz4 frame format 1.6, RFC 1952 (gzip), snappy's format description and the framing of
+ * xerial's SnappyOutputStream.
  */
 #ifndef KFS_CODECS_H
 #define KFS_CODECS_H
@@ -14,18 +14,18 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/* As engine.coding.compression has them. */
+/* As in engine.coding.compression. */
 #define KFS_LARGEST_WINDOW (1u << 27)
 #define KFS_MOST_PARTS 1024
 #define KFS_MOST_BLOCKS 1000000
 
-/* Bytes that grow at their end. */
+/* A growing buffer. */
 typedef struct {
     uint8_t *data;
     size_t size, capacity;
 } kfs_bytes;
 
-/* Makes room for `more` bytes after size; 0 when memory is short. */
+/* Makes room for `more` bytes after size; returns 0 when out of memory. */
 static int kfs_reserve(kfs_bytes *bytes, size_t more) {
     if (KFS_LIKELY(bytes->capacity - bytes->size >= more)) return 1;
     size_t capacity = bytes->capacity + bytes->capacity / 2;
@@ -57,7 +57,7 @@ static int kfs_symbol(void *library, const char *name, void *slot) {
     return symbol != NULL;
 }
 
-/* Opens what is installed; must run once, before anything else here. */
+/* Opens the installed libraries; must run once, before anything else here. */
 static void kfs_codecs_init(void) {
     void *library;
     if ((library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL)))
@@ -83,7 +83,7 @@ static void kfs_codecs_init(void) {
 /* Set to refuse everything, for tests. */
 static int kfs_no_libraries;
 
-/* What one call needs at a time; contexts are reused, never shared by two calls at once. */
+/* State of one call at a time; contexts are reused, never shared by two calls at once. */
 typedef struct {
     void *zstd, *deflate;
 } kfs_codec_contexts;
@@ -94,8 +94,8 @@ static void kfs_contexts_free(kfs_codec_contexts *contexts) {
     contexts->zstd = contexts->deflate = NULL;
 }
 
-/* The most that the frames at p can inflate to, from their headers and their blocks' headers; -1 when the
- * frames are cut off, need a dictionary or a window above `largest_window`, or hold what is no frame. */
+/* Returns the most bytes that the frames at p can inflate to, from their headers and their blocks' headers;
+ * -1 if the frames are cut off, need a dictionary or a window above `largest_window`, or contain no frame. */
 static int64_t kfs_zstd_bound(const uint8_t *p, size_t n, uint64_t largest_window) {
     static const uint8_t dictionary_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
     const uint8_t *end = p + n;
@@ -156,7 +156,8 @@ static int kfs_inflate_zstd(kfs_codec_contexts *contexts, const uint8_t *p, size
     return 1;
 }
 
-/* One frame; what follows it is left alone, as Kafka's reader does. Magic 0 wrote wrong header checksums. */
+/* Inflates one frame; as in Kafka's reader, bytes after it are ignored. Writers of magic 0 made wrong header
+ * checksums. */
 static int kfs_inflate_lz4(const uint8_t *p, size_t n, size_t limit, int check_header, kfs_bytes *to) {
     if (!kfs_library.lz4_block || n < 7 || kfs_le32(p) != 0x184D2204u) return 0;
     const uint8_t *end = p + n, *descriptor = p + 4;
@@ -198,7 +199,8 @@ static int kfs_inflate_lz4(const uint8_t *p, size_t n, size_t limit, int check_h
     return end - p >= 4 && kfs_le32(p) == kfs_xxh32(to->data + start, to->size - start);
 }
 
-/* All members; like java.util.zip.GZIPInputStream, what follows a member and is none is left alone. */
+/* Inflates all members; like java.util.zip.GZIPInputStream, bytes after a member that are no member are
+ * ignored. */
 static int kfs_inflate_gzip(kfs_codec_contexts *contexts, const uint8_t *p, size_t n, size_t limit, kfs_bytes *to) {
     enum { SMALLEST_MEMBER = 18, INSUFFICIENT_SPACE = 3, MOST_PER_BYTE = 1032 };
     if (!kfs_library.deflate_gzip) return 0;
@@ -209,7 +211,7 @@ static int kfs_inflate_gzip(kfs_codec_contexts *contexts, const uint8_t *p, size
         if (members == KFS_MOST_PARTS) return 0;
         size_t left = limit - (to->size - start), most = n * MOST_PER_BYTE + 64;
         if (most > left) most = left;
-        /* The trailer of a lone member states its size; whatever it says is only a guess at the room. */
+        /* The trailer of a single member states its size; it is only a guess of the room needed. */
         size_t room = n >= 4 ? kfs_le32(p + n - 4) : 0;
         if (room > most || room < n / 2) room = n * 4 < most ? n * 4 : most;
         for (;;) {
@@ -244,7 +246,7 @@ static int kfs_snappy_block(const uint8_t *p, size_t n, size_t limit, kfs_bytes 
     return 1;
 }
 
-/* Blocks in xerial's framing, as the JVM writes, or one block without any, as librdkafka may. */
+/* Inflates blocks in xerial's framing, as the JVM writes, or one bare block, as librdkafka may write. */
 static int kfs_inflate_snappy(const uint8_t *p, size_t n, size_t limit, kfs_bytes *to) {
     static const uint8_t xerial[8] = {0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0};
     if (!kfs_library.snappy_block) return 0;
@@ -261,7 +263,7 @@ static int kfs_inflate_snappy(const uint8_t *p, size_t n, size_t limit, kfs_byte
     return 1;
 }
 
-/* Appends the inflated payload to `to`; 0, and `to` as it was, when the payload is refused. */
+/* Appends the inflated payload to `to`; returns 0 and leaves `to` unchanged if the payload is refused. */
 static int kfs_inflate(kfs_codec_contexts *contexts, int codec, int magic, const uint8_t *p, size_t n,
                        size_t limit, kfs_bytes *to) {
     size_t before = to->size;

@@ -1,7 +1,7 @@
-/* What log compaction does with columns: keys into a table of hashes, and records back into bytes.
+/* Log compaction on columns: keys into a table of hashes, and records back into bytes.
  *
- * A slot of the table has a key's MD5, 16 bytes, and its offset, big-endian; all zeros is empty. Which slots
- * belong to a hash is said in engine/coding/hashed_slots.py.
+ * A slot of the table has a key's MD5, 16 bytes, and its offset, big-endian; all zeros is empty.
+ * engine/coding/hashed_slots.py says which slots belong to a hash.
  */
 #ifndef KFS_COMPACTION_H
 #define KFS_COMPACTION_H
@@ -59,7 +59,7 @@ static void kfs_md5(const uint8_t *p, size_t n, uint8_t digest[KFS_DIGEST]) {
 
 /* ---- the table ---- */
 
-/* Finds the slot of a hash, or the empty one where it belongs (*found says which); NULL when there is neither. */
+/* Finds the slot of a hash, or the empty slot for it (see *found); NULL without either. */
 static uint8_t *kfs_find_slot(uint8_t *slots, size_t count, const uint8_t *digest, int *found) {
     static const uint8_t empty[KFS_DIGEST];
     for (size_t attempt = 0; attempt < count + KFS_LAST_PROBE; attempt++) {
@@ -77,7 +77,8 @@ static inline int kfs_key_lies_in(const kfs_record *record, size_t size) {
            (uint64_t)record->key_size <= size - (uint64_t)record->key_start;
 }
 
-/* Puts keys while fewer than `limit` slots are taken; how many records were gone through, -1 for a bad table. */
+/* Puts keys while fewer than `limit` slots are used; returns the number of records processed, -1 for a bad
+ * table. */
 static int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
                             size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest) {
     uint8_t digest[KFS_DIGEST];
@@ -101,7 +102,7 @@ static int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_
     return (int64_t)n;
 }
 
-/* The offset of each record's key, -1 where it is null or not there; 0 for a bad table. */
+/* Writes the offset of each record's key, -1 for a null or missing key; returns 0 for a bad table. */
 static int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n, const uint8_t *arena,
                           size_t size, int64_t *offsets) {
     uint8_t digest[KFS_DIGEST];
@@ -145,7 +146,7 @@ static inline uint8_t *kfs_put_sized(uint8_t *p, const uint8_t *arena, int64_t s
     return p;
 }
 
-/* Writes the records that are kept, with deltas from a base; KFS_OK, KFS_NO_MEMORY or KFS_BAD_TABLE. */
+/* Writes the kept records, with deltas from a base; returns KFS_OK, KFS_NO_MEMORY or KFS_BAD_TABLE. */
 static int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
                               size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out) {
     for (size_t i = 0; i < n; i++) {

@@ -1,11 +1,11 @@
-/* Batches and records as the text of Kafka's DumpLogSegments, as engine/lines/dump_text.py has it. */
+/* Text of batches and records as Kafka's DumpLogSegments prints it, twin of engine/lines/dump_text.py. */
 #ifndef KFS_DUMP_H
 #define KFS_DUMP_H
 
 #include "records.h"
 #include "text.h"
 
-/* engine.lines.dump_text: what is written. */
+/* engine.lines.dump_text.DumpShape */
 enum { KFS_DUMP_BATCHES = 1, KFS_DUMP_METADATA = 2, KFS_DUMP_CONTENTS = 4 };
 
 typedef struct {
@@ -14,13 +14,13 @@ typedef struct {
     size_t count; /* of records */
     const uint8_t *arena;
     size_t arena_size;
-    int64_t from, upto; /* offsets to show, both included */
+    int64_t from, upto; /* offsets to show, both inclusive */
     int shape;
 } kfs_dump;
 
 static inline int kfs_no_tail_(uint8_t c) { return (c & 0xc0) != 0x80; }
 
-/* How many bytes that are not UTF-8 Java's decoder takes for one replacement character. */
+/* Returns how many invalid bytes Java's decoder replaces with one U+FFFD. */
 static size_t kfs_java_skip(const uint8_t *p, size_t left) {
     uint8_t first = p[0];
     if (first < 0xe0 || first > 0xf7) return 1;
@@ -35,7 +35,7 @@ static size_t kfs_java_skip(const uint8_t *p, size_t left) {
     return left < 3 ? left : 3;
 }
 
-/* Bytes as Java shows them as UTF-8; up to three times as many. */
+/* Writes bytes as Java shows them in UTF-8; up to three times as many. */
 static size_t kfs_put_java_text(uint8_t *dst, const uint8_t *src, size_t size) {
     if (KFS_LIKELY(kfs_utf8_valid(src, size))) {
         memcpy(dst, src, size);
@@ -121,7 +121,7 @@ static size_t kfs_dump_batch(uint8_t *dst, size_t n, const kfs_row *row) {
     return n;
 }
 
-/* The headers were read before: their bytes are known to be sound. */
+/* The headers were read before, so their bytes are valid. */
 static size_t kfs_dump_header_keys(uint8_t *dst, size_t n, const uint8_t *p, const uint8_t *end, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         int32_t size = 0;
@@ -180,8 +180,8 @@ static int kfs_dump_lies_in(const kfs_dump *dump, const kfs_record *record) {
            kfs_lies_in(dump->arena_size, record->headers_start, record->headers_size) && record->headers_size >= 0;
 }
 
-/* Appends the lines of rows [first, last) of magic 2 (their own line only: of any magic), and of their
- * records from *next on, which is left at the first record of a later row. */
+/* Appends the lines of rows [first, last) of magic 2 (batch lines only: of any magic), and of their records
+ * from *next on; leaves *next at the first record of a later row. */
 static int kfs_dump_rows(const kfs_dump *dump, int32_t first, int32_t last, size_t *next, kfs_bytes *text) {
     enum { BATCH_LINE = 640, RECORD_LINE = 320 };
     size_t at = *next;

@@ -1,4 +1,4 @@
-/* Keys, values or headers of some records as runs of bytes with bounds between them, as Arrow lays out columns. */
+/* Keys, values or headers of some records gathered as Arrow columns: bytes with offsets. */
 #ifndef KFS_GATHER_H
 #define KFS_GATHER_H
 
@@ -23,7 +23,7 @@ static inline void kfs_gather_field(const kfs_gather *of, size_t i, int64_t *sta
     *size = is_key ? record->key_size : record->value_size;
 }
 
-/* The bytes of all together and how many are null; 0 when an index or a field lies outside. */
+/* Computes the total of bytes and the number of nulls; returns 0 if an index or a field is out of bounds. */
 static int kfs_gather_size(const kfs_gather *of, int64_t *total, size_t *nulls) {
     int64_t sum = 0;
     size_t none = 0;
@@ -44,7 +44,7 @@ static int kfs_gather_size(const kfs_gather *of, int64_t *total, size_t *nulls) 
     return 1;
 }
 
-/* Fills count + 1 offsets, `total` bytes, and the bits of those that are not null if there is room for bits. */
+/* Fills count + 1 offsets, `total` bytes, and the validity bits if there is room for them. */
 static void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offsets, uint8_t *data, uint8_t *bits) {
     enum { SHORT = 16 };
     int64_t at = 0;
@@ -55,7 +55,7 @@ static void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offset
         offsets[i] = (int32_t)at;
         if (size < 0) continue;
         if (bits) bits[i >> 3] |= (uint8_t)(1 << (i & 7));
-        /* What is copied too much here, the next one overwrites. */
+        /* Excess bytes of this copy are overwritten by the next. */
         if (size <= SHORT && at + SHORT <= total && start + SHORT <= (int64_t)of->arena_size)
             memcpy(data + at, of->arena + start, SHORT);
         else
@@ -65,7 +65,7 @@ static void kfs_gather_fill(const kfs_gather *of, int64_t total, int32_t *offset
     offsets[of->count] = (int32_t)at;
 }
 
-/* ---- headers: a list of keys and values for each record, null where there is none ---- */
+/* ---- headers: a list of keys and values for each record, null without headers ---- */
 
 typedef struct {
     int64_t headers, key_bytes, value_bytes;
@@ -73,12 +73,12 @@ typedef struct {
 } kfs_header_sums;
 
 typedef struct {
-    int32_t *lists, *keys, *values; /* bounds; one more than there are */
+    int32_t *lists, *keys, *values; /* offsets; one more than entries */
     uint8_t *key_data, *value_data;
-    uint8_t *list_bits, *value_bits; /* NULL where nothing is null */
+    uint8_t *list_bits, *value_bits; /* NULL without a null */
 } kfs_header_columns;
 
-/* Goes over all headers; fills the columns if there are any to fill. 0 when something lies outside. */
+/* Walks all headers, and fills the columns if given. Returns 0 if something is out of bounds. */
 static int kfs_gather_headers(const kfs_gather *of, kfs_header_sums *sums, const kfs_header_columns *to) {
     kfs_header_sums sum = {0};
     for (size_t i = 0; i < of->count; i++) {

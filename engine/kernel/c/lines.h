@@ -1,4 +1,4 @@
-/* Record lines: one JSON object a record, as engine/lines/record_line.py has it, byte for byte. */
+/* Record lines: one JSON object per record, byte for byte as in engine/lines/record_line.py. */
 #ifndef KFS_LINES_H
 #define KFS_LINES_H
 
@@ -8,16 +8,16 @@
 /* engine.record.fate.Fate */
 enum { KFS_FATE_NONE, KFS_FATE_COMMITTED, KFS_FATE_ABORTED, KFS_FATE_OPEN };
 
-/* A row that is left to Python: control records are rare, and say many things. */
+/* A row that is left to Python: control records are rare and have many forms. */
 enum { KFS_CONTROL_ROW = 110 };
 
-/* A row whose records take more memory at once than `most`: the caller decodes it once and asks for pieces. */
+/* A row with records of more memory than `most`: the caller decodes it once and asks for pieces. */
 enum { KFS_LARGE_ROW = 111 };
 
-/* Control records are written in Python, so a row with many of them is large too. */
+/* Control records are written in Python, so a row with many of them counts as large. */
 enum { KFS_MANY_CONTROL_RECORDS = 1000 };
 
-/* A topic has up to 249 characters, each of which may be shown as an escape. */
+/* A topic has up to 249 characters, each perhaps shown as an escape. */
 #define KFS_LONGEST_PREFIX 2048
 
 typedef struct {
@@ -26,10 +26,10 @@ typedef struct {
     int64_t log_start, from, to;
     int mode, committed, measure;
     size_t enough; /* stop when the text has this many bytes */
-    size_t most;   /* stop before a row, or a record, that takes more bytes than this; 0 for no bound */
+    size_t most;   /* stop before a row or record with more bytes than this; 0 for no limit */
 } kfs_line_options;
 
-/* What all lines of a batch share. */
+/* Parts that all lines of a batch share. */
 typedef struct {
     uint8_t kind[64], epoch[32], transaction[128];
     size_t kind_size, epoch_size, transaction_size;
@@ -39,8 +39,8 @@ typedef struct {
 typedef struct {
     kfs_bytes *text;
     size_t size, records; /* bytes of all lines, lines */
-    size_t next_record;   /* where to go on in a row that was left in the middle */
-    int full, large;      /* the text has enough; what comes next takes more than `most` */
+    size_t next_record;   /* where to continue in a partly written row */
+    int full, large;      /* the text is full; the next row or record is larger than `most` */
 } kfs_lines;
 
 #define KFS_LITERAL(text)                                          \
@@ -48,7 +48,7 @@ typedef struct {
         if (write) memcpy(dst + n, text, sizeof(text) - 1);        \
         n += sizeof(text) - 1;                                     \
     } while (0)
-/* Copies from an array whose size is a multiple of 32; what is copied beyond `size` is overwritten later. */
+/* Copies from an array with a size that is a multiple of 32; bytes beyond `size` are overwritten later. */
 #define KFS_COPY(from, size)                                       \
     do {                                                           \
         if (write)                                                 \
@@ -106,7 +106,7 @@ KFS_INLINE size_t kfs_put_field(uint8_t *dst, size_t n, const uint8_t *src, int3
     return kfs_put_encoding(dst, n, encoding, is_key, write);
 }
 
-/* The headers were read before: their bytes are known to be sound. */
+/* The headers were read before, so their bytes are valid. */
 KFS_PLAIN size_t kfs_put_headers(uint8_t *dst, size_t n, const uint8_t *p, const uint8_t *end, int32_t count,
                                  int mode, const int write) {
     for (int32_t i = 0; i < count; i++) {
@@ -170,14 +170,14 @@ static inline size_t kfs_fields_size(const kfs_record *record) {
            (size_t)(record->value_size > 0 ? record->value_size : 0) + (size_t)record->headers_size;
 }
 
-/* Bytes that a line may take while it is written. */
+/* Returns the most bytes of a line while it is written. */
 static inline size_t kfs_line_bound(const kfs_record *record, const kfs_line_options *options) {
     enum { FIXED = 640, PER_HEADER = 72 };
     return FIXED + options->prefix_size + kfs_bound(kfs_fields_size(record)) +
            PER_HEADER * (size_t)record->headers_count;
 }
 
-/* Writes the lines of records of a row, from `first` on; their positions count from base. */
+/* Writes the lines of a row's records, from `first` on; their positions count from base. */
 static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t count, const kfs_row *row, int fate,
                          size_t first, const kfs_line_options *options, kfs_lines *lines) {
     kfs_line_parts parts;
@@ -209,7 +209,7 @@ static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t 
     return KFS_OK;
 }
 
-/* Writes the lines of the records that a row was decoded to, from `first` on. */
+/* Writes the lines of a row's decoded records, from `first` on. */
 static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                            const kfs_line_options *options, kfs_lines *lines) {
     const uint8_t *base = kfs_codec_of(row) == KFS_CODEC_NONE ? run->buf : run->arena->data;
@@ -219,22 +219,22 @@ static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, siz
 
 static inline int kfs_is_control(const kfs_row *row) { return row->magic == 2 && row->attributes & KFS_CONTROL_MASK; }
 
-/* Whether no line of the row is wanted; a header that contradicts itself is looked at for its problem. */
+/* Returns whether no line of the row is wanted; contradictory headers are still decoded. */
 static int kfs_row_is_left_out(const kfs_row *row, int fate, const kfs_line_options *options) {
     if (options->committed && (kfs_is_control(row) || fate == KFS_FATE_ABORTED || fate == KFS_FATE_OPEN)) return 1;
     if (row->last_offset < row->base_offset) return 0;
     return row->last_offset < options->from || (row->magic == 2 && row->base_offset >= options->to);
 }
 
-/* Whether a row is large for its header's sake. */
+/* Returns whether a row is large by its header alone. */
 static int kfs_row_is_large(const kfs_row *row, const kfs_line_options *options) {
     if (!options->most) return 0;
     if ((size_t)row->size > options->most) return 1;
     return kfs_is_control(row) && (kfs_codec_of(row) != KFS_CODEC_NONE || row->record_count > KFS_MANY_CONTROL_RECORDS);
 }
 
-/* Writes the lines of rows [first, last) until one needs the caller's attention, which *row_index then is,
- * its decoded records being in run->records and not written yet; or until the text is full. */
+/* Writes the lines of rows [first, last) until the text is full, or until a row needs the caller; then
+ * *row_index is that row, and run->records has its decoded records, not written yet. */
 static int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32_t last, size_t first_record,
                         const kfs_line_options *options, kfs_lines *lines, int32_t *row_index, kfs_payload *payload,
                         kfs_problem *problem) {
@@ -259,7 +259,7 @@ static int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32
             break;
         }
         reason = kfs_decode_row(run, at, payload, problem);
-        /* With a bound the limits are lower than the budgets: what exceeds them may be within the budgets. */
+        /* With `most` the limits are below the budgets, so a batch above them may be within the budgets. */
         if (KFS_UNLIKELY(options->most && (reason == KFS_NEEDS_PYTHON || reason == KFS_RECORD_LIMIT)))
             reason = KFS_LARGE_ROW;
         if (reason) break;
@@ -278,7 +278,7 @@ static inline int kfs_line_lies_in(size_t all, const kfs_record *record) {
     return record->headers_size >= 0;
 }
 
-/* The same from columns: records that were decoded before, whose positions count into an arena. */
+/* The same from columns: records decoded before, with positions in an arena. */
 static int kfs_put_columns(const uint8_t *arena, size_t size, const kfs_record *records, size_t count,
                            const kfs_row *row, int fate, size_t first, const kfs_line_options *options,
                            kfs_lines *lines) {

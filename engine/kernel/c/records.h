@@ -1,7 +1,7 @@
-/* Records of batches of magic 0, 1 and 2, as columns' rows: positions into one run of bytes.
+/* Records of batches of magic 0, 1 and 2, as rows of columns: positions in one run of bytes.
  *
- * What is accepted is what Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch accept. Every
- * read is bounded by the record, the record by the payload; no room is made by a stated count.
+ * Accepts what Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch accept. Every read is bounded by
+ * the record, the record by the payload; nothing is allocated by a stated count.
  */
 #ifndef KFS_RECORDS_H
 #define KFS_RECORDS_H
@@ -9,7 +9,7 @@
 #include "batches.h"
 #include "codecs.h"
 
-/* Overlays engine.columns.columns.RECORD_DTYPE; one cache line. Sizes are -1 for null. */
+/* Layout of engine.columns.columns.RECORD_DTYPE; one cache line. Sizes are -1 for null. */
 typedef struct {
     int64_t offset, timestamp, key_start, value_start, headers_start;
     int32_t key_size, value_size, headers_size, headers_count, sequence, row;
@@ -17,7 +17,7 @@ typedef struct {
 
 _Static_assert(sizeof(kfs_record) == 64, "a record has 64 bytes");
 
-/* engine.columns.columns.Reason, but for the last two. */
+/* engine.columns.columns.Reason, and two more. */
 enum {
     KFS_OK,
     KFS_BAD_VARINT,
@@ -44,7 +44,7 @@ enum {
     KFS_INNER_COMPRESSED,
     KFS_NEEDS_PYTHON = 100, /* the fast path could not inflate: ask Python for the payload */
     KFS_NO_MEMORY = 101,
-    KFS_BAD_TABLE = 102, /* a row does not lie in the bytes given with it */
+    KFS_BAD_TABLE = 102, /* a row is outside the given bytes */
 };
 
 typedef struct {
@@ -65,8 +65,8 @@ static inline int kfs_problem_at(kfs_problem *problem, int reason, size_t index,
     return reason;
 }
 
-/* Zig-zag varints as org.apache.kafka.common.utils.ByteUtils reads them: a fifth byte may hold bits that
- * fall off, but none may follow it. NULL when the varint is too long or cut off. */
+/* Zigzag varints as org.apache.kafka.common.utils.ByteUtils reads them: excess bits of a fifth byte are
+ * dropped, but no byte may follow it. NULL if the varint is too long or cut off. */
 static const uint8_t *kfs_varint_slow(const uint8_t *p, const uint8_t *end, int32_t *value) {
     uint32_t raw = 0;
     for (int shift = 0; shift < 35; shift += 7) {
@@ -140,7 +140,7 @@ static inline int kfs_read_record(const uint8_t *base, const uint8_t **at, const
     if (KFS_UNLIKELY(size < 0 || size > end - p)) return kfs_problem_at(problem, KFS_RECORD_SIZE, index, size, end - p);
     const uint8_t *start = p, *stop = p + size;
     if (KFS_UNLIKELY(p == stop)) goto bad_varint;
-    p++; /* attributes: no bit of them is in use */
+    p++; /* attributes: all bits are unused */
     if (KFS_UNLIKELY(!(p = kfs_varlong(p, stop, &elapsed)))) goto bad_varint;
     if (KFS_UNLIKELY(!(p = kfs_varint(p, stop, &delta)))) goto bad_varint;
     if (KFS_UNLIKELY(!(p = kfs_varint(p, stop, &key)))) goto bad_varint;
@@ -227,8 +227,9 @@ static int kfs_read_message(const uint8_t *base, const uint8_t *p, size_t size, 
     return KFS_OK;
 }
 
-/* Appends the inner messages of a wrapper, base[start..start + size), to `records`. `partial` says that
- * more messages were lost: of magic 1, whose offsets count from the last, none can then be placed. */
+/* Appends the inner messages of a wrapper, base[start..start + size), to `records`. `partial`: the end of
+ * the payload was lost. Offsets of magic 1 count back from the last message, so then none of them can be
+ * computed. */
 static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uint8_t *base, size_t start, size_t size,
                                 int partial, const kfs_limits *limits, kfs_bytes *records, kfs_problem *problem) {
     const uint8_t *p = base + start, *end = p + size;
@@ -243,12 +244,12 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
             break;
         }
         p += KFS_LOG_OVERHEAD;
-        if (length > end - p) break; /* Kafka drops a message that is cut off at the end of a set */
+        if (length > end - p) break; /* as Kafka does with a message that is cut off at the end of a set */
         if (index == (size_t)limits->records) {
             reason = kfs_problem_at(problem, KFS_RECORD_LIMIT, index, (int64_t)index + 1, limits->records);
             break;
         }
-        /* Kafka reads wrappers of the other legacy magic: an old cleaner wrote them (KAFKA-4298). */
+        /* Kafka reads inner messages of the other legacy magic: an old cleaner wrote them (KAFKA-4298). */
         if (p[KFS_BODY_AT_MAGIC] > 1) {
             reason = kfs_problem_at(problem, KFS_INNER_MAGIC, index, p[KFS_BODY_AT_MAGIC], row->magic);
             break;
@@ -294,10 +295,10 @@ typedef struct {
     kfs_limits limits;
     kfs_codec_contexts *contexts;
     kfs_bytes *arena, *records;
-    int copy; /* payloads that are not compressed go to the arena too, so that it holds all */
+    int copy; /* copy uncompressed payloads to the arena too, so that it has all */
 } kfs_run;
 
-/* What engine.coding.compression is asked for after a refusal. */
+/* Compressed payload for engine.coding.compression after a refusal. */
 typedef struct {
     const uint8_t *data;
     size_t size;
@@ -317,7 +318,7 @@ static inline const uint8_t *kfs_row_bytes(const kfs_run *run, const kfs_row *ro
     return run->buf + (row->position - run->start_position);
 }
 
-/* Finds the bytes that are compressed in a row that is. */
+/* Finds the compressed bytes of a row. */
 static int kfs_compressed_payload(const kfs_run *run, const kfs_row *row, kfs_payload *payload, kfs_problem *problem) {
     const uint8_t *p = kfs_row_bytes(run, row);
     payload->codec = kfs_codec_of(row);
@@ -337,7 +338,7 @@ static int kfs_compressed_payload(const kfs_run *run, const kfs_row *row, kfs_pa
     return KFS_OK;
 }
 
-/* Reads the records of a payload that lies in base[start..start + size). */
+/* Reads the records of a payload at base[start..start + size). */
 static int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial, kfs_problem *problem) {
     const kfs_row *row = run->rows + row_index;
     if (row->magic == 2)
@@ -394,8 +395,8 @@ static int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last) 
     return 0;
 }
 
-/* Decodes rows [first, last) until one needs the caller's attention; sets *row_index to it. Stops early,
- * after a whole row, when arena and records have grown to `enough` bytes. */
+/* Decodes rows [first, last) until one needs the caller, and sets *row_index to it. Stops early, after a
+ * whole row, when arena and records have `enough` bytes. */
 static int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
                            kfs_payload *payload, kfs_problem *problem) {
     int32_t at = first;
@@ -410,7 +411,7 @@ static int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t eno
     return reason;
 }
 
-/* Reads records of a payload of magic 2, base[start..start + size), up to the one with an offset. */
+/* Reads records of a payload of magic 2, base[start..start + size), up to the one with the offset. */
 static int kfs_find_record(const kfs_row *row, const uint8_t *base, size_t start, size_t size, int64_t offset,
                            const kfs_limits *limits, kfs_record *out) {
     const uint8_t *p = base + start, *end = p + size;
@@ -422,8 +423,9 @@ static int kfs_find_record(const kfs_row *row, const uint8_t *base, size_t start
     return KFS_LOCATE_NONE;
 }
 
-/* The first batch from `position` on that reaches an offset, when it is good and does not lie past it (a
- * compressed one of magic 0 or 1 may: its header names its last offset only). *at is where it lies in `bytes`. */
+/* Reads the first batch from `position` on that reaches an offset, if it is good and does not start above
+ * the offset (a compressed batch of magic 0 or 1 may: its header has only its last offset). *at is its start
+ * in `bytes`. */
 static int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest, kfs_bytes *bytes,
                           const uint8_t **at, kfs_row *row) {
     enum { ROOM = 64 * 1024 };
@@ -438,7 +440,7 @@ static int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset,
         if (kfs_pread(fd, bytes->data, (size_t)found.size, found.position) != found.size) return KFS_LOCATE_NONE;
         found.index = 0;
     }
-    /* The file may have changed between the reads: what is judged are the bytes that are there now. */
+    /* The file may have changed between the reads: check the bytes of the last read. */
     const uint8_t *p = *at = bytes->data + found.index;
     if (kfs_frame(p, (size_t)found.size, largest, &size) != KFS_WHOLE) return KFS_LOCATE_NONE;
     kfs_fill_row(p, size, found.position, row);
@@ -447,9 +449,9 @@ static int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset,
     return row->crc_ok ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
 }
 
-/* The record with exactly this offset in that batch; `bytes` and `inflated` are memory to use. *base is
- * what its positions count from. KFS_LOCATE_NONE when there is anything that has to be looked at closely,
- * KFS_NEEDS_PYTHON when the batch was not inflated. */
+/* Reads the record with exactly this offset in that batch; `bytes` and `inflated` are scratch memory, and
+ * positions count from *base. Returns KFS_LOCATE_NONE for anything unusual, KFS_NEEDS_PYTHON if the batch
+ * was not inflated. */
 static int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
                         const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
                         kfs_bytes *inflated, kfs_record *out, const uint8_t **base) {

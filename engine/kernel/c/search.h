@@ -1,4 +1,4 @@
-/* Where a needle is in bytes: two of its bytes are compared with 32 places at a time, the rest where both fit. */
+/* Finds a needle in bytes: compares two of its bytes at 32 positions at a time, the rest where both match. */
 #ifndef KFS_SEARCH_H
 #define KFS_SEARCH_H
 
@@ -43,8 +43,8 @@ static const uint8_t *kfs_find(const uint8_t *hay, size_t n, const uint8_t *need
     return kfs_find_plain(hay, n, needle, m);
 }
 
-/* Marks the rows [first, last) that hold the needle in their records' bytes, inflated where they are
- * compressed; mask[0] is for `first`. Stops at a row that it cannot inflate, which *row_index then is. */
+/* Marks the rows [first, last) with the needle in the inflated bytes of their records; mask[0] is for
+ * `first`. Stops at a row that it cannot inflate, and sets *row_index to it. */
 static int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const uint8_t *needle,
                            size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload) {
     int32_t at = first;

@@ -1,10 +1,10 @@
-/* What the records of batches say when they are looked at together, without room for all of them. */
+/* Summaries of the records of batches, in bounded memory. */
 #ifndef KFS_SUMMARY_H
 #define KFS_SUMMARY_H
 
 #include "records.h"
 
-/* Overlays engine.columns.batch_summary.SUMMARY_DTYPE. */
+/* Layout of engine.columns.batch_summary.SUMMARY_DTYPE. */
 typedef struct {
     int64_t first_offset, last_offset, smallest_timestamp, largest_timestamp, first_without_key;
     int32_t count, without_key, descents, padding;
@@ -12,7 +12,7 @@ typedef struct {
 
 _Static_assert(sizeof(kfs_summary) == 56, "a summary has 56 bytes");
 
-/* The records of one batch, as far as they were read. */
+/* Summarizes the records of one batch, as far as they were read. */
 static void kfs_summarize(const kfs_bytes *records, kfs_summary *out) {
     const kfs_record *record = (const kfs_record *)records->data;
     size_t count = records->size / sizeof *record;
@@ -30,7 +30,7 @@ static void kfs_summarize(const kfs_bytes *records, kfs_summary *out) {
     out->last_offset = record[-1].offset;
 }
 
-/* Summarizes rows [first, last) until one needs the caller's attention; sets *row_index to it. */
+/* Summarizes rows [first, last) until one needs the caller, and sets *row_index to it. */
 static int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_summary *summaries, int32_t *row_index,
                               kfs_payload *payload, kfs_problem *problem) {
     int32_t at = first;

@@ -22,7 +22,7 @@
 #include <emmintrin.h>
 #endif
 
-/* How bytes are asked to be shown (LineOptions.values, in this order). */
+/* Ways to show bytes (LineOptions.values, in this order). */
 #define KFS_AUTO 0
 #define KFS_TEXT 1
 #define KFS_JSON 2
@@ -30,19 +30,19 @@
 #define KFS_HEX 4
 #define KFS_NONE 5
 
-/* How they were shown (the Encoding field; plain text has none). */
+/* How bytes were shown (the Encoding field; plain text has none). */
 #define KFS_AS_TEXT 0
 #define KFS_AS_JSON 1
 #define KFS_AS_BASE64 2
 #define KFS_AS_HEX 3
 #define KFS_AS_NONE 4
 
-/* Arrays and objects inside each other; deeper JSON is shown as text. */
+/* Deepest nesting of arrays and objects; deeper JSON is shown as text. */
 #define KFS_JSON_DEPTH 128
-/* Characters of one number; Python's json gives up beyond it, so longer ones are shown as text. */
+/* Most characters of a number, the limit of Python's json; JSON with longer ones is shown as text. */
 #define KFS_JSON_NUMBER 4300
 
-/* The bytes to have ready for kfs_put_bytes() of `len` bytes: a control character takes six. */
+/* Room that kfs_put_bytes() needs for `len` bytes: a control character takes six. */
 #define kfs_bound(len) (6 * (size_t)(len) + 2)
 #define KFS_I64_BOUND 20
 #define KFS_TIME_BOUND 26
@@ -71,7 +71,7 @@ KFS_INLINE int kfs_is_plain_(unsigned char c)
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define KFS_WORDS_ 1
-/* A bit set in the top of a byte: it is not plain. Only the lowest one set is to be trusted. */
+/* Sets the top bit of bytes that are not plain. Only the lowest set bit is reliable. */
 KFS_INLINE uint64_t kfs_not_plain_(uint64_t x)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -81,7 +81,7 @@ KFS_INLINE uint64_t kfs_not_plain_(uint64_t x)
 }
 #endif
 
-/* How many bytes at the start of src[0, len) are plain; copies them as it goes. */
+/* Copies the plain bytes at the start of src[0, len) and returns their number. */
 KFS_INLINE size_t kfs_plain_run_(unsigned char *dst, const unsigned char *src, size_t len, const int write)
 {
     size_t i = 0;
@@ -93,7 +93,7 @@ KFS_INLINE size_t kfs_plain_run_(unsigned char *dst, const unsigned char *src, s
             const __m128i v = _mm_loadu_si128((const __m128i *)(src + i));
             if (write)
                 _mm_storeu_si128((__m128i *)(dst + i), v);
-            /* The comparison is signed: bytes from 0x80 up are below the space too. */
+            /* The comparison is signed: bytes from 0x80 up count as below the space. */
             const __m128i bad = _mm_or_si128(_mm_or_si128(_mm_cmplt_epi8(v, space), _mm_cmpeq_epi8(v, quote)),
                                              _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmpeq_epi8(v, del)));
             const unsigned mask = (unsigned)_mm_movemask_epi8(bad);
@@ -103,7 +103,7 @@ KFS_INLINE size_t kfs_plain_run_(unsigned char *dst, const unsigned char *src, s
             if (len - i < 16) {
                 if (i == len)
                     return len;
-                i = len - 16; /* once more over bytes that are known, so as not to go byte by byte */
+                i = len - 16; /* overlaps known bytes, to avoid single bytes */
             }
         }
     }
@@ -156,8 +156,8 @@ KFS_INLINE int kfs_is_tail_(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* The length of the multi-byte character at p (p[0] >= 0x80), or 0 when it is not UTF-8. `*hidden` is its
- * code point when it must not be shown as it is, else 0. */
+/* Returns the length of the multi-byte character at p (p[0] >= 0x80), or 0 if it is not UTF-8. `*hidden` is
+ * its code point if it must be escaped, else 0. */
 KFS_INLINE unsigned kfs_character_(const unsigned char *p, size_t left, uint32_t *hidden)
 {
     const unsigned char lead = p[0];
@@ -203,7 +203,7 @@ KFS_INLINE void kfs_put_unit_(unsigned char *dst, uint32_t unit)
     dst[5] = (unsigned char)kfs_hex_digits_[unit & 15];
 }
 
-/* The \u escape of a code point: 6 bytes, or 12 for a pair. */
+/* Writes the \u escape of a code point: 6 bytes, or 12 for a pair. */
 KFS_PLAIN size_t kfs_put_escape_(unsigned char *dst, uint32_t c)
 {
     if (c < 0x10000) {
@@ -218,7 +218,7 @@ KFS_PLAIN size_t kfs_put_escape_(unsigned char *dst, uint32_t c)
     return 12;
 }
 
-/* An ASCII character that is not plain, as it is written inside a string. */
+/* Writes an ASCII character that is not plain, as inside a string. */
 KFS_INLINE size_t kfs_put_special_(unsigned char *dst, unsigned char c, const int write)
 {
     unsigned char letter;
@@ -322,13 +322,13 @@ KFS_PLAIN size_t kfs_measure_text_(const unsigned char *src, size_t len)
     return kfs_text_(NULL, src, len, 0);
 }
 
-/* The bytes as a JSON string with its quotes, or KFS_REFUSED when they are not UTF-8. */
+/* Writes the bytes as a JSON string with its quotes; KFS_REFUSED if they are not UTF-8. */
 KFS_INLINE size_t kfs_put_text(unsigned char *dst, const unsigned char *src, size_t len)
 {
     return dst != NULL ? kfs_write_text_(dst, src, len) : kfs_measure_text_(src, len);
 }
 
-/* 1 when src is strict UTF-8: no surrogates, no long forms, nothing above U+10FFFF. */
+/* Returns 1 if src is strict UTF-8: no surrogates, no long forms, nothing above U+10FFFF. */
 KFS_PLAIN int kfs_utf8_valid(const unsigned char *src, size_t len)
 {
     size_t i = 0;
@@ -368,7 +368,7 @@ KFS_INLINE int kfs_is_digit_(unsigned char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* The value of four hex digits, or -1. */
+/* Returns the value of four hex digits, or -1. */
 KFS_INLINE int kfs_hex4_(const unsigned char *p)
 {
     int value = 0;
@@ -384,7 +384,7 @@ KFS_INLINE int kfs_hex4_(const unsigned char *p)
     return value;
 }
 
-/* The size of the escape at p[0] == '\\': 2, 6 or 12 (a surrogate pair); 0 when there is no such escape. */
+/* Returns the size of the escape at p[0] == '\\': 2, 6 or 12 (a surrogate pair); 0 for an invalid escape. */
 KFS_PLAIN size_t kfs_escape_size_(const unsigned char *p, size_t left)
 {
     if (left < 2)
@@ -417,7 +417,7 @@ KFS_PLAIN size_t kfs_escape_size_(const unsigned char *p, size_t left)
     return second >= 0xdc00 && second <= 0xdfff ? 12 : 0;
 }
 
-/* The string at src[*at] == '"': checks and copies it with both quotes; the new size, or KFS_REFUSED. */
+/* Checks and copies the string at src[*at] == '"' with both quotes; returns the new size, or KFS_REFUSED. */
 KFS_INLINE size_t kfs_json_string_(unsigned char *dst, size_t n, const unsigned char *src, size_t len,
                                    size_t *at, const int write)
 {
@@ -461,7 +461,7 @@ KFS_INLINE size_t kfs_json_string_(unsigned char *dst, size_t n, const unsigned 
     }
 }
 
-/* The end of the number that starts at i, or 0 when there is none. */
+/* Returns the end of the number at i, or 0 without one. */
 KFS_INLINE size_t kfs_number_end_(const unsigned char *src, size_t len, size_t i)
 {
     const size_t start = i;
@@ -494,7 +494,7 @@ KFS_INLINE size_t kfs_number_end_(const unsigned char *src, size_t len, size_t i
     return i - start <= KFS_JSON_NUMBER ? i : 0;
 }
 
-/* The size of the word true, false or null at p, or 0. */
+/* Returns the size of the word true, false or null at p, or 0. */
 KFS_INLINE size_t kfs_word_size_(const unsigned char *p, size_t left)
 {
     if (left >= 4 && (memcmp(p, "true", 4) == 0 || memcmp(p, "null", 4) == 0))
@@ -516,8 +516,8 @@ KFS_INLINE size_t kfs_word_size_(const unsigned char *p, size_t left)
         n++;                   \
     } while (0)
 
-/* One JSON object or array without the space between its tokens. Bit k of the stack, from the low end, says
- * whether the k-th innermost container is an object. */
+/* Writes one JSON object or array without whitespace between its tokens. Bit k of the stack, from the low
+ * end, is set if the k-th innermost container is an object. */
 KFS_INLINE size_t kfs_json_(unsigned char *dst, const unsigned char *src, size_t len, const int write)
 {
     size_t i = 0, n = 0, end;
@@ -621,7 +621,7 @@ KFS_PLAIN size_t kfs_measure_json_(const unsigned char *src, size_t len)
     return kfs_json_(NULL, src, len, 0);
 }
 
-/* Whether the ends look like those of a container, before anything is copied. */
+/* Returns whether the first and last bytes look like a container's, before anything is copied. */
 KFS_INLINE int kfs_looks_like_json_(const unsigned char *src, size_t len)
 {
     size_t first = 0;
@@ -634,7 +634,7 @@ KFS_INLINE int kfs_looks_like_json_(const unsigned char *src, size_t len)
     return src[len - 1] == src[first] + 2;
 }
 
-/* 1 when src is exactly one JSON object or array that is shown as such. */
+/* Returns 1 if src is exactly one JSON object or array that is shown as such. */
 KFS_INLINE int kfs_json_container(const unsigned char *src, size_t len)
 {
     return kfs_looks_like_json_(src, len) && kfs_measure_json_(src, len) != KFS_REFUSED;
@@ -687,8 +687,8 @@ KFS_PLAIN size_t kfs_put_hex(unsigned char *dst, const unsigned char *src, size_
 
 /* ---- the rule ------------------------------------------------------------------------------------ */
 
-/* The JSON of bytes that are not null, by `mode`; `*encoding` says which way they were shown. Header keys are
- * names: always KFS_TEXT. */
+/* Writes the JSON of non-null bytes, by `mode`; sets `*encoding` to how they were shown. Header keys always
+ * use KFS_TEXT. */
 KFS_INLINE size_t kfs_put_bytes(unsigned char *dst, const unsigned char *src, size_t len, int mode, int *encoding)
 {
     size_t size;
@@ -726,7 +726,7 @@ KFS_INLINE size_t kfs_put_bytes(unsigned char *dst, const unsigned char *src, si
 
 /* ---- pieces of a long text ------------------------------------------------------------------------ */
 
-/* How bytes are shown by `mode`, without writing them. */
+/* Returns how bytes are shown by `mode`, without writing them. */
 KFS_PLAIN int kfs_how_shown(const unsigned char *src, size_t len, int mode)
 {
     if (mode == KFS_HEX)
@@ -740,8 +740,8 @@ KFS_PLAIN int kfs_how_shown(const unsigned char *src, size_t len, int mode)
     return kfs_utf8_valid(src, len) ? KFS_AS_TEXT : KFS_AS_BASE64;
 }
 
-/* The next bytes of JSON that is known to be sound, from src[*at] up to `stop` or a little beyond; what it
- * gives takes no more than kfs_bound() of what it reads. `*in_string` says where it begins and ends. */
+/* Writes the next part of valid JSON, from src[*at] up to `stop` or a little further, with at most
+ * kfs_bound() bytes for what it reads. `*in_string` is its state at the start, then at the end. */
 KFS_PLAIN size_t kfs_json_piece_(unsigned char *dst, const unsigned char *src, size_t len, size_t stop, size_t *at,
                                  int *in_string)
 {
@@ -795,9 +795,9 @@ KFS_PLAIN size_t kfs_json_piece_(unsigned char *dst, const unsigned char *src, s
     return n;
 }
 
-/* A piece of what kfs_put_bytes() gives of src when it is shown as `encoding`: that of about `most` bytes from
- * *at on, which is moved. All pieces one after the other are the whole. There is room for
- * kfs_bound(most + 16) bytes at dst; KFS_REFUSED when the bytes are not of that encoding. */
+/* Writes a piece of the text of kfs_put_bytes() for src shown as `encoding`: about `most` bytes from *at on,
+ * which is advanced. All pieces together are the whole text. dst needs room for kfs_bound(most + 16) bytes;
+ * KFS_REFUSED if the bytes are not of that encoding. */
 KFS_PLAIN size_t kfs_put_piece(unsigned char *dst, const unsigned char *src, size_t len, int encoding, size_t most,
                                size_t *at, int *in_string)
 {
@@ -836,7 +836,7 @@ KFS_INLINE void kfs_put_pair_(unsigned char *dst, uint32_t two_digits)
     memcpy(dst, kfs_digit_pairs_ + 2 * two_digits, 2);
 }
 
-/* Eight digits, leading zeros and all; the four pairs do not wait for each other. */
+/* Eight digits with leading zeros; the four pairs are independent of each other. */
 KFS_INLINE void kfs_put_eight_(unsigned char *dst, uint32_t x)
 {
     const uint32_t high = x / 10000, low = x % 10000;
@@ -854,11 +854,11 @@ KFS_INLINE unsigned kfs_digits_(uint64_t x)
         1000000000000000000, 10000000000000000000u,
     };
     const unsigned bits = 64 - (unsigned)__builtin_clzll(x | 1);
-    const unsigned below = bits * 1233 >> 12; /* 1233 / 4096 is log10(2), and a little more */
+    const unsigned below = bits * 1233 >> 12; /* 1233 / 4096 is slightly above log10(2) */
     return below + (x >= powers[below]);
 }
 
-/* A number in decimal; at most KFS_I64_BOUND bytes. */
+/* Writes a number in decimal; at most KFS_I64_BOUND bytes. */
 KFS_INLINE size_t kfs_put_i64(unsigned char *dst, int64_t number)
 {
     uint64_t x = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
@@ -887,8 +887,8 @@ KFS_INLINE size_t kfs_put_i64(unsigned char *dst, int64_t number)
 
 #define KFS_LAST_TIME 253402300799999 /* the last millisecond of the year 9999 */
 
-/* Milliseconds since 1970 as "2023-11-14T22:13:55.123Z" with its quotes, or null before 1970 and after the
- * year 9999. */
+/* Writes milliseconds since 1970 as "2023-11-14T22:13:55.123Z" with its quotes, or null before 1970 and
+ * after the year 9999. */
 KFS_INLINE size_t kfs_put_time(unsigned char *dst, int64_t ms)
 {
     if (KFS_UNLIKELY(ms < 0 || ms > KFS_LAST_TIME)) {

@@ -126,7 +126,7 @@ class LogValidator:
     def _assign_offsets(
         self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
     ) -> tuple[ValidationResult, Offset]:
-        """Without a codec: stamp each batch with the next offsets."""
+        """Stamp each uncompressed batch with the next offsets."""
         buffer = bytearray(self.records.buffer)
         position, newest = 0, NO_TIMESTAMP
         for batch in batches:
@@ -162,7 +162,7 @@ class LogValidator:
     def _convert(
         self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
     ) -> tuple[ValidationResult, Offset]:
-        """Without a codec: rewrite all records in another magic."""
+        """Rewrite all uncompressed records in another magic."""
         checked = []
         for batch in batches:
             self._check_batch(batches[0], batch, rules.metrics)
@@ -172,7 +172,7 @@ class LogValidator:
     def _validate_compressed(
         self, batches: list[RecordBatch], rules: RecordRules, offset: Offset
     ) -> tuple[ValidationResult, Offset]:
-        """With a codec before or after: stamp the one batch, or rewrite all records."""
+        """Stamp the one batch, or rewrite all records, with a codec before or after."""
         first = batches[0]
         is_in_place = self.source_compression is self.target_compression.type
         if first.magic != self.to_magic or self.to_magic == 0:

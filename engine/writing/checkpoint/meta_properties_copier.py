@@ -81,7 +81,7 @@ class MetaPropertiesCopier:
         metadata = self.metadata_log_dir
         if metadata is not None and not any(metadata in log_dirs for _, log_dirs in parts):
             raise InconsistentBrokerMetadataError(
-                f"the metadata log dir {metadata} is none of the log dirs"
+                f"the metadata log dir {metadata} is not one of the log dirs"
             )
 
     def write_changes(

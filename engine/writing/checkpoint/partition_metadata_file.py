@@ -42,7 +42,7 @@ class PartitionMetadataFile:
         unwritten = self._unwritten
         if unwritten is not None and unwritten != topic_id:
             raise InconsistentTopicIdError(
-                f"topic id {topic_id} cannot be recorded in {self.path}, where {unwritten} was"
+                f"topic id {topic_id} cannot be recorded in {self.path}: {unwritten} was recorded before"
             )
         self._unwritten = topic_id
 

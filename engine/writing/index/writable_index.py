@@ -95,7 +95,7 @@ class WritableIndex(AbstractIndex[Entry]):
         relative = offset - self.base_offset
         if not 0 <= relative <= MAX_INT32:
             raise OffsetOverflowError(
-                f"offset {offset} cannot be in {self.path}, which begins at {self.base_offset}"
+                f"offset {offset} is out of range for {self.path} with base offset {self.base_offset}"
             )
         return relative
 
@@ -223,7 +223,7 @@ class WritableIndex(AbstractIndex[Entry]):
         if self._open_slots is None:
             raise ValueError(f"{self!r} is closed")
         if not self.writable:
-            raise StateError(f"{self.path} was opened to be read")
+            raise StateError(f"{self.path} was opened read-only")
         return self._mapped
 
     def _open_file(self) -> tuple[WritableFile, Mapping, bool]:
@@ -244,9 +244,7 @@ class WritableIndex(AbstractIndex[Entry]):
     def _new_file(self) -> tuple[WritableFile, Mapping]:
         size = self.max_index_size // self.entry_size * self.entry_size
         if size <= 0:
-            raise ValueError(
-                f"{self.max_index_size} bytes have no room for an entry of {self.path}"
-            )
+            raise ValueError(f"{self.max_index_size} bytes are too few for an entry of {self.path}")
         file = self._disk.open(self.path, exclusive=True)
         try:
             file.truncate(size)

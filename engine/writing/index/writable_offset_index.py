@@ -41,7 +41,7 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
                     f"offset {offset} is not above {last}, the last one of {self.path}, for slot {count}"
                 )
             if not 0 <= position <= MAX_INT32:
-                raise ValueError(f"no position of {self.path} is {position}")
+                raise ValueError(f"position {position} does not fit into {self.path}")
             entry = _PACK(self.relative_offset(offset), position)
             self._write(entry, OffsetPosition(offset, position))
 
@@ -60,7 +60,7 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
                 )
             if positions.min() < 0 or positions.max() > MAX_INT32:
                 raise ValueError(
-                    f"no positions of {self.path} are {positions.min()} to {positions.max()}"
+                    f"positions {positions.min()} to {positions.max()} do not fit into {self.path}"
                 )
             entries = np.empty(len(offsets), ENTRY.dtype)
             entries["relative_offset"] = offsets - self.base_offset

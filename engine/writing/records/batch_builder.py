@@ -106,7 +106,7 @@ class BatchBuilder:
                 (horizon != NO_TIMESTAMP, "delete horizon"),
             ):
                 if refused:
-                    raise ValueError(f"records of magic {magic} know no {what}")
+                    raise ValueError(f"records of magic {magic} have no {what}")
         self.magic = magic
         self.compression = Compression(compression, level)
         self.timestamp_type = timestamp_type
@@ -220,7 +220,7 @@ class BatchBuilder:
         is_control: bool,
     ) -> None:
         if is_control is not self.is_control_batch:
-            raise ValueError("control records and others do not share a batch")
+            raise ValueError("a batch cannot mix control records and other records")
         if self._last_offset is not None and offset <= self._last_offset:
             raise ValueError(f"the offset {offset} is not above the last one, {self._last_offset}")
         if timestamp < NO_TIMESTAMP:
@@ -406,7 +406,7 @@ class BatchBuilder:
             is_control=self.is_control_batch,
         )
         if self.producer_id != NO_PRODUCER_ID and self.magic < CURRENT_MAGIC:
-            raise ValueError(f"records of magic {self.magic} know no producers")
+            raise ValueError(f"records of magic {self.magic} have no producers")
         self.close_for_appends()
         section = self._section or b""
         if self.record_count == 0:

@@ -14,7 +14,7 @@ from engine.writing.state.snapshot_file import SnapshotFile, list_snapshot_files
 
 
 class ProducerRules(NamedTuple):
-    """What a ProducerStateManager does with files and batches that may be damaged.
+    """Rules of a ProducerStateManager for files and batches that may be damaged.
 
     Attributes:
         list_snapshots: lists the snapshots in a folder.

@@ -54,7 +54,7 @@ class ProducerStateManager:
         config: expiration of producers.
         clock: measures how long snapshots take; all other times are arguments.
         disk: disk to read and write with.
-        rules: which snapshots count, and what a control batch must have.
+        rules: rules for valid snapshots and control batches.
         snapshots: snapshots in the folder, owned from now on; None to list them.
     """
 

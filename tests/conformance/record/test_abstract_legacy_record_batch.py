@@ -127,5 +127,5 @@ def test_set_create_time_v1():
 @pytest.mark.conformance("AbstractLegacyRecordBatchTest.testZStdCompressionTypeWithV0OrV1")
 @pytest.mark.parametrize("magic", [0, 1])
 def test_z_std_compression_type_with_v0_or_v1(magic):
-    with pytest.raises(ValueError, match=f"magic {magic} know no zstd"):
+    with pytest.raises(ValueError, match=f"magic {magic} have no zstd"):
         records_of(*TO_WRITE, magic=magic, compression=CompressionType.ZSTD)

@@ -62,7 +62,7 @@ def args(magic, codec, before):
 @pytest.mark.conformance("MemoryRecordsBuilderTest.testUnsupportedCompress")
 @pytest.mark.parametrize("magic", [0, 1])
 def test_unsupported_compress(magic):
-    with pytest.raises(ValueError, match=f"magic {magic} know no zstd"):
+    with pytest.raises(ValueError, match=f"magic {magic} have no zstd"):
         RecordsBuilder(magic=magic, compression=CompressionType.ZSTD, log_append_time=0)
 
 

@@ -94,7 +94,7 @@ def test_with_records(magic, codec):
 @pytest.mark.conformance("MemoryRecordsTest.testUnsupportedCompress")
 @pytest.mark.parametrize("magic", [0, 1])
 def test_unsupported_compress(magic):
-    with pytest.raises(ValueError, match=f"magic {magic} know no zstd"):
+    with pytest.raises(ValueError, match=f"magic {magic} have no zstd"):
         records_of(
             SimpleRecord(b"key1", b"value1", 10), magic=magic, compression=CompressionType.ZSTD
         )

@@ -118,7 +118,7 @@ def test_filter_to_empty_batch_retention(magic, codec, is_transactional):
         "partition_leader_epoch": 293,
     }
     if magic < 2:
-        with pytest.raises(ValueError, match=f"magic {magic} know no"):
+        with pytest.raises(ValueError, match=f"magic {magic} have no"):
             built(magic, codec, 3, rows, **how)
         return
     data = built(magic, codec, 3, rows, **how)
@@ -231,7 +231,7 @@ def test_filter_to_preserves_producer_info(magic, codec):
     third = [(16, b"6", b"g"), (17, b"7", b"h"), (18, None, b"i")]
     if magic < 2:
         for rows, how in ((second, idempotent), (third, transactional)):
-            with pytest.raises(ValueError, match=f"magic {magic} know no"):
+            with pytest.raises(ValueError, match=f"magic {magic} have no"):
                 built(magic, codec, 3, rows, **how)
         return
     data = (

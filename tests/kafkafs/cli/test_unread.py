@@ -121,7 +121,7 @@ def test_a_link_in_the_place_of_a_folder_is_told(source: Path, tmp_path: Path) -
     assert result.exit_code == 3
     assert (
         f"kafkafs: {source}/orders-0: a symbolic link, not followed"
-        " (name what lies behind it as the source)\n"
+        " (use its target as the source)\n"
     ) in result.stderr
     assert "codec-gzip:0:900\n" in result.stdout
     (source / "orders-0").unlink()

@@ -230,7 +230,7 @@ def test_failures_are_looked_for_by_the_scheduler(managers: Managers, dirs: list
     managers.clock.sleep(11_000)
     assert manager.get_log(KAFKA_0) is None
     assert manager.live_log_dirs == [str(dirs[1])]
-    with pytest.raises(ValueError, match="none of the log dirs"):
+    with pytest.raises(ValueError, match="not one of the log dirs"):
         manager.is_log_dir_online(dirs[0] / "other")
 
 

@@ -148,7 +148,7 @@ def test_a_new_file_that_cannot_be_preallocated_is_not_left(path, call):
 
 def test_a_new_file_needs_room_for_an_entry(path):
     for size in (-1, 0, 7):
-        with pytest.raises(ValueError, match="no room for an entry"):
+        with pytest.raises(ValueError, match="too few for an entry"):
             WritableOffsetIndex(path, BASE, size)
     assert not path.exists()
     with WritableTimeIndex(path, BASE, 12) as index:
@@ -192,7 +192,7 @@ def test_an_index_for_reading_is_not_changed(path):
     with WritableOffsetIndex(path, BASE, 80, False) as index:
         assert index.lookup(BASE + 2) == OffsetPosition(BASE + 2, 20)
         for change in (index.truncate, index.reset, lambda: index.resize(800)):
-            with pytest.raises(StateError, match="opened to be read"):
+            with pytest.raises(StateError, match="opened read-only"):
                 change()
     assert path.stat().st_size == 24
 

@@ -146,8 +146,8 @@ def test_a_record_of_a_first_refused_append_does_not_set_the_base_timestamp():
         ({"magic": 3}, "magic 3"),
         ({"magic": -1}, "magic -1"),
         ({"timestamp_type": TimestampType.NO_TIMESTAMP_TYPE}, "timestamp type"),
-        ({"magic": 1, "delete_horizon_ms": 5}, "magic 1 know no delete horizon"),
-        ({"magic": 0, "is_control_batch": True}, "magic 0 know no control records"),
+        ({"magic": 1, "delete_horizon_ms": 5}, "magic 1 have no delete horizon"),
+        ({"magic": 0, "is_control_batch": True}, "magic 0 have no control records"),
         ({"compression": CompressionType.SNAPPY, "level": 1}, "snappy has no levels"),
         ({"compression": CompressionType.GZIP, "level": 10}, "gzip has levels 1 to 9, not 10"),
     ],
@@ -182,7 +182,7 @@ def test_a_producers_state_is_set_until_the_batch_is_closed_and_changed_by_reope
 def test_producers_are_refused_before_magic_2():
     builder = RecordsBuilder(magic=1, producer_id=9, producer_epoch=3, base_sequence=7)
     builder.append(1, None, b"v")
-    with pytest.raises(ValueError, match="magic 1 know no producers"):
+    with pytest.raises(ValueError, match="magic 1 have no producers"):
         builder.build()
 
 
