@@ -87,9 +87,7 @@ class MetaPropertiesEnsemble:
         require_metadata_log_dir: bool = False,
         require_at_least_one_valid: bool = False,
     ) -> None:
-        """Raise CorruptCheckpointError if the log dirs cannot belong to one broker, or not to the
-        expected one.
-        """
+        """Raise CorruptCheckpointError if the log dirs cannot belong to one broker, or not to the expected one."""
         if require_at_least_one_valid and not self.properties:
             raise CorruptCheckpointError("no log dir has a readable meta.properties")
         seen: dict[str, str] = {}

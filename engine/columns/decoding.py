@@ -57,9 +57,7 @@ class Refusal(Exception):
 
 
 def sequence_of(base: int, delta: int) -> int:
-    """Return a record's sequence number; it wraps from 2^31-1 to 0, and overflows as in Java for
-    absurd deltas.
-    """
+    """Return a record's sequence number; it wraps from 2^31-1 to 0, and overflows as in Java for absurd deltas."""
     if base < 0:
         return -1
     if base > to_int32(MAX_INT32 - delta):

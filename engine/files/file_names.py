@@ -193,9 +193,7 @@ def parse_remote_index_name(name: str) -> RemoteIndexName | None:
 
 
 def parse_tiered_file_name(name: str) -> TieredFileName | None:
-    """Return the parsed name of a segment's file, as LocalTieredStorage and Aiven's plugin write it;
-    else None.
-    """
+    """Return the parsed name of a segment's file, as LocalTieredStorage and Aiven's plugin write it; else None."""
     match = _TIERED_FILE.fullmatch(name)
     if match is None or int(match[1]) > MAX_INT64:
         return None
@@ -295,9 +293,7 @@ def folder_name(
     state: FolderState = FolderState.LOG,
     unique_id: str | None = None,
 ) -> str:
-    """Return the folder name of a partition; the topic is cut if -delete or -stray would make it
-    longer than 255.
-    """
+    """Return the folder name of a partition; the topic is cut if -delete or -stray would make it longer than 255."""
     topic, partition = topic_partition
     if state is FolderState.LOG:
         return f"{topic}-{partition}"

@@ -47,9 +47,7 @@ def failure_text(error: Exception) -> str:
 
 
 def error_name(error: Exception) -> str:
-    """Return the errno's name, such as EACCES; REFUSED for entries that we refuse to read; "" for
-    other errors.
-    """
+    """Return the errno's name, such as EACCES; REFUSED for entries that we refuse to read; "" for other errors."""
     if isinstance(error, SourceRefusedError):
         return REFUSED
     return errno_name(error.errno) if isinstance(error, OSError) else ""

@@ -297,9 +297,7 @@ class SourceRoot:
             os.close(fd)
 
     def stat(self, relative: str = "") -> os.stat_result:
-        """Return lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a
-        link in the path).
-        """
+        """Return lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a link in the path)."""
         relative = self.real(relative)
         if not relative:
             return os.fstat(self._root_fd())

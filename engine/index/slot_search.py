@@ -17,9 +17,7 @@ _MIN_INT64 = -MAX_INT64 - 1
 
 
 class Column(NamedTuple):
-    """Location of a number in an entry: the entry's size, the number's position in it, its width of 8
-    or 4 bytes.
-    """
+    """Location of a number in an entry: the entry's size, the number's position in it, its width of 8 or 4 bytes."""
 
     entry_size: int
     position: int

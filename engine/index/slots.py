@@ -31,9 +31,7 @@ _ATTEMPTS = 3
 _TRUSTED_SECONDS = 0.05
 
 SlotSource: TypeAlias = Buffer | SourceFile | Callable[[], SourceFile]
-"""An index's bytes; its open file; or a function that opens its file, so that no descriptor is held
-between look-ups.
-"""
+"""An index's bytes; its open file; or a function that opens its file, so that no descriptor is held between look-ups."""
 
 Found: TypeAlias = tuple[Slot, Buffer, int]
 """Slot of an entry, the bytes that were searched, and the entry's position in them."""

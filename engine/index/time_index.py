@@ -47,9 +47,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         return self._nothing if found is None else self._entry(found)
 
     def check(self) -> None:
-        """Raise CorruptIndexError for a partial entry, a decreasing timestamp or an offset below the
-        base offset.
-        """
+        """Raise CorruptIndexError for a partial entry, a decreasing timestamp or an offset below the base offset."""
         self._check_length()
         found = self._slots.last()
         if found is None:

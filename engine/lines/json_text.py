@@ -237,9 +237,7 @@ def minified_container(text: str) -> str | None:
 
 
 def _step(expected: str, kind: str, closers: list[str]) -> str | None:
-    """Return what may follow a token of this kind (a mark or "scalar") where `expected` was; None if
-    not allowed.
-    """
+    """Return what may follow a token of this kind (a mark or "scalar") where `expected` was; None if not allowed."""
     takes_value = expected in ("value", "value or end")
     if kind in "{[":
         if not (takes_value or expected == "container") or len(closers) == JSON_DEPTH:

@@ -25,9 +25,7 @@ from engine.record.record import Record
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
 MANY_CONTROL_RECORDS = 1000
-"""A control batch with more records, or a compressed one, counts as large: the kernel does not write
-its lines.
-"""
+"""A control batch with more records, or a compressed one, counts as large: the kernel does not write its lines."""
 
 
 class LineWriter:

@@ -264,9 +264,7 @@ class _Planner:
         return self.known[self.leading]
 
     def _add_leftovers(self, log_start: Offset) -> Offset:
-        """Fill holes with the batches of .swap files, and on request of .deleted files; return the new
-        log start.
-        """
+        """Fill holes with the batches of .swap files, and on request of .deleted files; return the new log start."""
         states = {FileState.SWAP} | ({FileState.DELETED} if self.options.deleted else set())
         for at, view in enumerate(self.views):
             for found in salvage_leftovers(view, at, frozenset(states), self.advance):

@@ -354,9 +354,7 @@ class _Rebuild:
     # The log dir
 
     def _write_root_files(self, staging: Staging) -> None:
-        """Write the checkpoints and meta.properties, but no .kafka_cleanshutdown: a recovery is cheap
-        and safe.
-        """
+        """Write the checkpoints and meta.properties, but no .kafka_cleanshutdown: a recovery is cheap and safe."""
         files = {
             name: render_offset_checkpoint(offsets)
             for name, offsets in self.checkpoints.items()
@@ -384,9 +382,7 @@ class _Rebuild:
             write_file(os.path.join(staging.path, name), data, self.disk)
 
     def _verified(self, folder: str) -> list[FileHash]:
-        """Read all files again and return the hashes. Raises RebuildFailedError for other bytes than
-        were written.
-        """
+        """Read all files again and return the hashes. Raises RebuildFailedError for other bytes than were written."""
         paths = files_below(folder)
         with ThreadPoolExecutor(2, thread_name_prefix="verify") as pool:
             checked = pool.map(lambda path: self._verify_one(folder, path), paths)

@@ -58,9 +58,7 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
 
 
 def holds_records(report: Json) -> bool:
-    """Return whether a partition of the result has records; for one loaded as a broker, whether it has
-    offsets.
-    """
+    """Return whether a partition of the result has records; for one loaded as a broker, whether it has offsets."""
     if "records" in report:
         return bool(report["records"])
     return bool(report["logStartOffset"] < report["logEndOffset"])

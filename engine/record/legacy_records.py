@@ -283,9 +283,7 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def _has_relative_offsets(self) -> bool:
-        """Whether inner offsets count from the first message; not when the wrapper's is 0, as some
-        librdkafka wrote.
-        """
+        """Whether inner offsets count from the first message; not when the wrapper's is 0, as some librdkafka wrote."""
         return self.magic == 1 and self.last_offset != 0
 
     def _inner_records(

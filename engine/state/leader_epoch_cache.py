@@ -99,9 +99,7 @@ class LeaderEpochCache:
         return (self._epochs[slot - 1] if slot else epoch), higher.start_offset
 
     def entries_between(self, start_offset: Offset, end_offset: Offset) -> list[EpochEntry]:
-        """Return the entries of a log of [start_offset, end_offset); the first one starts at or after
-        `start_offset`.
-        """
+        """Return the entries of a log of [start_offset, end_offset); the first one starts at or after `start_offset`."""
         if start_offset >= end_offset:
             return []
         first = max(bisect_right(self._offsets, start_offset) - 1, 0)

@@ -1,6 +1,4 @@
-"""Decode the consumer protocol's messages inside GroupMetadataValue, the metadata of a classic group's
-members.
-"""
+"""Decode the consumer protocol's messages inside GroupMetadataValue, the metadata of a classic group's members."""
 
 from __future__ import annotations
 

@@ -84,9 +84,7 @@ class WritableFile:
         return os.fstat(self.fileno()).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Return `size` bytes from `position`, fewer only at the end of the file; never allocates more
-        than that.
-        """
+        """Return `size` bytes from `position`, fewer only at the end of the file; never allocates more than that."""
         fd = self.fileno()
         if size > _LARGE_READ:
             size = max(min(size, os.fstat(fd).st_size - position), 0)
@@ -352,9 +350,7 @@ class Disk:
 
 
 def rename_without_replacing(old: StrPath, new: StrPath) -> None:
-    """Call renameat2(2) with RENAME_NOREPLACE; if the file system does not support it, check first,
-    then rename.
-    """
+    """Call renameat2(2) with RENAME_NOREPLACE; if the file system does not support it, check first, then rename."""
     function = getattr(_libc, "renameat2", None)
     if function is not None:
         names = os.fsencode(old), os.fsencode(new)
@@ -369,9 +365,7 @@ def rename_without_replacing(old: StrPath, new: StrPath) -> None:
 
 
 def _stat_or_none(path: StrPath) -> os.stat_result | None:
-    """Return the status of a path, None if it does not exist. Other errors are raised: a failing disk
-    is not empty.
-    """
+    """Return the status of a path, None if it does not exist. Other errors are raised: a failing disk is not empty."""
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

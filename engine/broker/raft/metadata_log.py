@@ -344,9 +344,7 @@ class MetadataLog:
     def delete_before_snapshot(
         self, snapshot_id: SnapshotId, reason: str = "it was asked for"
     ) -> bool:
-        """Set the log start to a snapshot's end, and delete everything older; return whether anything
-        was deleted.
-        """
+        """Set the log start to a snapshot's end, and delete everything older; return whether anything was deleted."""
         with self._lock:
             latest = self.latest_snapshot_id
             if (
@@ -465,9 +463,7 @@ def _delete_snapshots(
 
 
 def _recover_snapshots(unified: UnifiedLog, disk: Disk) -> list[SnapshotId]:
-    """Return the valid snapshots and remove the others' files. Raises StateError if none reaches the
-    log start.
-    """
+    """Return the valid snapshots and remove the others' files. Raises StateError if none reaches the log start."""
     kept: list[SnapshotId] = []
     unneeded: list[str] = []
     start = unified.log_start_offset

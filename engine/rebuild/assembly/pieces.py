@@ -200,9 +200,7 @@ def where_expected(piece: Piece, before: Piece | None) -> Offset | None:
 
 
 def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
-    """Return whether the pieces have a batch with the same offsets and the same bytes except for its
-    leader epoch.
-    """
+    """Return whether the pieces have a batch with the same offsets and the same bytes except for its leader epoch."""
     at = bisect_right(pieces, batch.base_offset, key=lambda piece: piece.base_offset) - 1
     if at < 0 or pieces[at].next_offset <= batch.base_offset:
         return False

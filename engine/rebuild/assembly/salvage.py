@@ -139,9 +139,7 @@ def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
 def salvage_leftovers(
     view: LogView, copy: int, states: frozenset[FileState], advance: Advance
 ) -> Iterator[Salvaged]:
-    """Read the records files that are not part of the log, such as .deleted and .swap, and yield each
-    by itself.
-    """
+    """Read the records files that are not part of the log, such as .deleted and .swap, and yield each by itself."""
     for leftover in view.leftovers:
         name = parse_file_name(leftover.name)
         if name is None or name.kind is not FileKind.LOG or name.state not in states:
@@ -163,9 +161,7 @@ def salvage_leftovers(
 
 
 def _furthest(view: LogView) -> Offset:
-    """Return a bound of the last segment's offsets: the log end of a clean stop, or 31 bits above the
-    base offset.
-    """
+    """Return a bound of the last segment's offsets: the log end of a clean stop, or 31 bits above the base offset."""
     base = view.base_offsets[-1]
     furthest = min(base + MAX_INT32 + 1, MAX_INT64)
     end = view.log.end_of_clean_stop()
@@ -443,9 +439,7 @@ def with_proven_offsets(table: Table, bounds: Bounds) -> Table:
 
 
 def _weights(table: Table, lower: Offset) -> list[int]:
-    """Return the weight of each batch: its records, and more than all others together if it adjoins a
-    neighbour.
-    """
+    """Return the weight of each batch: its records, and more than all others together if it adjoins a neighbour."""
     base, following = table["base_offset"], table["last_offset"] + 1
     counts = np.maximum(table["record_count"], 1).astype("i8")
     links = base == np.concatenate(([lower], following[:-1]))
@@ -455,9 +449,7 @@ def _weights(table: Table, lower: Offset) -> list[int]:
 
 
 def heaviest_chain(table: Table, weights_of: Sequence[int] | None = None) -> list[int]:
-    """Return the rows with ascending offsets that do not overlap and have the most records, or the
-    most weight.
-    """
+    """Return the rows with ascending offsets that do not overlap and have the most records, or the most weight."""
     ends: list[Offset] = []  # ascending, as are the weights
     weights: list[int] = []
     tips: list[int] = []

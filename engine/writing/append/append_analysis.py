@@ -1,6 +1,4 @@
-"""First analysis of batches to append: whether they are whole, allowed and in order, and their first
-and last offsets.
-"""
+"""First analysis of batches to append: whether they are whole, allowed and in order, and their first and last offsets."""
 
 from __future__ import annotations
 

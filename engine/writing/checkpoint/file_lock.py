@@ -47,18 +47,14 @@ class FileLock:
         return _held.get(self._identity) is self
 
     def holder_pid(self) -> int | None:
-        """Return the process that holds the lock; None without one, or if the system does not know the
-        process.
-        """
+        """Return the process that holds the lock; None without one, or if the system does not know the process."""
         if self._identity in _held:
             return os.getpid()
         pid: int = _FLOCK.unpack(self._fcntl(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[4]
         return pid if pid > 0 else None
 
     def try_lock(self) -> bool:
-        """Take the lock unless it is held, by this object or another; return whether it was taken.
-        Raises OSError.
-        """
+        """Take the lock unless it is held, by this object or another; return whether it was taken. Raises OSError."""
         with _held_guard:
             if self._identity in _held:
                 return False

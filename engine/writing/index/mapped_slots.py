@@ -106,9 +106,7 @@ class MappedSlots:
         return slot, self.mapping.read(slot * self._entry_size, self._entry_size), 0
 
     def _floor_slot(self, column: Column, target: int) -> Slot:
-        """Return the largest slot with a number at or below `target`, -1 without one; search the warm
-        end first.
-        """
+        """Return the largest slot with a number at or below `target`, -1 without one; search the warm end first."""
         count, buffer = self.count, self.mapping.buffer
         first = max(count - 1 - self._warm, 0)
         if not first:

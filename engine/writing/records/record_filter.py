@@ -232,9 +232,7 @@ def _write(
 def _converted(
     batch: RecordBatch, records: list[Record], horizon: Timestamp | None
 ) -> RecordsBuilder:
-    """Return records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they become -1,
-    CREATE_TIME.
-    """
+    """Return records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they become -1, CREATE_TIME."""
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     builder = RecordsBuilder(
         compression=batch.compression,

@@ -194,9 +194,7 @@ class ProducerStateManager:
         self._map_end_offset = offset
 
     def last_stable_offset(self, completed: CompletedTxn) -> Offset:
-        """Return the last stable offset once a transaction is complete: the start of the next one of
-        another producer.
-        """
+        """Return the last stable offset once a transaction is complete: the start of the next one of another producer."""
         for open_one in self._ongoing:
             if open_one.producer_id != completed.producer_id:
                 return open_one.first_offset.offset
@@ -226,9 +224,7 @@ class ProducerStateManager:
         self._snapshot_offset = log_start_offset if latest is None else latest
 
     def remove_expired_producers(self, now_ms: Timestamp) -> None:
-        """Drop producers without a batch or marker for `producer_id_expiration_ms`, except with open
-        transactions.
-        """
+        """Drop producers without a batch or marker for `producer_id_expiration_ms`, except with open transactions."""
         for producer_id in [*self._producers]:
             if self._is_expired(self._producers[producer_id], now_ms):
                 del self._producers[producer_id]
