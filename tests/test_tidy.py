@@ -4,7 +4,9 @@ import ast
 import graphlib
 import re
 import subprocess
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -23,6 +25,7 @@ VAGUE = {
     "data",
     "info",
 }
+METHODS = (FunctionType, classmethod, staticmethod, property, cached_property)
 TOP_LEVEL = {
     "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore", ".ci", "kafkafs", "engine",
     "tests", "scripts",
@@ -100,6 +103,34 @@ def test_only_the_clock_asks_what_time_it_is(path: Path) -> None:
         r"|from time import [^\n]*\b(time|time_ns|localtime)\b|CLOCK_REALTIME"
     )
     assert not re.search(asks, path.read_text())
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.stem != "__main__"], ids=name_of)
+def test_a_public_method_has_a_docstring_or_inherits_one(path: Path) -> None:
+    module = pytest.importorskip(
+        name_of(path).removesuffix(".py").replace("/", ".").removesuffix(".__init__"),
+        exc_type=ImportError,
+    )
+    bare = [
+        f"{name}.{method}"
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and name[0] != "_"
+        for method, value in vars(kind).items()
+        if isinstance(value, METHODS) and method[0] != "_" and not value.__doc__
+        if not any(method in vars(base) for base in kind.__mro__[1:])
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_docstring_does_not_only_refer_to_another(path: Path) -> None:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    texts = [
+        ast.get_docstring(node) or ""
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module)
+    ]
+    assert [text for text in texts if re.fullmatch(r"See [`\w.()]+", text)] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

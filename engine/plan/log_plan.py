@@ -117,7 +117,7 @@ class LogPlan:
 
     @property
     def fails_at_once(self) -> bool:
-        """See BrokerFailure.at_once."""
+        """Whether the failure takes the log dir out at once, not only after all logs are loaded."""
         return BrokerFailure(self.outcome, self.java, self.reason).at_once
 
     def failed(self, failure: BrokerFailure) -> LogPlan:

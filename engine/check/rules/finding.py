@@ -26,6 +26,7 @@ class Finding:
         sentence: the problem, with its facts.
         advice: what to do about it.
         facts: facts for machines, as JSON values: expected, found, and others by name.
+        others: number of further findings of the same rule and file that it represents.
     """
 
     rule: str
@@ -39,6 +40,13 @@ class Finding:
     sentence: str
     advice: str
     facts: Mapping[str, object] = field(default_factory=dict)
+    others: int = 0
+
+    @property
+    def text(self) -> str:
+        """The sentence, after the number of findings that it represents."""
+        lead = f"{self.others} more like these, last: " if self.others else ""
+        return lead + self.sentence
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -61,9 +69,9 @@ class Finding:
             "length": self.length,
             "firstOffset": self.first_offset,
             "nextOffset": self.next_offset,
-            "sentence": self.sentence,
+            "sentence": self.text,
             "advice": self.advice,
-            "facts": dict(self.facts) or None,
+            "facts": {**self.facts, **({"more": self.others} if self.others else {})} or None,
         }
         return {name: value for name, value in known.items() if value is not None}
 

@@ -14,8 +14,6 @@ from engine.check.rules.finding import Finding
 
 MOST = 1000
 Make: TypeAlias = Callable[[], Finding]
-_MORE = "more"
-"""Fact of a finding that represents others: their number."""
 
 
 class FindingLimit:
@@ -33,18 +31,16 @@ class FindingLimit:
     def takes(self, finding: Finding) -> bool:
         """Return whether a finding is within the bound. A finding that represents others is only counted."""
         kind = finding.rule, finding.file
-        more = finding.facts.get(_MORE, 0)
-        assert isinstance(more, int)
-        count = self._counts[kind] = self._counts.get(kind, 0) + max(more, 1)
-        if count <= self._most and not more:
+        count = self._counts[kind] = self._counts.get(kind, 0) + max(finding.others, 1)
+        if count <= self._most and not finding.others:
             return True
-        self._last[kind] = _alone(finding, more) if more else finding
+        self._last[kind] = finding
         return False
 
     def rest(self) -> Iterator[Finding]:
         """Yield a finding per rule and file for all those above the bound."""
         for kind, last in self._last.items():
-            yield _with_others(last, self._counts[kind] - self._most)
+            yield replace(last, others=self._counts[kind] - self._most)
 
 
 def bounded(findings: Iterable[Finding], most: int = MOST) -> list[Finding]:
@@ -60,7 +56,7 @@ def at_slots(
     for slot in slots[:most].tolist():
         yield make(slot)
     if len(slots) > most:
-        yield _with_others(make(int(slots[-1])), len(slots) - most)
+        yield replace(make(int(slots[-1])), others=len(slots) - most)
 
 
 def made_up_to_limit(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iterator[Finding]:
@@ -74,19 +70,4 @@ def made_up_to_limit(made: Iterable[tuple[str, Make]], most: int = MOST) -> Iter
         else:
             last[rule] = make
     for rule, make in last.items():
-        yield _with_others(make(), counts[rule] - most)
-
-
-def _with_others(last: Finding, more: int) -> Finding:
-    """Return the last of some findings with the number of those before it."""
-    return replace(last, sentence=_lead(more) + last.sentence, facts={**last.facts, _MORE: more})
-
-
-def _alone(finding: Finding, more: int) -> Finding:
-    """Return a finding that represents others as a single one."""
-    facts = {name: fact for name, fact in finding.facts.items() if name != _MORE}
-    return replace(finding, sentence=finding.sentence.removeprefix(_lead(more)), facts=facts)
-
-
-def _lead(more: int) -> str:
-    return f"{more} more like these, last: "
+        yield replace(make(), others=counts[rule] - most)

@@ -42,6 +42,8 @@ _ENTRY_AT = ENTRY.plain.unpack_from
 class PositionHints(Protocol):
     """Where the batch with an offset may start; a hint, to be proven."""
 
+    __slots__ = ()
+
     def floor(self, offset: Offset) -> OffsetPosition:
         """The known place with the largest offset at or below this one; the segment's start if none."""
 
@@ -49,7 +51,7 @@ class PositionHints(Protocol):
         """Only the position of that."""
 
 
-class IndexHints:
+class IndexHints(PositionHints):
     """An offset index: small ones whole in memory, larger ones page by page from their file."""
 
     __slots__ = ("_base_offset", "_count", "_data", "_index", "_on_error")
@@ -78,7 +80,6 @@ class IndexHints:
         return self._index
 
     def floor(self, offset: Offset) -> OffsetPosition:
-        """See PositionHints."""
         try:
             entry = self._index.lookup(offset)
         except FileNotFoundError:  # its segment was deleted since, or is about to be replaced
@@ -89,7 +90,6 @@ class IndexHints:
         return entry if entry.position >= 0 else OffsetPosition(self._base_offset, 0)
 
     def position(self, offset: Offset) -> Position:
-        """See PositionHints."""
         count = self._count
         if count < 0:
             return self.floor(offset).position
@@ -99,7 +99,7 @@ class IndexHints:
         return max(_ENTRY_AT(self._data, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
 
 
-class NoHints:
+class NoHints(PositionHints):
     """No index: every search starts at the segment's first byte."""
 
     __slots__ = ("_start",)
@@ -108,15 +108,13 @@ class NoHints:
         self._start = OffsetPosition(base_offset, 0)
 
     def floor(self, offset: Offset) -> OffsetPosition:
-        """See PositionHints."""
         return self._start
 
     def position(self, offset: Offset) -> Position:
-        """See PositionHints."""
         return 0
 
 
-class WalkedHints:
+class WalkedHints(PositionHints):
     """Places in the active segment that were walked over, behind what its index is known to hold.
 
     One writer appends, readers bisect: the positions are there before the offset that leads to them.
@@ -139,14 +137,12 @@ class WalkedHints:
         self._offsets.append(base_offset)
 
     def floor(self, offset: Offset) -> OffsetPosition:
-        """See PositionHints."""
         place = bisect_right(self._offsets, offset) - 1
         if place < 0:
             return self._behind.floor(offset)
         return OffsetPosition(self._offsets[place], self._positions[place])
 
     def position(self, offset: Offset) -> Position:
-        """See PositionHints."""
         place = bisect_right(self._offsets, offset) - 1
         return self._behind.position(offset) if place < 0 else self._positions[place]
 

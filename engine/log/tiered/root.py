@@ -114,7 +114,6 @@ class TieredRoot(SourceRoot):
         self._remarks: dict[str, str] = {}
 
     def close(self) -> None:
-        """See SourceRoot."""
         super().close()
         if (plain := getattr(self, "_plain", None)) is not None:
             plain.close()
@@ -122,7 +121,6 @@ class TieredRoot(SourceRoot):
     # Names
 
     def real(self, relative: str) -> str:
-        """See SourceRoot."""
         folder, name = self._split(relative)
         if folder is None:
             return relative
@@ -137,7 +135,7 @@ class TieredRoot(SourceRoot):
         return f"{folder.path}/{name}" if folder.path else name
 
     def remark(self, relative: str) -> str:
-        """See SourceRoot: why a copy is not part of the log, and where an index is that is not here."""
+        """Say why a copy is not part of the log, and where an index is that is not here."""
         return self._remarks.get(self.real(relative), "")
 
     def _split(self, relative: str) -> tuple[TieredFolder | None, str]:
@@ -161,7 +159,6 @@ class TieredRoot(SourceRoot):
     # What a SourceRoot does
 
     def list_apart(self, folder: str = "") -> tuple[Sequence[str], Sequence[SourceEntry]]:
-        """See SourceRoot."""
         with self._look_lock:
             if self._only is None and not folder:
                 return self._list_partitions()
@@ -173,11 +170,9 @@ class TieredRoot(SourceRoot):
             return list(shown.names | made), shown.others
 
     def iterate_files(self, folder: str = "") -> Iterator[str]:
-        """See SourceRoot."""
         yield from self.list_apart(folder)[0]
 
     def stat(self, relative: str = "") -> os.stat_result:
-        """See SourceRoot."""
         if self._is_made(relative):
             with self._made(relative) as file:
                 return file.stat()
@@ -187,7 +182,6 @@ class TieredRoot(SourceRoot):
         return status if end is None else _shortened(status, end)
 
     def open_fresh(self, relative: str) -> SourceFile:
-        """See SourceRoot."""
         if self._is_made(relative):
             return self._made(relative)
         real = self.real(relative)
@@ -405,19 +399,15 @@ class _CutFile(SourceFile):
         self._end = end
 
     def stat(self) -> os.stat_result:
-        """See SourceFile."""
         return _shortened(super().stat(), self._end)
 
     def size(self) -> int:
-        """See SourceFile."""
         return min(super().size(), self._end)
 
     def read_at(self, position: int, size: int) -> bytes:
-        """See SourceFile."""
         return super().read_at(position, min(size, max(self._end - position, 0)))
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """See SourceFile."""
         view = memoryview(buffer).cast("B")
         return super().read_into(view[: max(self._end - position, 0)], position)
 

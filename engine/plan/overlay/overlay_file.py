@@ -126,13 +126,11 @@ class _OverlayMapping(Mapping):
         return self._mapped.buffer
 
     def read(self, position: int, size: int) -> bytes:
-        """See Mapping."""
         if self.is_closed:
             raise ValueError(f"the map of {self.file.path} is closed")
         return self._content.read_at(position, max(min(size, self.size - position), 0))
 
     def close(self) -> None:
-        """See Mapping."""
         super().close()
         mapped, self._mapped = self._mapped, None
         if mapped is not None:

@@ -173,7 +173,7 @@ class TextReport(CheckReport):
             self._partition = finding.partition
             click.echo(printable(finding.partition) or "log dir")
         severity = click.style(f"{finding.severity.value:<8}", fg=_COLORS[finding.severity])
-        click.echo(f"  {severity}{finding.rule}: {printable(finding.sentence)}")
+        click.echo(f"  {severity}{finding.rule}: {printable(finding.text)}")
         click.echo(f"          {printable(_where(finding))}")
         if finding.rule not in self._advised:
             self._advised.add(finding.rule)

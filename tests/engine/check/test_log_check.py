@@ -339,7 +339,7 @@ def test_findings_of_one_kind_are_bounded_and_counted(tmp_path: Path) -> None:
     folder = write(tmp_path / "t-0", {0: batches})
     findings = of_rule(found(folder), "batch-attributes")
     assert len(findings) == 1001
-    assert findings[-1].facts["more"] == 200
+    assert findings[-1].others == 200
 
 
 def test_many_gaps_of_compaction_are_one_note(tmp_path: Path) -> None:

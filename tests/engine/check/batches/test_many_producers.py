@@ -66,4 +66,4 @@ def test_a_snapshot_that_is_wrong_of_every_producer_is_listed_in_part_and_counte
         name = f"{total:020}.snapshot"
         of_file = [each for each in wrong if each.file.endswith(name)]
         assert len(of_file) == 1001
-        assert of_file[-1].sentence.startswith(f"{total - 1000} more like these")
+        assert of_file[-1].text.startswith(f"{total - 1000} more like these")
