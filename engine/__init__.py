@@ -35,7 +35,7 @@ _HOMES = {
     "engine.log.log_view": ("LogView",),
     "engine.log.partition_log": ("PartitionLog",),
     "engine.log.segment.log_segment": ("LogSegment",),
-    "engine.log.segment.scan": ("BatchRun", "Damage"),
+    "engine.log.segment.scan": ("BatchRun", "Damage", "Disorder"),
     "engine.plan.start_plan": ("StartPlan",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -46,6 +46,7 @@ __all__ = [
     "CheckOptions",
     "Damage",
     "DamagedFileError",
+    "Disorder",
     "Finding",
     "KafkaStorageError",
     "LogSegment",

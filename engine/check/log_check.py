@@ -38,7 +38,7 @@ from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
 from engine.log.segment.damage import DamageKind
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
 
@@ -165,13 +165,14 @@ class LogCheck:
         future, placeholders = _Future(self.now_ms + DAY_MS), Placeholders()
         damaged = _Damaged(segment)
         for item, facts in self._items_of(source):
+            if isinstance(item, Disorder):
+                continue  # `order` finds which batch is out of place
             if isinstance(item, Damage):
                 self._note_holes(holes.add(item))
                 yield from self._found(segment, damaged.add(item))
-                if item.skipped:
-                    segment.damages.append(item)
-                    self.order.pass_damage()
-                    yield item.length
+                segment.damages.append(item)
+                self.order.pass_damage()
+                yield item.length
                 continue
             yield from self._found(segment, damaged.end(item.position))
             assert facts is not None
@@ -302,13 +303,11 @@ class _Damaged:
 
     def add(self, damage: Damage) -> Iterator[Breach]:
         known = self._open
-        if not damage.skipped:
-            return
         if known is not None and DamageKind.UNREADABLE in (known.kind, damage.kind):
-            if known.kind == damage.kind:
+            if known.kind is damage.kind:
                 self._open = _joined(known, damage)
                 return
-        elif known is not None and damage.kind != DamageKind.CRC_MISMATCH:
+        elif known is not None and damage.kind is not DamageKind.CRC_MISMATCH:
             length = damage.position + damage.length - known.position
             self._open = known._replace(length=length)
             return
@@ -322,8 +321,7 @@ class _Damaged:
         breach = damage_breach(
             damage, self._segment.segment.file, following, self._segment.next_base
         )
-        if breach is not None:
-            yield with_start(breach, damage, self._segment)
+        yield with_start(breach, damage, self._segment)
 
 
 def _joined(one: Damage, other: Damage) -> Damage:

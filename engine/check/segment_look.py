@@ -22,7 +22,7 @@ from engine.check.rules.finding_limit import bounded
 from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 
@@ -33,7 +33,7 @@ CHUNK = 4 * MiB
 class Checked(NamedTuple):
     """The next item of a scan, and the facts of its records if it is a run of batches."""
 
-    item: BatchRun | Damage
+    item: ScanItem
     facts: RecordFacts | None
 
 
@@ -51,7 +51,7 @@ class SegmentEnd(NamedTuple):
 
 
 Look: TypeAlias = SegmentStart | Checked | SegmentEnd
-ItemsOf: TypeAlias = Callable[[LogSegment], Iterable[tuple[BatchRun | Damage, RecordFacts | None]]]
+ItemsOf: TypeAlias = Callable[[LogSegment], Iterable[tuple[ScanItem, RecordFacts | None]]]
 
 
 def items_of(
@@ -60,7 +60,7 @@ def items_of(
     *,
     start: Position = 0,
     next_offset: Offset | None = None,
-) -> Iterator[tuple[BatchRun | Damage, RecordFacts | None]]:
+) -> Iterator[tuple[ScanItem, RecordFacts | None]]:
     """Scan a segment from a batch on, and check the records.
 
     Raises OSError, SourceRefusedError if it cannot be read.
@@ -75,7 +75,7 @@ def items_of(
     checked = _large_checked(items, segment.budgets)
 
     def check(each: Checked) -> RecordFacts | None:
-        if each.facts is not None or isinstance(each.item, Damage):
+        if each.facts is not None or not isinstance(each.item, BatchRun):
             return each.facts
         return check_records(each.item, segment.budgets)
 
@@ -84,7 +84,7 @@ def items_of(
     return ((each.item, facts) for each, facts in workers.map(check, checked))
 
 
-def _large_checked(items: Iterable[BatchRun | Damage], budgets: Budgets) -> Iterator[Checked]:
+def _large_checked(items: Iterable[ScanItem], budgets: Budgets) -> Iterator[Checked]:
     """Yield the items of a scan; large runs are checked here, and yielded without their bytes.
 
     The scan continues only when the bytes of a large run are freed, so that no two of them are in memory.
@@ -122,9 +122,8 @@ def look_at_segment(
     with Workers(1) as workers:
         for item, facts in items_of(segment, workers):
             if isinstance(item, Damage):
-                if item.skipped:
-                    under.damages.append(item)
-            else:
+                under.damages.append(item)
+            elif isinstance(item, BatchRun):
                 under.take(item)
                 rows.add(item.table)
                 item = item._replace(buffer=b"")
@@ -167,7 +166,7 @@ class EarlierLooks:
         self._next: tuple[Offset, Look] | None = None
         self._findings: dict[Offset, list[Finding]] = {}
 
-    def items(self, segment: LogSegment) -> Iterator[tuple[BatchRun | Damage, RecordFacts | None]]:
+    def items(self, segment: LogSegment) -> Iterator[tuple[ScanItem, RecordFacts | None]]:
         """Yield the earlier results of a segment as far as it is unchanged, then those of new batches.
 
         Raises OSError, SourceRefusedError if the records file cannot be read.

@@ -18,7 +18,7 @@ from engine.errors import UnreadableError
 from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
-from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, Disorder, ScanItem, scan
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.log.transactions import TransactionState
 from engine.record.batch_frame import HEADER
@@ -144,9 +144,7 @@ class ActiveTail:
         self._searched = end, size
         return self._take(self._scan(end, size, resync=True), end, state, is_search=True)
 
-    def _scan(
-        self, start: Position, size: Position, *, resync: bool
-    ) -> Iterator[BatchRun | Damage]:
+    def _scan(self, start: Position, size: Position, *, resync: bool) -> Iterator[ScanItem]:
         """Like the segment's own, without noting what is damaged: perhaps it is just being written."""
         return scan(
             self._files.ensure_open().file,
@@ -161,7 +159,7 @@ class ActiveTail:
 
     def _take(
         self,
-        items: Iterator[BatchRun | Damage],
+        items: Iterator[ScanItem],
         end: Position,
         state: TransactionState | None,
         *,
@@ -170,9 +168,12 @@ class ActiveTail:
         """Go over good batches; where the last one ends. What is only not there yet is not noted."""
         for item in items:
             if isinstance(item, Damage):
-                if is_search or not item.skipped:
+                if is_search:
                     self._files.problems.add_damage(self._files.path, item)
-                if not item.skipped and (item.found or 0) >= self._before_last:
+                continue
+            if isinstance(item, Disorder):
+                self._files.problems.add_damage(self._files.path, item)
+                if item.found >= self._before_last:
                     # This batch goes on where the one before the last ended: the last stated too much.
                     self.next_offset = self._before_last
                 continue

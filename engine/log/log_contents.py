@@ -9,7 +9,7 @@ from engine.log.folder_listing import FolderListing
 from engine.log.log_context import LogContext
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.places import Extent
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, ScanItem
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
 
 
@@ -115,7 +115,7 @@ class LogContents:
 
     def runs(
         self, start_offset: Offset | None = None, stop_offset: Offset | None = None
-    ) -> Iterator[tuple[LogSegment, BatchRun | Damage]]:
+    ) -> Iterator[tuple[LogSegment, ScanItem]]:
         """The good batches that hold offsets of [start, stop), and what is damaged there, in log order.
 
         The first and the last batch are whole: they may hold records outside the range. What is torn

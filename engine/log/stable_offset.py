@@ -20,7 +20,7 @@ from engine.files.file_names import (
 from engine.log.log_contents import LogContents
 from engine.log.log_context import LogContext
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage, headers
+from engine.log.segment.scan import BatchRun, Damage, tables
 from engine.log.transactions import OngoingTxn, TransactionState, may_have_taken_a_marker
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.state.leader_epoch_cache import LeaderEpochCache
@@ -39,7 +39,7 @@ def transaction_state(view: LogContents, until: Offset) -> TransactionState:
             if item.base_offset < start:
                 item = _from_offset(item, start)
             state.apply(item, until)
-        elif may_have_taken_a_marker(item):
+        elif isinstance(item, Damage) and may_have_taken_a_marker(item):
             state.lose_track()
         del item  # before the next one is read: a batch may be as large as the budget
     return state
@@ -165,12 +165,11 @@ def epochs_of_batches(view: LogContents) -> Iterator[EpochEntry]:
             yield first
         if after == latest:
             continue
-        for item in headers(segment.scan()):
-            if not isinstance(item, Damage):
-                for row in item[item["leader_epoch"] > latest]:
-                    if row["leader_epoch"] > latest:
-                        latest = int(row["leader_epoch"])
-                        yield EpochEntry(latest, int(row["base_offset"]))
+        for table in tables(segment.scan()):
+            for row in table[table["leader_epoch"] > latest]:
+                if row["leader_epoch"] > latest:
+                    latest = int(row["leader_epoch"])
+                    yield EpochEntry(latest, int(row["base_offset"]))
 
 
 def _first_epoch(segment: LogSegment) -> EpochEntry | None:

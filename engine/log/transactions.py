@@ -19,7 +19,7 @@ import numpy.typing as npt
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.errors import InvalidRecordError
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import HEADER
 from engine.record.control_records import CONTROL_KEY, ControlRecordType, parse_control_key
@@ -142,7 +142,7 @@ class MarkedSegment(Protocol):
 
     def scan(
         self, start: Position, end: Position | None = None, *, chunk: int = MiB
-    ) -> Iterator[BatchRun | Damage]:
+    ) -> Iterator[ScanItem]:
         """Good batches and damage of [start, end)."""
 
 
@@ -197,8 +197,8 @@ def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chun
     lost: list[tuple[Offset, Offset]] = []
     count, position = 0, start
     for item in segment.scan(start, end, chunk=_CHUNK):
-        if isinstance(item, Damage):
-            if may_have_taken_a_marker(item):
+        if not isinstance(item, BatchRun):
+            if isinstance(item, Damage) and may_have_taken_a_marker(item):
                 first, last = item.first_offset, item.last_offset
                 lost.append((first or 0, MAX_INT64 if last is None else last))
             continue
@@ -215,7 +215,7 @@ def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chun
 
 def may_have_taken_a_marker(damage: Damage) -> bool:
     """Whether bytes are lost; what is only not there yet at a log's end is not."""
-    return damage.skipped and not damage.kind.is_tail
+    return not damage.kind.is_tail
 
 
 class FateFinder:

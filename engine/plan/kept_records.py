@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from engine.log.segment.scan import BatchRun, Damage, scan
+from engine.log.segment.scan import BatchRun, Damage, Disorder, scan
 from engine.plan.overlay.overlay_content import OverlayContent
 
 _MOST_SHOWN = 3
@@ -83,7 +83,7 @@ def verify_kept(
                 if on_read is not None:
                     on_read(len(item.buffer))
                 continue
-            if item.skipped:
+            if isinstance(item, Damage):
                 damaged += 1
                 damaged_bytes += item.length
             else:
@@ -93,7 +93,7 @@ def verify_kept(
     return KeptRecords(total, verified, damaged, damaged_bytes, disorder, tuple(shown))
 
 
-def _sentence(damage: Damage) -> str:
+def _sentence(damage: Damage | Disorder) -> str:
     where = f"{os.path.basename(damage.path)} at byte {damage.position}"
     found = ""
     if damage.expected is not None and damage.found is not None:

@@ -120,10 +120,10 @@ class _Count:
             end = file.size()
             self._bytes += end - start
             for item in scan(file, start, end, next_offset=next_offset):
-                if isinstance(item, Damage):
-                    self._damaged += item.length if item.skipped else 0
-                else:
+                if isinstance(item, BatchRun):
                     self._take(item, self._log_start, self._kept)
+                elif isinstance(item, Damage):
+                    self._damaged += item.length
 
     def scan_hidden(self, content: OverlayContent, first_offset: Offset) -> None:
         """Count the batches that a file has from an offset on; it stays as it is."""

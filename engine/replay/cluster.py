@@ -19,7 +19,7 @@ from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.log.segment.scan import Damage, scan
+from engine.log.segment.scan import BatchRun, scan
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
 from engine.replay.log_replay import MOST_INSTANTS, MOST_UNREADABLE
@@ -319,10 +319,10 @@ class _Replay:
         with file:
             items: list[Replayed] = []
             for item in scan(file, 0, file.size(), path=path, budgets=log.budgets):
-                if isinstance(item, Damage):
-                    items.append(damaged(log.name, item))
-                else:
+                if isinstance(item, BatchRun):
                     items += records_of_run(item, log.budgets, log.name, path)
+                else:
+                    items.append(damaged(log.name, item))
         return self._snapshot_of(snapshot_id, items)
 
     def _snapshot_of(self, snapshot_id: KRaftSnapshot, items: list[Replayed]) -> _Snapshot:

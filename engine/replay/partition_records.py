@@ -12,7 +12,7 @@ from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns
 from engine.errors import InvalidRecordError
 from engine.log.log_view import LogView
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Timestamp
@@ -93,8 +93,8 @@ def replayed_records(
     OSErrors.
     """
     for segment, item in view.runs(start, stop):
-        if isinstance(item, Damage):
-            if item.skipped and not item.kind.is_quiet:
+        if not isinstance(item, BatchRun):
+            if isinstance(item, Damage) and not item.is_quiet:
                 yield damaged(view.name, item)
             continue
         for each in records_of_run(item, view.log.budgets, view.name, segment.path):
@@ -142,7 +142,7 @@ def _control_type(key: bytes | None) -> ControlRecordType | None:
         return None
 
 
-def damaged(name: str, damage: Damage) -> Unreadable:
+def damaged(name: str, damage: Damage | Disorder) -> Unreadable:
     """Return the entry for damage found by a scan."""
     return Unreadable(
         name, damage.path, damage.position, damage.length, damage.reason,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.log.segment.problems import Problems
-    from engine.log.segment.scan import Damage
+    from engine.log.segment.scan import Damage, Disorder
 
 
 def shown_path(path: str | None) -> str | None:
@@ -22,7 +22,7 @@ def shown_path(path: str | None) -> str | None:
     return valid_text("/".join(path.split("/")[-2:]))
 
 
-def damage_facts(damage: Damage) -> dict[str, Any]:
+def damage_facts(damage: Damage | Disorder) -> dict[str, Any]:
     """Return the JSON facts of damage in a file."""
     facts: dict[str, Any] = {
         "file": shown_path(damage.path),
@@ -35,7 +35,7 @@ def damage_facts(damage: Damage) -> dict[str, Any]:
         "firstOffset": damage.first_offset,
         "lastOffset": damage.last_offset,
     }
-    if damage.stretches:
+    if isinstance(damage, Damage) and damage.stretches:
         facts["unreadable"] = [
             {"position": each.position, "length": each.length} for each in damage.stretches
         ]
@@ -43,7 +43,7 @@ def damage_facts(damage: Damage) -> dict[str, Any]:
     return facts
 
 
-def error_line(damage: Damage) -> bytes:
+def error_line(damage: Damage | Disorder) -> bytes:
     """Return the error line for bytes without readable records."""
     return plain_json({"error": damage_facts(damage)}) + b"\n"
 

@@ -13,7 +13,7 @@ from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Disorder
 from engine.record.fate import Fate
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import TextPiece
@@ -113,9 +113,9 @@ class PartMeasuring:
         for item in rendering.scan(file, self.position, self._scan_end, self.next_offset):
             if cancel is not None and cancel():
                 raise Cancelled
-            if isinstance(item, Damage):
-                findings.is_clean_end = not item.skipped
-                if not item.kind.is_quiet:
+            if not isinstance(item, BatchRun):
+                findings.is_clean_end = isinstance(item, Disorder)
+                if not item.is_quiet:
                     self._size += len(error_line(item))
                     findings.note(damage_facts(item))
                     self._problems.add_damage(segment.path, item)

@@ -14,7 +14,7 @@ from engine.files.source_files import SourceFile
 from engine.lines.lines_result import NO_BOUND
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
+from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, scan
 from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
@@ -55,7 +55,7 @@ class Rendering(NamedTuple):
         end: Position,
         next_offset: Offset,
         chunk: int = CHUNK,
-    ) -> Iterator[BatchRun | Damage]:
+    ) -> Iterator[ScanItem]:
         """Yield good batches and damage of [start, end)."""
         expected = next_offset if next_offset >= 0 else None
         return scan(
@@ -99,8 +99,8 @@ class Rendering(NamedTuple):
             add_problem(view.log.problems, segment.path, problem, batch)
 
         for item in self.scan(file, start, end, expected):
-            if isinstance(item, Damage):
-                if not item.kind.is_quiet:
+            if not isinstance(item, BatchRun):
+                if not item.is_quiet:
                     view.log.problems.add_damage(segment.path, item)
                     yield error_line(item)
             else:
@@ -140,10 +140,10 @@ class Rendering(NamedTuple):
         seen = 0
         read = min(chunk.end - chunk.start, _MOST_READ)
         for item in self.scan(file, chunk.start, chunk.scan_end, chunk.next_offset, read):
-            if isinstance(item, Damage):
+            if not isinstance(item, BatchRun):
                 if item.position >= chunk.end:
                     break
-                if not item.kind.is_quiet:
+                if not item.is_quiet:
                     out.append(error_line(item))
                 continue
             run = _before(item, chunk.end)

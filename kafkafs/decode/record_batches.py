@@ -483,7 +483,7 @@ def _explained(view: LogView, offset: Offset, error: DamagedFileError) -> Damage
     """Return the error with the facts that a scan gives of the damaged place."""
     segment = view.segment_for(offset)
     for item in () if segment is None else segment.scan_from(offset):
-        if isinstance(item, Damage) and item.skipped and _may_hold(item, offset):
+        if isinstance(item, Damage) and _may_hold(item, offset):
             return damaged(item)
         if isinstance(item, BatchRun) and item.base_offset > offset:
             break

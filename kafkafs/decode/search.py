@@ -21,7 +21,7 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.lines.internal_fields import internal_texts
 from engine.log.log_view import LogView
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun
 from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
 from engine.topics.decoded_record import TopicDecoder
@@ -110,8 +110,8 @@ def search(
     `on_damage` gets the facts of every place that cannot be searched, as in an error line.
     """
     for segment, item in view.runs(from_offset, to_offset):
-        if isinstance(item, Damage):
-            if not item.kind.is_quiet:
+        if not isinstance(item, BatchRun):
+            if not item.is_quiet:
                 on_damage(damage_facts(item))
             continue
         on_bytes(int(item.table["size"].sum()))

@@ -156,7 +156,7 @@ class JsonLines:
         self._flush()
 
     def _damage(self, damage: Damage) -> None:
-        if self.options.is_partial and damage.kind == DamageKind.TORN_TAIL:
+        if self.options.is_partial and damage.kind is DamageKind.TORN_TAIL:
             return
         facts = damage._asdict()
         del facts["path"]

@@ -21,8 +21,8 @@ _LARGEST_PROOF = 64 << 20
 
 def damage_breach(
     damage: Damage, file: SourceFile, following: Position, next_base: Offset | None
-) -> Breach | None:
-    """Return the breach for skipped bytes; None if nothing was skipped.
+) -> Breach:
+    """Return the breach for damaged bytes.
 
     Args:
         damage: an item of the scan.
@@ -32,10 +32,8 @@ def damage_breach(
     """
     if damage.kind is DamageKind.UNREADABLE:
         return _unreadable(damage, next_base)
-    if not damage.skipped:
-        return None
     sentence = f"{damage.reason}: {damage.length} bytes from byte {damage.position}"
-    if damage.kind == DamageKind.CRC_MISMATCH and damage.expected is not None:
+    if damage.kind is DamageKind.CRC_MISMATCH and damage.expected is not None:
         sentence = (
             f"the batch at byte {damage.position} has the checksum {damage.expected:#010x},"
             f" but its {damage.length} bytes have {damage.found or 0:#010x}"
@@ -46,10 +44,10 @@ def damage_breach(
         facts["onlyField"] = only
         sentence += f"; only its {only} is wrong, the rest is a valid batch"
     severity = None
-    if damage.kind == DamageKind.TORN_TAIL and next_base is not None:
+    if damage.kind is DamageKind.TORN_TAIL and next_base is not None:
         severity = Severity.ERROR
         sentence += ", and it is not the last segment"
-    if damage.kind == DamageKind.ZERO_TAIL and (damage.first_offset or 0) < (next_base or 0):
+    if damage.kind is DamageKind.ZERO_TAIL and (damage.first_offset or 0) < (next_base or 0):
         severity = Severity.ERROR
         sentence += f", where offsets {damage.first_offset} to {(next_base or 0) - 1} were"
     end = next_base if damage.last_offset is None else damage.last_offset + 1

@@ -93,8 +93,7 @@ class HoleMap:
             first_offset: offset of the first record of the batches, if the records were checked.
         """
         if isinstance(item, Damage):
-            if item.skipped:
-                self._open.append(item)
+            self._open.append(item)
             return
         if self._open:
             yield self._hole(_first_offset(item) if first_offset is None else first_offset)
@@ -103,7 +102,7 @@ class HoleMap:
     def end(self) -> Iterator[Hole]:
         """End the segment; yield a hole at its end."""
         # Zeros that were never written cost no offsets, unless the next segment begins higher.
-        if all(damage.kind == DamageKind.ZERO_TAIL for damage in self._open) and (
+        if all(damage.kind is DamageKind.ZERO_TAIL for damage in self._open) and (
             self._next_base is None or self._next_base <= self.next_offset
         ):
             self._open.clear()
@@ -116,7 +115,7 @@ class HoleMap:
         stated = [
             (damage.first_offset, damage.last_offset + 1)
             for damage in damages
-            if damage.kind == DamageKind.CRC_MISMATCH
+            if damage.kind is DamageKind.CRC_MISMATCH
             and damage.first_offset is not None
             and damage.last_offset is not None
         ]

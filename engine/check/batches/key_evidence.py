@@ -13,7 +13,7 @@ import numpy as np
 from engine import kernel
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
-from engine.log.segment.scan import Damage
+from engine.log.segment.scan import BatchRun
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.units import Offset
 
@@ -37,7 +37,7 @@ def first_repeated_key(view: LogView, until: Offset) -> Repeated | None:
         return None
     try:
         for _, item in view.runs(view.base_offsets[0], until):
-            if isinstance(item, Damage):
+            if not isinstance(item, BatchRun):
                 continue
             plain = item.table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
             for row in np.flatnonzero(plain).tolist():

@@ -280,7 +280,7 @@ class _OffsetIndexCheck:
             self._no_such_offsets(slots[~known])
 
     def _had_damage(self) -> bool:
-        return any(each.skipped and not each.kind.is_quiet for each in self.segment.damages)
+        return any(not each.is_quiet for each in self.segment.damages)
 
     def _no_such_offsets(self, slots: Table) -> None:
         self.suspects[slots] = _Suspect.NO_OFFSET

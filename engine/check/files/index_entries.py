@@ -119,9 +119,7 @@ def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterato
 
 def damaged_spans(segment: SegmentUnderCheck) -> tuple[Table, Table]:
     """Return the starts and ends of the segment's damage, in file order."""
-    spans = [
-        (each.position, each.position + each.length) for each in segment.damages if each.skipped
-    ]
+    spans = [(each.position, each.position + each.length) for each in segment.damages]
     starts, ends = np.array(spans, "i8").reshape(-1, 2).T
     return starts, ends
 

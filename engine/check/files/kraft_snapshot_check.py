@@ -15,7 +15,7 @@ from engine.errors import InvalidRecordError, SourceRefusedError
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, kraft_checkpoint_name
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.log_directory import LogSource
-from engine.log.segment.scan import BatchRun, Damage, scan
+from engine.log.segment.scan import BatchRun, scan
 from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Position
@@ -89,7 +89,7 @@ def _contents(
     batches = 0
     frame: Frame = (0, None)
     for item in scan(file, 0, file.size(), budgets=budgets):
-        if isinstance(item, Damage):
+        if not isinstance(item, BatchRun):
             yield make(item.reason, _Place(item.position, item.length, item.expected, item.found))
             frame = None, frame[1]
             continue

@@ -176,7 +176,7 @@ class _TimeIndexCheck:
         )
 
     def _had_damage(self) -> bool:
-        return any(each.skipped and not each.kind.is_quiet for each in self.segment.damages)
+        return any(not each.is_quiet for each in self.segment.damages)
 
     def _missing(self, slot: int, before: int) -> Finding:
         return self._found(

@@ -250,7 +250,7 @@ class _SegmentCheck:
         if not 0 <= offset < MAX_INT64 or not self.segment.damages:
             return False
         return any(
-            may_have_taken_a_marker(each) or each.kind == DamageKind.TORN_TAIL
+            may_have_taken_a_marker(each) or each.kind is DamageKind.TORN_TAIL
             for each in self.segment.damages
         ) and self._is_gone(offset)
 

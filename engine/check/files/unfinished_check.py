@@ -15,7 +15,7 @@ from engine.check.rules.finding import Finding
 from engine.errors import SourceRefusedError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.files.folder_entries import EntryKind
-from engine.log.segment.scan import Damage, scan
+from engine.log.segment.scan import BatchRun, Damage, Disorder, scan
 from engine.units import MAX_INT64, Offset
 
 
@@ -25,7 +25,7 @@ class _New(NamedTuple):
     name: str
     base_offset: Offset
     next_offset: Offset
-    damages: list[Damage]
+    damages: list[Damage | Disorder]
 
 
 def check_unfinished(partition: PartitionUnderCheck) -> Iterator[Finding]:
@@ -69,16 +69,16 @@ def _name(base_offset: Offset, state: FileState) -> str:
 
 def _read(partition: PartitionUnderCheck, base_offset: Offset) -> _New | None:
     name = _name(base_offset, FileState.SWAP)
-    damages: list[Damage] = []
+    damages: list[Damage | Disorder] = []
     following = base_offset
     try:
         with partition.root.open(partition.relative(name), fresh=True) as file:
             budgets = partition.view.log.budgets
             for item in scan(file, 0, file.size(), next_offset=base_offset, budgets=budgets):
-                if isinstance(item, Damage):
-                    damages.append(item)
-                else:
+                if isinstance(item, BatchRun):
                     following = max(following, item.next_offset)
+                else:
+                    damages.append(item)
     except (FileNotFoundError, SourceRefusedError):
         return None
     return _New(name, base_offset, following, damages)

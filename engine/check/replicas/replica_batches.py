@@ -10,7 +10,7 @@ import numpy.typing as npt
 from engine import kernel
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.units import Offset, Position
 
@@ -87,7 +87,7 @@ class ReplicaCursor:
         self.view = view
         self.damages: list[Damage] = []
         self.next_offset = start
-        self._items: Iterator[tuple[LogSegment, BatchRun | Damage]] = view.runs(start, stop)
+        self._items: Iterator[tuple[LogSegment, ScanItem]] = view.runs(start, stop)
         self._segment: LogSegment | None = None
         self._run: BatchRun | None = None
         self._row = 0
@@ -99,8 +99,9 @@ class ReplicaCursor:
             if item is None:
                 return False
             self._segment, found = item
-            if isinstance(found, Damage):
-                self.damages.append(found)
+            if not isinstance(found, BatchRun):
+                if isinstance(found, Damage):
+                    self.damages.append(found)
                 continue
             self._run, self._row = found, 0
             while self._row < len(found.table) and self._last() < self.next_offset:

@@ -330,8 +330,7 @@ class ReplicaComparison:
             (
                 each
                 for each in self._cursors[lacking].damages
-                if each.skipped
-                and (each.first_offset or 0) < known.next_offset
+                if (each.first_offset or 0) < known.next_offset
                 and (each.last_offset is None or each.last_offset >= known.first_offset)
             ),
             None,

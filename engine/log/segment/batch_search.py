@@ -17,7 +17,7 @@ from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
 from engine.log.segment.places import Landing, joined
 from engine.log.segment.resync import Resync
-from engine.log.segment.scan import BatchRun, Damage, Table
+from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, Table
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset, Position
@@ -42,17 +42,17 @@ class BatchSearch:
         self._is_past = (
             False  # a batch above the offset was seen, and perhaps is not where it belongs
         )
-        self._suspects: list[Damage] = []
+        self._suspects: list[Damage | Disorder] = []
         self.found: BatchRun | None = None
 
-    def is_over(self, item: BatchRun | Damage) -> bool:
+    def is_over(self, item: ScanItem) -> bool:
         """Take in the next item; whether the search has ended."""
-        if isinstance(item, Damage):
-            if self._is_past and item.skipped:
+        if not isinstance(item, BatchRun):
+            if self._is_past and isinstance(item, Damage):
                 return True
             self._suspects = [*self._suspects[-100:], item]
             return False
-        if self._is_past and self._suspects and not self._suspects[-1].skipped:
+        if self._is_past and self._suspects and isinstance(self._suspects[-1], Disorder):
             return self._look_behind(item)
         if self._is_past:
             return True
@@ -92,12 +92,14 @@ class BatchSearch:
         return True
 
     @property
-    def suspect(self) -> Damage | None:
+    def suspect(self) -> Damage | Disorder | None:
         """What may have taken the batch."""
         for damage in self._suspects:
-            if not damage.skipped:
-                first, last = damage.expected or 0, None
-                is_lower_neighbour = (damage.last_offset or 0) + 1 == self._below
+            first: Offset
+            last: Offset | None
+            if isinstance(damage, Disorder):
+                first, last = damage.expected, None
+                is_lower_neighbour = damage.last_offset + 1 == self._below
                 if is_lower_neighbour or (first > self._offset and self._is_past):
                     return damage
             else:
@@ -184,7 +186,7 @@ def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset
 
 
 def land(
-    items: Iterable[Table | Damage], offset: Offset, expected: Offset, end: Position
+    items: Iterable[Table | Damage | Disorder], offset: Offset, expected: Offset, end: Position
 ) -> Landing:
     """Where to read from for an offset; see `OffsetLookUps.seek`.
 
@@ -199,9 +201,9 @@ def land(
     holds = False  # whether that has the offset, and does not lie above it
     mixed = False
     for item in items:
-        if isinstance(item, Damage) and not item.skipped:
+        if isinstance(item, Disorder):
             mixed = True
-            if ahead is not None and not holds and (item.first_offset or 0) <= offset:
+            if ahead is not None and not holds and item.first_offset <= offset:
                 ahead = None
             continue
         if ahead is not None:

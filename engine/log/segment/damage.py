@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class DamageKind(StrEnum):
-    """The kind of a stretch that a scan does not give as good batches in order."""
+    """The kind of a stretch that a scan leaves out of its runs."""
 
     CRC_MISMATCH = "crc_mismatch"
     BAD_LENGTH = "bad_length"
@@ -22,13 +22,6 @@ class DamageKind(StrEnum):
     """The file ends inside a batch, as after a crash."""
     ZERO_TAIL = "zero_tail"
     """Zeros up to the end of the file, as in a preallocated one."""
-    OFFSET_ORDER = "offset_order"
-    """A good batch whose offset is not above the one before it."""
-
-    @property
-    def is_skipped(self) -> bool:
-        """Whether a scan leaves the bytes out of its runs; a batch out of order is in them."""
-        return self is not DamageKind.OFFSET_ORDER
 
     @property
     def is_tail(self) -> bool:
@@ -61,5 +54,4 @@ _RULES = {
     DamageKind.UNREADABLE: "unreadable",
     DamageKind.TORN_TAIL: "torn-tail",
     DamageKind.ZERO_TAIL: "zero-tail",
-    DamageKind.OFFSET_ORDER: "offset-order",
 }

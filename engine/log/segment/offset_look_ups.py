@@ -28,7 +28,7 @@ from engine.log.segment.batch_search import (
 from engine.log.segment.fetched import WHOLE, FetchDataInfo, fetch_slice
 from engine.log.segment.open_segments import OpenSegment, SegmentFiles
 from engine.log.segment.places import Extent, Landing
-from engine.log.segment.scan import BatchRun, Damage, headers
+from engine.log.segment.scan import BatchRun, ScanItem, headers, tables
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.memory_gate import LARGE
 from engine.units import MAX_INT64, BatchPosition, Offset, Position
@@ -163,7 +163,7 @@ class OffsetLookUps(SegmentBytes):
                 self._landings[offset] = known._replace(batch=known.batch.copy())
         return known
 
-    def scan_from(self, offset: Offset) -> Iterator[BatchRun | Damage]:
+    def scan_from(self, offset: Offset) -> Iterator[ScanItem]:
         """The batches from one on that is good and does not start above an offset; see `scan`."""
         position, base = proven_hint(self, offset)
         return self.scan(position, next_offset=base, chunk=LOOK_UP_CHUNK)
@@ -247,9 +247,8 @@ class OffsetLookUps(SegmentBytes):
         known = self._next_offset
         if known is None:
             known = self.base_offset
-            for item in headers(self.scan_from(MAX_INT64 - 1)):
-                if not isinstance(item, Damage):
-                    known = max(known, int(item["last_offset"][-1]) + 1)
+            for table in tables(self.scan_from(MAX_INT64 - 1)):
+                known = max(known, int(table["last_offset"][-1]) + 1)
             self._next_offset = known
         return known
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from engine.errors import DamagedFileError, UnreadableError
 from engine.files.read_failures import errno_name, error_name, reason_of
+from engine.log.segment.scan import Damage, Disorder
 from engine.units import Position
-
-if TYPE_CHECKING:
-    from engine.log.segment.scan import Damage
 
 ProblemEntry: TypeAlias = dict[str, Any]
 """kind, file, reason; position, length, expected and found where they are known; partition where there is one; errno
@@ -80,9 +78,10 @@ class Problems:
         else:
             self.add(kind, file, reason_of(error), errno=error_name(error) or None)
 
-    def add_damage(self, file: str, damage: Damage) -> None:
+    def add_damage(self, file: str, damage: Damage | Disorder) -> None:
         """Note what a scan of a file found damaged; of what cannot be read, which bytes that are."""
-        for stretch in damage.stretches:
+        stretches = damage.stretches if isinstance(damage, Damage) else ()
+        for stretch in stretches:
             at, length = stretch.position, stretch.length
             self.add(
                 damage.kind,
@@ -92,7 +91,7 @@ class Problems:
                 length=length,
                 errno=errno_name(stretch.errno),
             )
-        if damage.stretches:
+        if stretches:
             return
         self.add(
             damage.kind,

@@ -160,7 +160,7 @@ class Resync:
 
     def is_unreadable(self, position: Position) -> bool:
         """Whether the batch at a position, or its header, cannot be read whole."""
-        return position < self.end and self.frame(position).kind == DamageKind.UNREADABLE
+        return position < self.end and self.frame(position).kind is DamageKind.UNREADABLE
 
     def next_good(
         self, position: Position, frame: Frame, search_from: Position, min_offset: Offset
@@ -185,7 +185,7 @@ class Resync:
         """Where the damaged batch's frame leads to a good one, directly or over others that are damaged."""
         if frame.size:
             return self._follow(position + frame.size)
-        if frame.kind != DamageKind.UNKNOWN_MAGIC:
+        if frame.kind is not DamageKind.UNKNOWN_MAGIC:
             return None
         head = self.file.read_at(position, HEAD.size)
         following = position + HEAD.unpack(head)[1] + LOG_OVERHEAD

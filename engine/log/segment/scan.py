@@ -119,9 +119,43 @@ class Damage(NamedTuple):
     unproven: tuple[tuple[Offset, Offset], ...] = ()
 
     @property
-    def skipped(self) -> bool:
-        """Whether the bytes are left out of the runs."""
-        return self.kind.is_skipped
+    def is_quiet(self) -> bool:
+        """Whether nothing is wrong: no record can have been there."""
+        return self.kind.is_quiet
+
+
+class Disorder(NamedTuple):
+    """A good batch whose offset is not above the one before it; the batch is in the next run.
+
+    Attributes:
+        path, position, length: where the batch lies.
+        reason: one sentence.
+        expected: the smallest offset that belongs there.
+        found: the offset that is out of place.
+        first_offset, last_offset: the offsets that the batch states.
+    """
+
+    path: str
+    position: Position
+    length: int
+    reason: str
+    expected: Offset
+    found: Offset
+    first_offset: Offset
+    last_offset: Offset
+
+    @property
+    def kind(self) -> str:
+        """The kind, beside those of damage."""
+        return "offset_order"
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is wrong: never."""
+        return False
+
+
+ScanItem: TypeAlias = BatchRun | Damage | Disorder
 
 
 def scan(
@@ -134,7 +168,7 @@ def scan(
     budgets: Budgets = DEFAULT_BUDGETS,
     chunk: int = CHUNK,
     resync: bool = True,
-) -> Iterator[BatchRun | Damage]:
+) -> Iterator[ScanItem]:
     """Everything in [start, end) of a records file, in file order; see the module's text.
 
     A file that ends before `end` ends the scan there.
@@ -151,17 +185,26 @@ def scan(
     """
     for item in _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start):
         yield item
-        if not resync and isinstance(item, Damage) and item.skipped:
+        if not resync and isinstance(item, Damage):
             return
         del item  # before the next one is read
 
 
-def headers(items: Iterable[BatchRun | Damage]) -> Iterator[Table | Damage]:
-    """The tables of a scan's runs, and its damage: no batch's bytes are kept while the next are read."""
+def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
+    """Yield the tables of a scan's runs and the rest: no batch's bytes are kept while the next are read."""
     for item in items:
-        found = item if isinstance(item, Damage) else item.table
+        found = item.table if isinstance(item, BatchRun) else item
         del item
         yield found
+
+
+def tables(items: Iterable[ScanItem]) -> Iterator[Table]:
+    """Yield only the tables of a scan's runs."""
+    for item in items:
+        found = item.table if isinstance(item, BatchRun) else None
+        del item
+        if found is not None:
+            yield found
 
 
 class _Scan:
@@ -187,7 +230,7 @@ class _Scan:
         self.damage: Resync | None = None
         self.scratch = np.empty(max(_ROWS, self.chunk // _BYTES_A_ROW), BATCH_DTYPE)
 
-    def run(self, position: Position) -> Iterator[BatchRun | Damage]:
+    def run(self, position: Position) -> Iterator[ScanItem]:
         """All of it from a position on."""
         size = self.chunk
         while position < self.end:
@@ -222,7 +265,7 @@ class _Scan:
 
     def _runs_of(
         self, buffer: bytes, position: Position
-    ) -> Generator[BatchRun | Damage, None, tuple[Position, int]]:
+    ) -> Generator[ScanItem, None, tuple[Position, int]]:
         """The buffer's good batches; where in the file that ended, and why (TABLE_FULL: go on there)."""
         index = 0
         while True:
@@ -246,7 +289,7 @@ class _Scan:
 
     def _good_rows(
         self, buffer: bytes, position: Position, table: Table
-    ) -> Generator[BatchRun | Damage, None, int | None]:
+    ) -> Generator[ScanItem, None, int | None]:
         """The rows up to the first that is not good, whose number is given back."""
         base, last = table["base_offset"], table["last_offset"]
         good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
@@ -256,20 +299,19 @@ class _Scan:
         first = 0
         for stop in [*back.tolist(), count] if count else ():
             if self.expected is not None and base[first] < self.expected:
-                yield self._out_of_order(table[first])
+                yield self._out_of_order(table[first], self.expected)
             self.expected = int(last[stop - 1]) + 1
             yield BatchRun(buffer, position, table[first:stop])
             first = stop
         return bad
 
-    def _out_of_order(self, row: np.void) -> Damage:
-        return Damage(
+    def _out_of_order(self, row: np.void, expected: Offset) -> Disorder:
+        return Disorder(
             self.path,
             int(row["position"]),
             int(row["size"]),
-            DamageKind.OFFSET_ORDER,
             "the batch's offset is not above the one before it",
-            expected=self.expected,
+            expected=expected,
             found=int(row["base_offset"]),
             first_offset=int(row["base_offset"]),
             last_offset=int(row["last_offset"]),
@@ -295,7 +337,7 @@ class _Scan:
         frame = damage.frame(position)
         following = None
         if self.resync:
-            data = damage.first_data(position) if frame.kind == DamageKind.ZEROS else position
+            data = damage.first_data(position) if frame.kind is DamageKind.ZEROS else position
             if data < self.end:
                 # A batch's first bytes may be zeros: a small offset, the high bytes of its length.
                 start = max(position + 1, data - LOG_OVERHEAD)
@@ -326,8 +368,8 @@ class _Scan:
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:
         """Whether nothing behind a position tells of a whole batch; nothing good is there."""
-        if frame.kind != DamageKind.ZEROS or self.damage is None:
-            return frame.kind == DamageKind.TORN_TAIL
+        if frame.kind is not DamageKind.ZEROS or self.damage is None:
+            return frame.kind is DamageKind.TORN_TAIL
         return self.damage.first_data(position) >= self.end
 
     def _tail(self, position: Position, frame: Frame) -> Damage:
@@ -335,7 +377,7 @@ class _Scan:
         assert frame.kind is not None
         length = self.end - position
         kind, reason = frame.kind, frame.reason
-        if kind == DamageKind.ZEROS:
+        if kind is DamageKind.ZEROS:
             kind, reason = DamageKind.ZERO_TAIL, "zeros up to the end of the file"
         return self._as_unreadable(
             Damage(
@@ -374,7 +416,7 @@ class _Scan:
             return self._tail(position, frame)
         assert frame.kind is not None
         kind, reason = frame.kind, frame.reason
-        if kind == DamageKind.TORN_TAIL:
+        if kind is DamageKind.TORN_TAIL:
             kind, reason = DamageKind.BAD_LENGTH, "a batch that states more bytes than the file has"
         expected, last = None, None if next_base is None else next_base - 1
         if frame.row is not None:

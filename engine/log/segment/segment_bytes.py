@@ -13,7 +13,7 @@ from engine.files.source_files import SourceFile
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log.segment.open_segments import SegmentFiles
-from engine.log.segment.scan import CHUNK, BatchRun, Damage, Table, scan
+from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, Table, scan
 from engine.record.file_records import FileRecords
 from engine.units import MAX_INT32, Offset, Position
 
@@ -125,7 +125,7 @@ class SegmentBytes:
         next_offset: Offset | None = None,
         chunk: int = CHUNK,
         resync: bool = True,
-    ) -> Iterator[BatchRun | Damage]:
+    ) -> Iterator[ScanItem]:
         """Good batches and damage between two positions, by default the whole segment.
 
         Damage is noted in the partition's problems.
@@ -145,7 +145,7 @@ class SegmentBytes:
         )
         last_possible = self.base_offset + MAX_INT32
         for item in items:
-            if isinstance(item, Damage):
+            if not isinstance(item, BatchRun):
                 self.files.problems.add_damage(self.path, item)
             elif item.next_offset - 1 > last_possible:
                 self.files.problems.add(

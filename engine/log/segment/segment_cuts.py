@@ -9,7 +9,7 @@ from engine.log.segment.batch_search import first_offset
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.places import Extent
 from engine.log.segment.resync import Resync
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun
 from engine.units import Offset, OffsetPosition, Position
 
 _LOOK_UP_CHUNK = 16 * 1024
@@ -92,7 +92,7 @@ def _scanned(segment: LogSegment, extent: Extent, targets: list[Position]) -> li
     left = iter(targets)
     target = next(left, None)
     for item in segment.scan(extent.start, extent.stop, next_offset=extent.next_offset):
-        if isinstance(item, Damage):
+        if not isinstance(item, BatchRun):
             continue
         positions = item.table["position"]
         while target is not None and target <= positions[-1]:

@@ -11,13 +11,13 @@ import numpy as np
 from engine import kernel
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.resync import ScannedFile
-from engine.log.segment.scan import BatchRun, scan
+from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER
 from engine.units import MAX_INT32, Offset, Position
 
 LARGEST_PIECE = 1024**3
-REPAIRABLE = frozenset(kind for kind in DamageKind if kind.is_skipped) | {
+REPAIRABLE = frozenset(DamageKind) | {
     "misplaced", "unloadable", "cannot_be_cut",
 }  # fmt: skip
 """Kinds of bytes that are dropped for their content, not on request."""
@@ -121,7 +121,7 @@ class Piece(NamedTuple):
         for item in scan(file, start, end, path="", resync=False):
             if isinstance(item, BatchRun):
                 yield with_wrappers_opened(item)
-            elif item.skipped:
+            elif isinstance(item, Damage):
                 raise OSError(
                     f"the batch at {item.position} of {self} has changed since it was scanned"
                 )

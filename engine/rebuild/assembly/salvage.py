@@ -25,7 +25,7 @@ from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage, scan
+from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
 from engine.rebuild.assembly.filling import fill
 from engine.rebuild.assembly.pieces import (
     Dropped,
@@ -212,10 +212,11 @@ class _Reader:
             if isinstance(item, Dropped):
                 dropped.append(item._replace(first_offset=expected, last_offset=bounds.last))
                 continue
+            if isinstance(item, Disorder):
+                is_disordered = True
+                continue
             if isinstance(item, Damage):
-                if item.skipped:
-                    dropped.append(_damaged(records, item))
-                is_disordered |= not item.skipped
+                dropped.append(_damaged(records, item))
                 continue
             _end_before(dropped, item)
             for run in self._loadable(records, item, dropped):
@@ -238,7 +239,7 @@ class _Reader:
 
     def _items(
         self, records: RecordsFile, segment: LogSegment | None
-    ) -> Iterator[BatchRun | Damage | Dropped]:
+    ) -> Iterator[ScanItem | Dropped]:
         """Yield the items of a scan; at the end the bytes after a place that the device cannot read."""
         done = 0
         try:
@@ -364,7 +365,7 @@ class _Reader:
         self.stated_end = max(self.stated_end, end or 0)
 
 
-def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[BatchRun | Damage]:
+def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[ScanItem]:
     if segment is not None:
         return segment.scan(0, max(segment.end, segment.tail_end))
     file = records.file

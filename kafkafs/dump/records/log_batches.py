@@ -60,7 +60,7 @@ def batches_of(
     for item in scan(file, 0, end, path=path, budgets=budgets):
         if isinstance(item, BatchRun):
             yield ShownBatches(item.buffer, item.start_position, item.table, item.table)
-        elif item.skipped:
+        elif isinstance(item, Damage):
             yield _bad_batch(file, item, end, budgets) or Lost(item)
         del item  # free it before the next read: a batch may be as large as the budget
 

@@ -107,7 +107,7 @@ class LogText:
 
     def _note_lost(self, damage: Damage, end: int) -> None:
         self.lost += damage.length
-        if self.options.is_partial and damage.kind == DamageKind.TORN_TAIL:
+        if self.options.is_partial and damage.kind is DamageKind.TORN_TAIL:
             return
         # A preallocated end, or the end of a file that a broker is writing, is no damage.
         is_finding = not damage.kind.is_quiet
@@ -117,7 +117,7 @@ class LogText:
     def _note_bad(self, damage: Damage, size: int) -> None:
         """Report a damaged batch; its own line already shows a wrong checksum."""
         where = f"in {self.file.shown} at byte {damage.position}"
-        if damage.kind != DamageKind.CRC_MISMATCH:
+        if damage.kind is not DamageKind.CRC_MISMATCH:
             self.report.complain(f"{damage.reason} {where}")
         elif size > damage.length:
             self.report.complain(

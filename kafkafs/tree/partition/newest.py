@@ -15,7 +15,7 @@ from itertools import islice
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import Damage, headers
+from engine.log.segment.scan import tables
 from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
 from kafkafs.tree.segments import first_on_disk
 
@@ -70,9 +70,8 @@ def _of_part(segment: LogSegment, start: Offset, end: Offset) -> Timestamp:
 def newest_between(segment: LogSegment, low: Position, high: Position) -> Timestamp:
     """Return the largest timestamp in the headers of the batches between two positions."""
     found = NO_TIMESTAMP
-    for item in headers(segment.scan(low, high)):
-        if not isinstance(item, Damage):
-            found = max(found, int(item["max_timestamp"].max()))
+    for table in tables(segment.scan(low, high)):
+        found = max(found, int(table["max_timestamp"].max()))
     return found
 
 

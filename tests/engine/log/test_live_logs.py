@@ -138,7 +138,7 @@ def test_a_torn_batch_of_a_live_log_is_not_there_yet(writer: LogWriter, cut: int
         file.write(new[:cut])
     view = log.view(max_age=0)
     assert (view.log_end_offset, view.problems) == (1, [])
-    assert not any(isinstance(item, Damage) for _, item in view.runs())
+    assert all(isinstance(item, BatchRun) for _, item in view.runs())
     with writer.records_file.open("ab") as file:
         file.write(new[cut:])
     view = log.view(max_age=0)
@@ -169,7 +169,7 @@ def test_what_grows_is_being_written_even_if_no_lock_says_so(writer: LogWriter) 
     view = log.view(max_age=0)
     assert view.live
     assert view.problems == []
-    assert not any(isinstance(item, Damage) for _, item in view.runs())
+    assert all(isinstance(item, BatchRun) for _, item in view.runs())
 
 
 def test_a_preallocated_file_grows_without_changing_its_size(writer: LogWriter) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.log.segment.scan import Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -87,14 +87,14 @@ class BatchReader:
             CorruptRecordError: the segment is damaged, and onCorrupt is fail.
         """
         for scanned in scan_split(split, fail_on_data_loss=self._options.fail_on_data_loss):
-            if not isinstance(scanned.item, Damage):
+            if isinstance(scanned.item, BatchRun):
                 yield from self._run(scanned)
             elif is_hole(scanned.split, scanned.item, on_corrupt=self._options.on_corrupt):
                 yield from self._hole(scanned.split, scanned.item)
 
     def _run(self, scanned: Scanned) -> Iterator[pa.RecordBatch]:
         view, segment, split, run = scanned
-        assert not isinstance(run, Damage)
+        assert isinstance(run, BatchRun)
         facts = header_facts(run, self._options.budgets)
         wanted = own_batches(split, run.table, facts)
         fates = view.fates(segment, run) if self._asks_fates else None
@@ -116,7 +116,7 @@ class BatchReader:
         else:
             yield rows_without_columns(len(batches))
 
-    def _hole(self, split: Split, damage: Damage) -> Iterator[pa.RecordBatch]:
+    def _hole(self, split: Split, damage: Damage | Disorder) -> Iterator[pa.RecordBatch]:
         facts = in_full(split, damage_facts(damage))
         if self._options.on_corrupt == "fail":
             raise corruption(facts)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.budgets import Budgets
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.spark.errors import malformed_timestamp
@@ -113,10 +113,10 @@ class _Totals:
         data = table[~control]
         self._add_times(base_timestamps(data), data["max_timestamp"])
 
-    def add_damage(self, damage: Damage) -> None:
-        is_damage = not damage.kind.is_quiet
+    def add_damage(self, damage: Damage | Disorder) -> None:
+        is_damage = not damage.is_quiet
         self.damaged_places += is_damage
-        if damage.skipped:
+        if isinstance(damage, Damage):
             self.size += damage.length
             self.damaged_bytes += damage.length * is_damage
 

@@ -13,7 +13,7 @@ from engine import kernel
 from engine.columns.batch_table import BatchProblem
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from engine.topics.internal_topics import decoder_for
@@ -56,10 +56,10 @@ class SplitReader:
         for view, segment, part, item in scan_split(
             split, fail_on_data_loss=self._options.fail_on_data_loss
         ):
-            if isinstance(item, Damage):
-                yield from self._hole(part, item)
-            else:
+            if isinstance(item, BatchRun):
                 yield from self._run(view, segment, part, item)
+            else:
+                yield from self._hole(part, item)
 
     def _run(
         self, view: LogView, segment: LogSegment, split: Split, run: BatchRun
@@ -97,7 +97,7 @@ class SplitReader:
         indices = np.flatnonzero((offsets >= split.start) & (offsets < split.stop))
         return indices if self._keys is None else self._keys.matching(columns, indices)
 
-    def _hole(self, split: Split, damage: Damage) -> Iterator[pa.RecordBatch]:
+    def _hole(self, split: Split, damage: Damage | Disorder) -> Iterator[pa.RecordBatch]:
         if is_hole(split, damage, on_corrupt=self._options.on_corrupt):
             yield from self._corrupt(split, damage_facts(damage))
 

@@ -13,7 +13,7 @@ from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.units import MAX_INT64, Offset, Position
 from kafkafs.spark.errors import could_not_read, topics_recreated
 from kafkafs.spark.source.planning.splits import Split
@@ -36,7 +36,7 @@ class Scanned(NamedTuple):
     view: LogView
     segment: LogSegment
     split: Split
-    item: BatchRun | Damage
+    item: ScanItem
 
 
 def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
@@ -97,18 +97,17 @@ def _still_holds(view: LogView, start: Offset, stop: Offset) -> bool:
     return bool(view.base_offsets) and view.base_offsets[0] <= start and stop <= view.log_end_offset
 
 
-def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
+def _items(segment: LogSegment, split: Split) -> Iterator[ScanItem]:
     """Yield batches and damage of a split's bytes, then damage if the last batch states offsets of the next split."""
-    item: BatchRun | Damage | None = None
+    item: ScanItem | None = None
     for item in _scanned(segment, split):
         yield item
     if isinstance(item, BatchRun) and item.next_offset > split.part_stop:
         row = item.table[-1]
-        yield Damage(
+        yield Disorder(
             segment.path,
             int(row["position"]),
             int(row["size"]),
-            DamageKind.OFFSET_ORDER,
             "the batch states offsets of the batches after it",
             expected=split.part_stop,
             found=item.next_offset,
@@ -117,11 +116,11 @@ def _items(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
         )
 
 
-def _scanned(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
+def _scanned(segment: LogSegment, split: Split) -> Iterator[ScanItem]:
     """Yield batches and damage of a split's bytes. The batches after damage, even beyond, bound its offsets."""
     end, expected = split.end_position, split.next_offset
     for item in segment.scan(split.position, end, next_offset=expected, chunk=_CHUNK):
-        if isinstance(item, Damage) and end < segment.tail_end:
+        if not isinstance(item, BatchRun) and end < segment.tail_end:
             yield from _before(segment, item.position, expected, end)
             return
         if isinstance(item, BatchRun):
@@ -131,7 +130,7 @@ def _scanned(segment: LogSegment, split: Split) -> Iterator[BatchRun | Damage]:
 
 def _before(
     segment: LogSegment, position: Position, expected: Offset, end: Position
-) -> Iterator[BatchRun | Damage]:
+) -> Iterator[ScanItem]:
     """Yield items that start between two positions, scanned together with the bytes after them."""
     for item in segment.scan(position, segment.tail_end, next_offset=expected):
         if item.position >= end:
@@ -149,16 +148,16 @@ def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
     return has_grown or segment.tail_end == split.file_size
 
 
-def is_hole(split: Split, damage: Damage, *, on_corrupt: str) -> bool:
+def is_hole(split: Split, damage: Damage | Disorder, *, on_corrupt: str) -> bool:
     """Return whether this split reports some damage: it may have cost wanted offsets, and no other split reports it.
 
     For Kafka a torn batch at the log end was never in the log: it counts only with onCorrupt=row.
     """
-    if damage.kind.is_quiet:
+    if damage.is_quiet:
         return False
-    if not damage.skipped:
-        return _is_own_disorder(split, damage.first_offset or 0)
-    is_tail = damage.kind == DamageKind.TORN_TAIL and split.part_stop == MAX_INT64
+    if isinstance(damage, Disorder):
+        return _is_own_disorder(split, damage.first_offset)
+    is_tail = damage.kind is DamageKind.TORN_TAIL and split.part_stop == MAX_INT64
     if is_tail and on_corrupt != "row":
         return False
     start, stop = split.wanted

@@ -1,4 +1,4 @@
-"""Kinds of damage: each has a rule of the check, and tells what a scan does with it."""
+"""Kinds of damage: each has a rule of the check."""
 
 from engine.check.rules.rules import RULES
 from engine.log.segment.damage import DamageKind
@@ -6,10 +6,6 @@ from engine.log.segment.damage import DamageKind
 
 def test_each_kind_has_a_rule_of_the_check() -> None:
     assert {kind.rule for kind in DamageKind} <= set(RULES)
-
-
-def test_only_a_batch_out_of_order_is_given_all_the_same() -> None:
-    assert [kind for kind in DamageKind if not kind.is_skipped] == [DamageKind.OFFSET_ORDER]
 
 
 def test_what_was_never_written_is_a_tail() -> None:
