@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.log.log_view import LogView
     from engine.log.partition_log import PartitionLog
     from engine.log.segment.log_segment import LogSegment
-    from engine.log.segment.scan import BatchRun, Damage
+    from engine.log.segment.scan import BatchRun, Damage, Disorder
     from engine.plan.start_plan import StartPlan
 
 # `engine` is a common name: by this mark kafkafs checks that it has imported its own.

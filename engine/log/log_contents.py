@@ -5,12 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from engine.log.folder_listing import FolderListing
+from engine.files.file_names import kraft_checkpoint_name
+from engine.files.folder_entries import SourceEntry
+from engine.files.unreadable import Stretch
+from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
 from engine.log.log_context import LogContext
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.places import Extent
+from engine.log.segment.problems import ProblemEntry
 from engine.log.segment.scan import BatchRun, ScanItem
-from engine.units import MAX_INT64, Offset, Position, TopicPartition
+from engine.units import MAX_INT64, LogOffsetMetadata, Offset, Position, TopicPartition
 
 
 class LogContents:
@@ -59,6 +63,50 @@ class LogContents:
         """Topic and partition; the number is -1 when the folder's name does not tell."""
         return self.log.topic_partition
 
+    @property
+    def live(self) -> bool:
+        """Whether somebody writes to it, as far as can be told."""
+        return self.log.is_live()
+
+    @property
+    def files(self) -> tuple[SourceEntry, ...]:
+        """Everything in the partition's folder, sorted by name."""
+        return self.listing.entries
+
+    @property
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What lies in the folder and is not part of the log."""
+        return self.listing.leftovers + tuple(
+            Leftover(
+                kraft_checkpoint_name(*snapshot), "a snapshot of what lies before the log start"
+            )
+            for snapshot in self.listing.kraft_snapshots
+            if snapshot.end_offset < self.log_start_offset
+        )
+
+    @property
+    def kraft_snapshots(self) -> tuple[KRaftSnapshot, ...]:
+        """The complete snapshots of a KRaft log that are not older than it."""
+        return tuple(
+            snapshot
+            for snapshot in self.listing.kraft_snapshots
+            if snapshot.end_offset >= self.log_start_offset
+        )
+
+    @property
+    def problems(self) -> list[ProblemEntry]:
+        """What was found wrong so far; look-ups add to it."""
+        return self.log.problems.entries()
+
+    def read_side_file(self, name: str) -> bytes:
+        """A checkpoint, snapshot or the like of the partition's folder, whole.
+
+        Raises FileNotFoundError, other OSError, LimitExceededError.
+        """
+        return self.log.read_side_file(name)
+
+    # Segments
+
     def __len__(self) -> int:
         return len(self.base_offsets)
 
@@ -83,6 +131,38 @@ class LogContents:
         """The active segment if it holds bytes and no good batch: its damage begins where the log ends."""
         active = self._active
         return active if active is not None and not active.end and active.tail_end else None
+
+    @property
+    def unread_end(self) -> Stretch | None:
+        """The first bytes behind the last good batch that cannot be read: more records may be there."""
+        active = self._active
+        if active is None:
+            return None
+        return active.file.unreadable_in(active.end, max(active.tail_end, active.end))
+
+    @property
+    def end_position(self) -> Position:
+        """Where the last good batch ends in the active segment."""
+        return 0 if self._active is None else self._active.end
+
+    @property
+    def end_metadata(self) -> LogOffsetMetadata:
+        """The log end and its place: where the next batch will be."""
+        active = self._active
+        if active is None:
+            return LogOffsetMetadata(self.log_end_offset)
+        return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.end)
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Up to where the log was known to be replicated, between log start and log end.
+
+        The checkpoint lags behind a running broker by up to five seconds.
+        """
+        known = self.log.checkpoints.high_watermark(self.partition)
+        if known is None:
+            return self.log_start_offset
+        return max(self.log_start_offset, min(known, self.log_end_offset))
 
     def segment_for(self, offset: Offset) -> LogSegment | None:
         """The segment that holds an offset, if any does; None below the first one."""

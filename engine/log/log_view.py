@@ -16,19 +16,15 @@ import numpy.typing as npt
 from engine import kernel
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError, OffsetOutOfRangeError
-from engine.files.file_names import kraft_checkpoint_name
-from engine.files.folder_entries import SourceEntry
-from engine.files.unreadable import Stretch
 from engine.log import stable_offset
 from engine.log.fetch import FetchIsolation, offset_metadata, read_up_to
-from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
+from engine.log.folder_listing import FolderListing
 from engine.log.log_contents import LogContents
 from engine.log.log_context import LogContext
 from engine.log.log_segments import LogSegments
 from engine.log.segment.decode_errors import decode_error
 from engine.log.segment.fetched import FetchDataInfo
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.problems import ProblemEntry
 from engine.log.segment.scan import BatchRun
 from engine.log.time_look_ups import TimeLookUps, first_of_newest
 from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
@@ -36,9 +32,7 @@ from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     BatchPosition,
     FoundTimestamp,
-    LogOffsetMetadata,
     Offset,
-    Position,
     Timestamp,
 )
 
@@ -97,44 +91,7 @@ class LogView(LogContents):
             if is_same or self.base_offsets[:known] == after.base_offsets:
                 self._times = after._times.of_later_view(max(known - 1, 0), log_start_offset)
 
-    # What it is
-
-    @property
-    def live(self) -> bool:
-        """Whether somebody writes to it, as far as can be told."""
-        return self.log.is_live()
-
-    @property
-    def files(self) -> tuple[SourceEntry, ...]:
-        """Everything in the partition's folder, sorted by name."""
-        return self.listing.entries
-
-    @property
-    def leftovers(self) -> tuple[Leftover, ...]:
-        """What lies in the folder and is not part of the log."""
-        return self.listing.leftovers + tuple(
-            Leftover(
-                kraft_checkpoint_name(*snapshot), "a snapshot of what lies before the log start"
-            )
-            for snapshot in self.listing.kraft_snapshots
-            if snapshot.end_offset < self.log_start_offset
-        )
-
-    @property
-    def kraft_snapshots(self) -> tuple[KRaftSnapshot, ...]:
-        """The complete snapshots of a KRaft log that are not older than it."""
-        return tuple(
-            snapshot
-            for snapshot in self.listing.kraft_snapshots
-            if snapshot.end_offset >= self.log_start_offset
-        )
-
-    @property
-    def problems(self) -> list[ProblemEntry]:
-        """What was found wrong so far; look-ups add to it."""
-        return self.log.problems.entries()
-
-    # Segments
+    # State, found out once
 
     @property
     def segments(self) -> LogSegments[LogSegment]:
@@ -143,40 +100,6 @@ class LogView(LogContents):
         if known is None:
             known = self._all_segments = LogSegments(map(self.segment_at, range(len(self))))
         return known
-
-    @property
-    def unread_end(self) -> Stretch | None:
-        """The first bytes behind the last good batch that cannot be read: more records may be there."""
-        active = self._active
-        if active is None:
-            return None
-        return active.file.unreadable_in(active.end, max(active.tail_end, active.end))
-
-    @property
-    def end_position(self) -> Position:
-        """Where the last good batch ends in the active segment."""
-        return 0 if self._active is None else self._active.end
-
-    @property
-    def end_metadata(self) -> LogOffsetMetadata:
-        """The log end and its place: where the next batch will be."""
-        active = self._active
-        if active is None:
-            return LogOffsetMetadata(self.log_end_offset)
-        return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.end)
-
-    # Offsets and state
-
-    @property
-    def high_watermark(self) -> Offset:
-        """Up to where the log was known to be replicated, between log start and log end.
-
-        The checkpoint lags behind a running broker by up to five seconds.
-        """
-        known = self.log.checkpoints.high_watermark(self.partition)
-        if known is None:
-            return self.log_start_offset
-        return max(self.log_start_offset, min(known, self.log_end_offset))
 
     @property
     def open_transactions(self) -> tuple[OngoingTxn, ...]:
@@ -399,10 +322,3 @@ class LogView(LogContents):
         if isolation is FetchIsolation.HIGH_WATERMARK:
             return self.high_watermark
         return self.first_unstable_offset(self.high_watermark)
-
-    def read_side_file(self, name: str) -> bytes:
-        """A checkpoint, snapshot or the like of the partition's folder, whole.
-
-        Raises FileNotFoundError, other OSError, LimitExceededError.
-        """
-        return self.log.read_side_file(name)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
+from engine.log.segment.scan import Damage, Disorder
 from kafkafs.decode.shown_text import plain_json, valid_text
 
 if TYPE_CHECKING:
     import numpy as np
 
     from engine.log.segment.problems import Problems
-    from engine.log.segment.scan import Damage, Disorder
 
 
 def shown_path(path: str | None) -> str | None:
