@@ -12,6 +12,7 @@ import base64
 import re
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
+from functools import cache
 
 from engine.coding.layout import Buffer
 
@@ -47,7 +48,11 @@ _LETTERS = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\
 
 
 def _escape(match: re.Match[str]) -> str:
-    character = match[0]
+    return _escaped(match[0])
+
+
+@cache
+def _escaped(character: str) -> str:
     letter = _LETTERS.get(character)
     if letter is not None:
         return "\\" + letter

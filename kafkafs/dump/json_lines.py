@@ -190,15 +190,14 @@ class JsonLines:
         label = timestamp_label(fields).encode()
         arena = columns.arena
         for index, record in enumerate(rows_of(columns)):
-            offset, timestamp, key_at, value_at, _, key_size, value_size, _, headers, sequence = (
-                record[:10]
-            )
+            offset, timestamp, key_at, value_at, _, key_size, value_size, headers_size, *_ = record
+            headers, sequence = record[8:10]
             if not first <= offset <= last:
                 continue
             start = b'%s%d,"offset":%d,"timestamp":%d,"sequence":%d,"timestampType":"%s",' % (
                 *(head, index, offset, timestamp, sequence, label),
             )
-            if max(key_size, 0) + max(value_size, 0) > LARGE:
+            if max(key_size, 0) + max(value_size, 0) + headers_size > LARGE:
                 self._long_line(start, columns, index)
                 continue
             key = None if key_size < 0 else bytes(arena[key_at : key_at + key_size])
@@ -212,7 +211,7 @@ class JsonLines:
             self._problem(problem, fields)
 
     def _long_line(self, start: bytes, columns: Columns, index: int) -> None:
-        """Write the line of a record with a large key or value piece by piece."""
+        """Write the line of a record with a large key, value or header piece by piece."""
         self._flush()
         record, arena, out = columns.table[index], columns.arena, self.report.out
         out(start)
@@ -221,7 +220,15 @@ class JsonLines:
             for piece in json_field(name.encode(), None if size < 0 else arena[at : at + size]):
                 out(piece)
             out(after)
-        out(b",".join(map(_pair, columns.headers(index))) + b"]}\n")
+        before = b"{"
+        for header in columns.headers(index):
+            for field, data in ((b"key", header.key), (b"value", header.value)):
+                out(before)
+                for piece in json_field(field, None if data is None else memoryview(data)):
+                    out(piece)
+                before = b","
+            before = b"},{"
+        out(b"]}\n" if before == b"{" else b"}]}\n")
 
     def _decoded(self, batches: ShownBatches, row: int) -> Columns:
         return kernel.decode(

@@ -40,6 +40,14 @@ def test_a_line_of_42_mb_is_never_whole_in_memory(made: Path, tmp_path: Path, co
     assert found.peak < IDLE + 30 * MiB
 
 
+def test_a_header_of_20_mb_is_never_whole_as_text_in_memory(made: Path, tmp_path: Path) -> None:
+    source = make_source("huge-headers", made, 1.0)
+    found = measured_run([*PROGRAM, *arguments_of("dump json", source, tmp_path)])
+    assert found.status == 0, found.shown
+    assert found.written > 500 * MiB
+    assert found.peak < IDLE + 60 * MiB
+
+
 def test_a_batch_of_very_many_records_is_decoded_once(made: Path, tmp_path: Path) -> None:
     source = make_source("tiny-records", made, 0.1)
     found = measured_run([*PROGRAM, *arguments_of("cat records", source, tmp_path)])

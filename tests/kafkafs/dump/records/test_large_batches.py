@@ -41,7 +41,7 @@ def test_large_records_are_dumped_the_same_in_pieces(
     pick, offset, made = random.Random(seed), 0, []
     for number in range(12):
         records = [
-            Rec(field(pick), field(pick), headers=[(b"h", b"v")] * (n % 3)) for n in range(9)
+            Rec(field(pick), field(pick), headers=[(b"h", field(pick))] * (n % 3)) for n in range(9)
         ]
         count = len(records) + (number == 5)
         made.append(batch(records, offset, pick.choice(CODECS), record_count=count))
