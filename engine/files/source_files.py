@@ -252,7 +252,10 @@ class SourceRoot:
             os.close(fd)
 
     def real(self, relative: str) -> str:
-        """Map a shown path to the real one; identity except for tiered storage."""
+        """Map a shown path to the real one; identity except for tiered storage.
+
+        A subclass that shows other paths maps them before it calls `stat` and `open_fresh` of this class.
+        """
         return relative
 
     def remark(self, relative: str) -> str:
@@ -298,7 +301,6 @@ class SourceRoot:
 
     def stat(self, relative: str = "") -> os.stat_result:
         """Return lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a link in the path)."""
-        relative = self.real(relative)
         if not relative:
             return os.fstat(self._root_fd())
         if "/" not in relative:
@@ -422,7 +424,6 @@ class SourceRoot:
 
     def _open_fd(self, relative: str, flags: int) -> int:
         """Return a descriptor beneath the root; when none is left, free some and try once more."""
-        relative = self.real(relative)
         check_components(relative, self.display)
         try:
             return self._open_or_refuse(relative, flags)
