@@ -106,7 +106,7 @@ def test_a_path_without_a_partition_is_refused(
             "offset long, nothing string",
             "view 'records' has no column 'nothing'; it has key, value",
         ),
-        ("offset string", "column 'offset' is bigint, and not string"),
+        ("offset string", "column 'offset' is bigint, not string"),
         ("offset long, offset long", "a column is there twice: offset, offset"),
         ("key binary not null", "column 'key' can be null"),
     ],
