@@ -120,7 +120,7 @@ def test_bounds_are_offsets_instants_or_milliseconds(tmp_path, bound, first):
         (["--from", "1700000000123"], "write 2023-11-14T22:13:20.123Z or @1700000000123"),
         (["--from", "700"], "write an offset up to END, or pass --allow-empty"),
         (["--to", "1700000000000"], "--to 1700000000000 is past the end of every log"),
-        (["--from", "END"], "no record lies at --from or behind: to write it nevertheless"),
+        (["--from", "END"], "no record lies at --from or behind: to write it anyway"),
         (["--from", "2030-01-01"], "no record lies at --from or behind"),
         (["--to", "2001-01-01"], "no record lies before --to"),
         (["--from", "20", "--to", "10"], "--from (offset 20) is not before --to (offset 10)"),

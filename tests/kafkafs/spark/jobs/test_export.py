@@ -223,7 +223,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"form": "avro"}, "no such format: 'avro'"),
     ({"values": "hex"}, "values are text or base64"),
     ({"where": "partitoin = 1"}, "partitoin"),
-    ({"where": "partition ="}, "condition cannot be"),
+    ({"where": "partition ="}, "condition is not valid"),
     ({"view": "batches"}, "this job has no option 'view'"),
     ({"includeHeaders": True}, "this job has no option 'includeHeaders'"),
     ({"splitByte": "1m"}, "unknown option 'splitbyte'"),

@@ -194,7 +194,7 @@ def test_a_twin_that_outlives_its_job_cannot_bring_its_folder_back(tmp_path: Pat
 
         with pytest.raises(FileNotFoundError):
             job.writer().write(0, 1, rows())
-        with pytest.raises(FileNotFoundError, match="is not there on"):
+        with pytest.raises(FileNotFoundError, match="is missing on"):
             job.task(TASKS[0])
     assert names_in(tmp_path) == ["commit"]
 
