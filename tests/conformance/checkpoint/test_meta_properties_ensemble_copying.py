@@ -146,7 +146,9 @@ def test_copier_verification_fails_on_error_and_log_dirs_overlap():
 def test_the_metadata_log_dir_must_be_one_of_the_log_dirs():
     copier = MetaPropertiesCopier(FOO)
     copier.metadata_log_dir = "/tmp/other"
-    with pytest.raises(InconsistentBrokerMetadataError, match="/tmp/other is not one of the log dirs"):
+    with pytest.raises(
+        InconsistentBrokerMetadataError, match="/tmp/other is not one of the log dirs"
+    ):
         copier.verify()
 
 
