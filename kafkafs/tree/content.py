@@ -13,7 +13,6 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import RenderedBatch
-from kafkafs.overriding import override
 from kafkafs.tree.node import Content
 
 
@@ -27,11 +26,9 @@ class BytesContent(Content):
         self.identity = hash(data)
 
     @property
-    @override
     def size(self) -> int:
         return len(self.data)
 
-    @override
     def read_now(self, offset: int, size: int) -> bytes:
         data = self.data
         if offset == 0 and size >= len(data):
@@ -78,17 +75,14 @@ class FileContent(Content):
         self.identity = hash((file.device, file.inode, start, end, file.stat().st_mtime_ns))
 
     @property
-    @override
     def lineage(self) -> int:
         """A file that grows keeps its lineage."""
         return hash((self._file.device, self._file.inode, self._start))
 
     @property
-    @override
     def size(self) -> int:
         return self._end - self._start
 
-    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
         position = self._start + offset
         size = min(size, self._end - position)
@@ -101,7 +95,6 @@ class FileContent(Content):
             return None
         return bytes(view) if got == size else None
 
-    @override
     def read(self, offset: int, size: int) -> bytes:
         position = self._start + offset
         size = min(size, self._end - position)
@@ -113,11 +106,9 @@ class FileContent(Content):
             raise
 
     @property
-    @override
     def has_gaps(self) -> bool:
         return self._file.unreadable_in(self._start, self._end) is not None
 
-    @override
     def read_up_to_gap(self, offset: int, size: int) -> bytes:
         try:
             return self.read(offset, size)
@@ -127,7 +118,6 @@ class FileContent(Content):
                 raise
         return self.read_up_to_gap(offset, before)
 
-    @override
     def gap_end(self, error: UnreadableError) -> int:
         return min(error.position + error.length, self._end) - self._start
 
@@ -148,15 +138,12 @@ class InflatedContent(Content):
         self.identity = hash(facts)
 
     @property
-    @override
     def size(self) -> int:
         return self._size
 
-    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
         return None
 
-    @override
     def read(self, offset: int, size: int) -> bytes:
         end = min(offset + size, self._size)
         parts = []

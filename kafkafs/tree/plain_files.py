@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from kafkafs.overriding import override
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.node import Attrs, Cancel, Content, File, Link
 from kafkafs.tree.owner import Owner
@@ -34,15 +33,12 @@ class BytesFile(File):
         self._ttl = ttl
         self._xattrs = xattrs
 
-    @override
     def attrs(self) -> Attrs:
         return self._owner.file(self.path, len(self._data), self._mtime_ns, self._ttl)
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return self._xattrs or {}
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         return BytesContent(self._data)
 
@@ -103,14 +99,12 @@ class MadeFile(File):
         self._memo = memo
         self._version = version
 
-    @override
     def attrs(self) -> Attrs:
         known = self._memo.get(self.path)
         exact = known is not None and known[0] == self._version
         size = self.GUESS if known is None else len(known[1])
         return self._owner.file(self.path, size, self._owner.mtime_ns, self._ttl, exact=exact)
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         known = self._memo.get(self.path)
         if known is not None and known[0] == self._version:
@@ -137,15 +131,12 @@ class FailingFile(File):
         self._ttl = ttl
         self._xattrs = xattrs
 
-    @override
     def attrs(self) -> Attrs:
         return self._owner.file(self.path, 1, self._owner.mtime_ns, self._ttl, exact=False)
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return self._xattrs
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         raise self._error
 
@@ -161,6 +152,5 @@ class PlainLink(Link):
         self._mtime_ns = mtime_ns
         self._ttl = ttl
 
-    @override
     def attrs(self) -> Attrs:
         return self._owner.link(self.path, self.target, self._mtime_ns, self._ttl)

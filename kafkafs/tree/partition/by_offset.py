@@ -23,7 +23,6 @@ from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
 from kafkafs.decode.shown_text import plain_json
-from kafkafs.overriding import override
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
@@ -52,7 +51,6 @@ class OffsetFolder(PartitionNode):
     __slots__ = ()
 
     @retried
-    @override
     def lookup(self, name: str) -> Node:
         match = _RECORD.fullmatch(name)
         if match is None:
@@ -101,7 +99,6 @@ class OffsetFolder(PartitionNode):
             raise error
         return view, None
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
         view = partition.view()
@@ -218,14 +215,12 @@ class FileOfRecord(File):
     def _size(self) -> int:
         """Size of the content in bytes."""
 
-    @override
     def attrs(self) -> Attrs:
         partition, view = self.partition, self._view
         owner = partition.owner(view)
         mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
         return owner.file(self.path, self._size, mtime, partition.ttl(view))
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return record_xattrs(self._batch, self._offset, self._line)
 
@@ -251,7 +246,6 @@ class RecordFile(FileOfRecord):
     def _size(self) -> int:
         return len(self._line)
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         return BytesContent(self._line)
 
@@ -277,7 +271,6 @@ class FieldFile(FileOfRecord):
     def _size(self) -> int:
         return len(self._data)
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         return BytesContent(self._data)
 
@@ -296,7 +289,6 @@ class LargeRecordFile(LineFile):
         self._batch = batch
         self._offset = offset
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return record_xattrs(self._batch, self._offset, b"") | super().xattrs()
 
@@ -350,7 +342,6 @@ class LargeFieldFile(FileOfRecord):
     def _size(self) -> int:
         return self._place.size
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         place, batch = self._place, self._batch
         if place.is_stored:

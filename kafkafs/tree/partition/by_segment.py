@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from engine.units import MAX_INT64
-from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.node import Entry, Kind, Node
@@ -29,11 +28,9 @@ class DecodedFolder(PartitionNode):
         self._committed = committed
 
     @property
-    @override
     def slow(self) -> bool:
         return True
 
-    @override
     def lookup(self, name: str) -> Node:
         match = _NAME.fullmatch(name)
         base = int(match[1]) if match else -1
@@ -42,7 +39,6 @@ class DecodedFolder(PartitionNode):
         source = LineSource(self.partition.name, base, committed=self._committed)
         return LineFile(self.child(name), self.partition, lambda _view: source)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         bases = self.partition.view().base_offsets
         for place in range(bisect_left(bases, after - FIRST_COOKIE + 1), len(bases)):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64
-from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
 from kafkafs.tree.node import Entry, Kind, Node
@@ -32,12 +31,10 @@ class TimeFolder(PartitionNode):
     __slots__ = ()
 
     @property
-    @override
     def slow(self) -> bool:
         return True
 
     @retried
-    @override
     def lookup(self, name: str) -> Node:
         partition = self.partition
         view = partition.view()
@@ -56,7 +53,6 @@ class TimeFolder(PartitionNode):
             raise NotFound(path)
         return PeriodFolder(path, partition, period)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
         view = partition.view()
@@ -110,11 +106,9 @@ class PeriodFolder(PartitionNode):
         self._period = period
 
     @property
-    @override
     def slow(self) -> bool:
         return True
 
-    @override
     def lookup(self, name: str) -> Node:
         path = self.child(name)
         if name == "log":
@@ -125,7 +119,6 @@ class PeriodFolder(PartitionNode):
             raise NotFound(path)
         return LineFile(path, self.partition, self._lines)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         names = [("records.jsonl", Kind.FILE), ("log", Kind.DIRECTORY)]
         return fixed_entries(self, names, after)

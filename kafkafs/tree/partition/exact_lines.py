@@ -20,7 +20,6 @@ from typing import NamedTuple
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.failures import Cancelled, ChangedFileError
-from kafkafs.overriding import override
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.path_names import Period
@@ -54,7 +53,6 @@ class ExactFile(File):
         self._period = period
 
     @retried
-    @override
     def attrs(self) -> Attrs:
         partition = self.partition
         view = partition.view()
@@ -69,12 +67,10 @@ class ExactFile(File):
         return owner.file(self.path, size, mtime, partition.ttl(view), exact=disk == 0)
 
     @retried
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         view = self.partition.view()
         return ExactContent(self, view, self._source(view), cancel)
 
-    @override
     def chunks(self) -> Iterator[bytes]:
         view = self.partition.view()
         for lines in self.lines(view, self._source(view)):
@@ -156,15 +152,12 @@ class ExactContent(Content):
             self._size += len(line)
 
     @property
-    @override
     def size(self) -> int:
         return self._size
 
-    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
         return b"" if offset >= self._size else None
 
-    @override
     def read(self, offset: int, size: int) -> bytes:
         end = min(offset + size, self._size)
         if offset >= end:

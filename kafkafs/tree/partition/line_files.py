@@ -9,7 +9,6 @@ from engine.log.log_view import LogView
 from engine.units import NO_TIMESTAMP
 from kafkafs.decode.line_stream import LineReader, LineStream
 from kafkafs.decode.shown_text import plain_json
-from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
@@ -35,25 +34,20 @@ class LineContent(Content):
         self.identity = hash((stream.serial, stream.size))
 
     @property
-    @override
     def lineage(self) -> int:
         """A stream only grows."""
         return hash(self._stream.serial)
 
     @property
-    @override
     def size(self) -> int:
         return self._stream.size
 
-    @override
     def read_now(self, offset: int, size: int) -> bytes | None:
         return self._reader.read_now(offset, size)
 
-    @override
     def read(self, offset: int, size: int) -> bytes:
         return self._reader.read(offset, size)
 
-    @override
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
@@ -79,7 +73,6 @@ class LineFile(File):
         self._source = source
 
     @retried
-    @override
     def attrs(self) -> Attrs:
         partition = self.partition
         view = partition.view()
@@ -104,7 +97,6 @@ class LineFile(File):
         return {"user.kafka.error": plain_json(facts)}
 
     @retried
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         partition = self.partition
         view = partition.view()
@@ -117,7 +109,6 @@ class LineFile(File):
             raise
         return LineContent(stream)
 
-    @override
     def chunks(self) -> Iterator[bytes]:
         """Decodes once, without measuring the size first."""
         partition = self.partition

@@ -20,7 +20,6 @@ from engine.log.segment.batch_search import first_offset
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.units import NO_TIMESTAMP, Offset, Position
-from kafkafs.overriding import override
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
@@ -130,12 +129,10 @@ class SliceFolder(PartitionNode):
         return self.slices(self.partition.view()).base_offset is None
 
     @property
-    @override
     def slow(self) -> bool:
         return True
 
     @retried
-    @override
     def lookup(self, name: str) -> Node:
         partition = self.partition
         view = partition.view()
@@ -153,7 +150,6 @@ class SliceFolder(PartitionNode):
             raise NotFound(self.child(name))
         return SliceFile(self.child(name), self, int(match[1]))
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         slices = self.slices(self.partition.view())
         if slices.base_offset is None:
@@ -199,7 +195,6 @@ class SliceFile(File):
         return self._folder.partition
 
     @retried
-    @override
     def attrs(self) -> Attrs:
         partition = self.partition
         view = partition.view()
@@ -214,7 +209,6 @@ class SliceFile(File):
         return owner.file(self.path, size, mtime, partition.ttl(view))
 
     @retried
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         view = self.partition.view()
         piece = self._piece(view)

@@ -12,7 +12,6 @@ from engine.kernel import LineOptions
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from kafkafs.decode.record_batches import RecordBatches
-from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import NameSlots, NameStream
@@ -183,13 +182,11 @@ class PartitionNode(Directory):
         super().__init__(path)
         self.partition = partition
 
-    @override
     def attrs(self) -> Attrs:
         partition = self.partition
         ttl = partition.context.ttl(partition.log.is_live())
         return partition.folder_owner().directory(self.path, ttl)
 
     @property
-    @override
     def slow(self) -> bool:
         return not self.partition.log.is_loaded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import fixed_entries
 from kafkafs.tree.node import Directory, Entry, Kind, Node
@@ -30,17 +29,14 @@ class PartitionFolder(PartitionNode):
 
     __slots__ = ()
 
-    @override
     def lookup(self, name: str) -> Node:
         make = _FOLDERS.get(name)
         if make is None:
             raise NotFound(self.child(name))
         return make(self.child(name), self.partition)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return fixed_entries(self, [(name, Kind.DIRECTORY) for name in _FOLDERS], after)
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return view_xattrs(self.partition)

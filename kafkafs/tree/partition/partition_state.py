@@ -14,7 +14,6 @@ from engine.log.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from kafkafs.decode.error_line import exception_facts
-from kafkafs.overriding import override
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.json_text import pretty_json
 from kafkafs.tree.listing import fixed_entries
@@ -33,7 +32,6 @@ class StateFolder(PartitionNode):
 
     __slots__ = ()
 
-    @override
     def lookup(self, name: str) -> Node:
         make = _FILES.get(name)
         if make is None:
@@ -49,7 +47,6 @@ class StateFolder(PartitionNode):
             version=view.generation,
         )
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
 

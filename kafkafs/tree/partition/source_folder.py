@@ -11,7 +11,6 @@ from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset
-from kafkafs.overriding import override
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -35,7 +34,6 @@ class SourceFolder(PartitionNode):
 
     __slots__ = ()
 
-    @override
     def lookup(self, name: str) -> Node:
         if not name or "/" in name or "\0" in name or name in (".", ".."):
             raise NotFound(self.child(name))
@@ -43,7 +41,6 @@ class SourceFolder(PartitionNode):
         file.attrs()
         return file
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         # A generator: the source is listed with the first entry, in the thread that asks for it.
         stream = self.partition.stream_names()
@@ -67,7 +64,6 @@ class SourceFileNode(File):
         self.partition = partition
         self._name = name
 
-    @override
     def attrs(self) -> Attrs:
         partition = self.partition
         known = partition.frozen_attrs.get(self._name)
@@ -85,7 +81,6 @@ class SourceFileNode(File):
             partition.frozen_attrs[self._name] = attrs
         return attrs
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         partition = self.partition
         view = partition.view()

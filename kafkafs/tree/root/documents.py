@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from engine.units import Timestamp
 from kafkafs.decode.shown_text import plain_json
-from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.json_text import pretty_json
@@ -35,11 +34,9 @@ class StateDirectory(Directory):
         self.context = context
 
     @property
-    @override
     def slow(self) -> bool:
         return True
 
-    @override
     def attrs(self) -> Attrs:
         context = self.context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
@@ -80,11 +77,9 @@ class Documents(StateDirectory):
         self._find = find
         self._error = error
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return damage_xattrs(self._error())
 
-    @override
     def lookup(self, name: str) -> Node:
         plain = name_of(name, self._names())
         document = None if plain is None else self._find(plain)
@@ -92,7 +87,6 @@ class Documents(StateDirectory):
             raise NotFound(self.child(name))
         return self.file(name, document)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         names = [escaped(name) for name in self._names()]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
@@ -115,7 +109,6 @@ class Folders(StateDirectory):
         self._folders = folders
         self._files = files
 
-    @override
     def lookup(self, name: str) -> Node:
         if name in self._folders:
             return self._folders[name](self.child(name))
@@ -123,7 +116,6 @@ class Folders(StateDirectory):
             return self.file(name, self._files[name]())
         raise NotFound(self.child(name))
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         names = [(name, Kind.FILE) for name in self._files]
         names += [(name, Kind.DIRECTORY) for name in self._folders]

@@ -13,7 +13,6 @@ from engine.replay.groups.known_groups import SHARE, KnownGroups
 from engine.replay.groups.share_rows import SharePlace, ShareRows
 from engine.replay.log_ends import lag
 from engine.units import Timestamp
-from kafkafs.overriding import override
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
 from kafkafs.tree.node import Directory, Entry, Kind, Node
@@ -36,11 +35,9 @@ class GroupsFolder(StateDirectory):
         super().__init__(path, context)
         self._until = until
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         return damage_xattrs([each.facts() for each in self._image().unreadable])
 
-    @override
     def lookup(self, name: str) -> Node:
         image = self._image()
         plain = name_of(name, image.names)
@@ -49,7 +46,6 @@ class GroupsFolder(StateDirectory):
             raise NotFound(self.child(name), "no such group")
         return GroupFolder(self.child(name), self.context, group, image)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         names = [escaped(name) for name in self._image().names]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):
@@ -74,7 +70,6 @@ class GroupFolder(StateDirectory):
             f"{topic}-{partition}": offset for (topic, partition), offset in group.offsets.items()
         }
 
-    @override
     def lookup(self, name: str) -> Node:
         if name == GROUP:
             return self.file(name, self._about())
@@ -85,7 +80,6 @@ class GroupFolder(StateDirectory):
             return self.file(name, self._share_document(self._rows, self._places[plain]))
         return self.file(name, self._document(self._offsets[plain]))
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         names = [GROUP, *map(escaped, self._names())]
         for cookie, name in self.context.slots.of(self.path).number(names).behind(after):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, Numbered, entry
@@ -94,12 +93,10 @@ class RootFolder(Directory):
         self._context = context
         self.partitions = Partitions(context)
 
-    @override
     def attrs(self) -> Attrs:
         context = self._context
         return context.root_owner().directory("", context.ttl(context.is_live))
 
-    @override
     def xattrs(self) -> dict[str, bytes]:
         roots = ",".join(root.path for root in self._context.source.roots)
         live = b"true" if self._context.is_live else b"false"
@@ -108,7 +105,6 @@ class RootFolder(Directory):
             "user.kafka.live": live,
         }
 
-    @override
     def lookup(self, name: str) -> Node:
         partition = self.partitions.find(name)
         if partition is not None:
@@ -133,7 +129,6 @@ class RootFolder(Directory):
         context.source.check_there()
         raise NotFound(name)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         self._context.source.check_there()
         for index, (name, kind) in enumerate(_OWN):

@@ -19,7 +19,6 @@ from engine.files.file_names import (
 )
 from engine.files.source_files import SourceRoot
 from kafkafs.decode.error_line import exception_facts
-from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.json_text import pretty_json
@@ -44,12 +43,10 @@ class RootStateFolder(Directory):
         super().__init__(path)
         self._context = context
 
-    @override
     def attrs(self) -> Attrs:
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
-    @override
     def lookup(self, name: str) -> Node:
         make = _FILES.get(name)
         if make is None:
@@ -65,7 +62,6 @@ class RootStateFolder(Directory):
             version=tuple(root.stat().st_mtime_ns for root in context.source.roots),
         )
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return fixed_entries(self, [(name, Kind.FILE) for name in _FILES], after)
 

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from engine.errors import KafkaStorageError
 from engine.topics.topic_names import CLUSTER_METADATA
-from kafkafs.overriding import override
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -44,19 +43,16 @@ class RootTimeFolder(Directory):
         self._context = context
         self._partitions = partitions
 
-    @override
     def attrs(self) -> Attrs:
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
-    @override
     def lookup(self, name: str) -> Node:
         period = parse_period(name)
         if period is None:
             raise NotFound(self.child(name), "not a period such as 2024-01-01 or A..B")
         return RootPeriodFolder(self.child(name), self._context, self._partitions, period)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return iter(())
 
@@ -74,17 +70,14 @@ class RootPeriodFolder(Directory):
         self._partitions = partitions
         self._period = period
 
-    @override
     def attrs(self) -> Attrs:
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     @property
-    @override
     def slow(self) -> bool:
         return True
 
-    @override
     def lookup(self, name: str) -> Node:
         folder = self._folder(name)
         if folder is None:
@@ -94,7 +87,6 @@ class RootPeriodFolder(Directory):
             raise NotFound(self.child(name), "no records in this period")
         return folder
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         for slot, name in self._partitions.behind(after):
             if self._folder(name) is not None:

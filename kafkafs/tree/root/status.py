@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from engine.version import __version__
 from kafkafs.decode.shown_text import plain_json
-from kafkafs.overriding import override
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
@@ -25,17 +24,14 @@ class StatusFolder(Directory):
         super().__init__(path)
         self._context = context
 
-    @override
     def attrs(self) -> Attrs:
         return self._context.root_owner().directory(self.path, 0.0)
 
-    @override
     def lookup(self, name: str) -> Node:
         if name not in self._names():
             raise NotFound(self.child(name))
         return StatusFile(self.child(name), self._context, name)
 
-    @override
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return _slots.entries(self, [(name, Kind.FILE) for name in self._names()], after)
 
@@ -54,14 +50,12 @@ class StatusFile(File):
         self._context = context
         self._name = name
 
-    @override
     def attrs(self) -> Attrs:
         """The size of a provided file is an estimate, because it changes; an open file keeps its size."""
         owner = self._context.root_owner()
         attrs = owner.file(self.path, len(self._read()), owner.mtime_ns, 0.0)
         return attrs._replace(exact=not self._is_provided())
 
-    @override
     def open(self, cancel: Cancel | None = None) -> Content:
         return BytesContent(self._read())
 
