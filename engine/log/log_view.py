@@ -70,7 +70,10 @@ class LogView(LogContents):
         transactions: TransactionState | None = None,
     ) -> None:
         super().__init__(
-            *(log, listing, segments, active),
+            log,
+            listing,
+            segments,
+            active,
             log_start_offset=log_start_offset,
             log_end_offset=log_end_offset,
         )
@@ -310,7 +313,11 @@ class LogView(LogContents):
         end = self.end_metadata
         bound = offset_metadata(self.segments_from, end, self._first_unseen(isolation))
         found, _ = read_up_to(
-            *(self.segments_from, end, start_offset, max_size, bound),
+            self.segments_from,
+            end,
+            start_offset,
+            max_size,
+            bound,
             min_one_message=min_one_message,
         )
         return found

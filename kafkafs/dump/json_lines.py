@@ -190,8 +190,8 @@ class JsonLines:
         label = timestamp_label(fields).encode()
         arena = columns.arena
         for index, record in enumerate(rows_of(columns)):
-            offset, timestamp, key_at, value_at, _, key_size, value_size, headers_size, *_ = record
-            headers, sequence = record[8:10]
+            offset, timestamp, key_at, value_at, _, key_size, value_size = record[:7]
+            headers_size, headers, sequence = record[7:10]
             if not first <= offset <= last:
                 continue
             start = b'%s%d,"offset":%d,"timestamp":%d,"sequence":%d,"timestampType":"%s",' % (
@@ -220,15 +220,16 @@ class JsonLines:
             for piece in json_field(name.encode(), None if size < 0 else arena[at : at + size]):
                 out(piece)
             out(after)
-        before = b"{"
-        for header in columns.headers(index):
-            for field, data in ((b"key", header.key), (b"value", header.value)):
-                out(before)
-                for piece in json_field(field, None if data is None else memoryview(data)):
-                    out(piece)
-                before = b","
-            before = b"},{"
-        out(b"]}\n" if before == b"{" else b"}]}\n")
+        for number, header in enumerate(columns.headers(index)):
+            out(b",{" if number else b"{")
+            for piece in json_field(b"key", memoryview(header.key)):
+                out(piece)
+            out(b",")
+            value = None if header.value is None else memoryview(header.value)
+            for piece in json_field(b"value", value):
+                out(piece)
+            out(b"}")
+        out(b"]}\n")
 
     def _decoded(self, batches: ShownBatches, row: int) -> Columns:
         return kernel.decode(

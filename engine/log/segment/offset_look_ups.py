@@ -144,7 +144,11 @@ class OffsetLookUps(SegmentBytes):
     ) -> FetchDataInfo | None:
         """Batches from the first on that reaches an offset; None when all of it lies below. See `fetch_slice`."""
         return fetch_slice(
-            *(self.records(), self.base_offset, self.locate(start_offset), max_size, max_position),
+            self.records(),
+            self.base_offset,
+            self.locate(start_offset),
+            max_size,
+            max_position,
             min_one_message=min_one_message,
         )
 

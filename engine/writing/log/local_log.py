@@ -224,7 +224,10 @@ class LocalLog:
                     f" not {start_offset}"
                 )
             fetched, segment = read_up_to(
-                *(self._segments_from, self.next_offset_metadata, start_offset, max_length),
+                self._segments_from,
+                self.next_offset_metadata,
+                start_offset,
+                max_length,
                 max_offset_metadata,
                 min_one_message=min_one_message,
             )

@@ -161,8 +161,11 @@ class SegmentReading:
             ValueError: `max_size` is negative.
         """
         return fetch_slice(
-            *(self.log, self.base_offset, self.translate_offset(start_offset)),
-            *(max_size, max_position),
+            self.log,
+            self.base_offset,
+            self.translate_offset(start_offset),
+            max_size,
+            max_position,
             min_one_message=min_one_message,
         )
 

@@ -43,8 +43,8 @@ def find_batch(
     found = kernel.locate(records.fileno(), begin, records.end, offset, scratch, largest=MAX_INT32)
     if found is None:
         return None
-    position, size, base_offset, last_offset, magic, _ = found
-    return BatchPosition(base_offset if magic >= 2 else last_offset, last_offset, position, size)
+    position, size, base_offset, last_offset, *_ = found
+    return BatchPosition(base_offset, last_offset, position, size)
 
 
 OUR_SEGMENT_RULES = SegmentRules(

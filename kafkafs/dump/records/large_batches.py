@@ -25,10 +25,10 @@ _TAILS = 4
 
 def is_large(columns: Columns) -> bool:
     """Return whether the text of some records would take much memory."""
-    if not len(columns) or len(columns) > 4 * _RECORDS:
-        return len(columns) > 0
+    if not len(columns):
+        return False
     sizes = sizes_of(columns)
-    return bool(sizes.max() > LARGE or sizes.sum() > _MUCH)
+    return bool(len(columns) > 4 * _RECORDS or sizes.max() > LARGE or sizes.sum() > _MUCH)
 
 
 def sizes_of(columns: Columns) -> Table:
