@@ -1,81 +1,146 @@
-"""What a log holds at one moment: its segments, between its start and its end."""
+"""The contents of a log at one moment: its segments, between its start and its end."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from typing import NamedTuple
 
-from engine.files.file_names import kraft_checkpoint_name
+from engine.budgets import Budgets
+from engine.errors import InvalidNameError
+from engine.files.file_names import FolderState, kraft_checkpoint_name, parse_folder_name
 from engine.files.folder_entries import SourceEntry
+from engine.files.source_files import SourceRoot
 from engine.files.unreadable import Stretch
 from engine.log.folder_listing import FolderListing, KRaftSnapshot, Leftover
-from engine.log.log_context import LogContext
+from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.places import Extent
-from engine.log.segment.problems import ProblemEntry
+from engine.log.segment.open_segments import OpenSegments, SegmentFiles
+from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.source_checkpoints import SourceCheckpoints
+from engine.log.transactions import MarkerCache
 from engine.units import MAX_INT64, LogOffsetMetadata, Offset, Position, TopicPartition
 
 
-class LogContents:
-    """The segments of a log at one moment; never changes, so threads share it without locks.
+class LogContext(NamedTuple):
+    """The partition of a log, shared by all views of it.
 
     Attributes:
-        log: where the log lies, and what its views share.
-        listing: the partition's folder.
-        base_offsets: of the segments, ascending.
-        log_start_offset: the first offset that is served.
-        log_end_offset: one past the last record: the offset of the next one.
+        root, folder: the source and the partition's folder in it, "" for the source itself.
+        name: name of the partition in its source.
+        topic_partition: topic and partition; the number is -1 when the folder's name has none.
+        only: the one records file to show; None for the whole folder.
+        checkpoints: checkpoints of the log dir.
+        problems: receives problems of the log.
+        markers: cache of end markers.
+        open_segments: decides which segments stay open.
+        keep_open: never close the segments' files.
+        budgets: limits for reads.
+        is_live: returns whether a broker writes to the log, as far as known.
     """
 
-    __slots__ = (
-        "_active", "_segments", "base_offsets", "listing", "log", "log_end_offset", "log_start_offset",
-    )  # fmt: skip
+    root: SourceRoot
+    folder: str
+    name: str
+    topic_partition: TopicPartition
+    only: str | None
+    checkpoints: SourceCheckpoints
+    problems: Problems
+    markers: MarkerCache
+    open_segments: OpenSegments
+    keep_open: bool
+    budgets: Budgets
+    is_live: Callable[[], bool]
 
-    def __init__(
-        self,
-        log: LogContext,
-        listing: FolderListing,
-        segments: dict[Offset, LogSegment],
-        active: LogSegment | None,
-        *,
-        log_start_offset: Offset,
-        log_end_offset: Offset,
-    ) -> None:
-        self.log = log
-        self.listing = listing
-        self.base_offsets = listing.base_offsets
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self._segments = segments
-        self._active = active
+    def relative(self, name: str) -> str:
+        """Return the path in the source of a file of the folder."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+    def read_side_file(self, name: str) -> bytes:
+        """Return a whole file of the partition's folder, such as a checkpoint or a snapshot.
+
+        Raises FileNotFoundError, other OSError, LimitExceededError.
+        """
+        return self.root.read(self.relative(name), limit=self.budgets.checkpoint_bytes)
+
+    def files_of(self, base_offset: Offset) -> SegmentFiles:
+        """Return the files of a segment; opens none."""
+        return SegmentFiles(
+            self.root,
+            self.folder,
+            base_offset,
+            open_segments=self.open_segments,
+            problems=self.problems,
+            name=self.only,
+            keep=self.keep_open,
+        )
+
+    def is_current(self) -> bool:
+        """Return whether the checkpoints are about this folder, and not about a newer one of the partition."""
+        try:
+            return parse_folder_name(self.name.partition("@")[0]).state is FolderState.LOG
+        except InvalidNameError:
+            return True
+
+    def end_of_clean_stop(self) -> Offset | None:
+        """Return the log end after a clean stop of the broker; None without a clean stop or a recovery point."""
+        if not self.checkpoints.stopped_cleanly() or not self.is_current():
+            return None
+        return self.checkpoints.recovery_point(self.topic_partition)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class LogContents:
+    """The segments of a log at one moment; immutable, so threads share it without locks.
+
+    Attributes:
+        log: the partition.
+        listing: the partition's folder.
+        base_offsets: base offsets of the segments, ascending.
+        log_start_offset: the first offset that is served.
+        log_end_offset: one past the last record.
+    """
+
+    log: LogContext
+    listing: FolderListing
+    _segments: dict[Offset, LogSegment]
+    _active: LogSegment | None
+    _: KW_ONLY
+    log_start_offset: Offset
+    log_end_offset: Offset
+    base_offsets: tuple[Offset, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.base_offsets = self.listing.base_offsets
 
     def __repr__(self) -> str:
         return f"<{self.name}: offsets {self.log_start_offset} to {self.log_end_offset}>"
 
     @property
     def name(self) -> str:
-        """The partition's name in its source."""
+        """Name of the partition in its source."""
         return self.log.name
 
     @property
     def partition(self) -> TopicPartition:
-        """Topic and partition; the number is -1 when the folder's name does not tell."""
+        """Topic and partition; the number is -1 when the folder's name has none."""
         return self.log.topic_partition
 
     @property
     def live(self) -> bool:
-        """Whether somebody writes to it, as far as can be told."""
+        """Whether a broker writes to the log, as far as known."""
         return self.log.is_live()
 
     @property
     def files(self) -> tuple[SourceEntry, ...]:
-        """Everything in the partition's folder, sorted by name."""
+        """All entries of the partition's folder, sorted by name."""
         return self.listing.entries
 
     @property
     def leftovers(self) -> tuple[Leftover, ...]:
-        """What lies in the folder and is not part of the log."""
+        """Entries of the folder that are not part of the log."""
         return self.listing.leftovers + tuple(
             Leftover(
                 kraft_checkpoint_name(*snapshot), "a snapshot of what lies before the log start"
@@ -86,7 +151,7 @@ class LogContents:
 
     @property
     def kraft_snapshots(self) -> tuple[KRaftSnapshot, ...]:
-        """The complete snapshots of a KRaft log that are not older than it."""
+        """Complete snapshots of a KRaft log that do not end before the log start."""
         return tuple(
             snapshot
             for snapshot in self.listing.kraft_snapshots
@@ -95,11 +160,11 @@ class LogContents:
 
     @property
     def problems(self) -> list[ProblemEntry]:
-        """What was found wrong so far; look-ups add to it."""
+        """Problems found so far; look-ups add more."""
         return self.log.problems.entries()
 
     def read_side_file(self, name: str) -> bytes:
-        """A checkpoint, snapshot or the like of the partition's folder, whole.
+        """Return a whole file of the partition's folder, such as a checkpoint or a snapshot.
 
         Raises FileNotFoundError, other OSError, LimitExceededError.
         """
@@ -111,30 +176,31 @@ class LogContents:
         return len(self.base_offsets)
 
     def segment_at(self, place: int) -> LogSegment:
-        """The segment in a place, counted from the oldest, which is 0."""
+        """Return a segment by its index in the log, 0 for the oldest."""
         base = self.base_offsets[place]
         active = self._active
         if active is not None and base == active.base_offset:
             return active
         segment = self._segments.get(base)
         if segment is None:
-            segment = self._segments.setdefault(base, self.log.make_segment(base))
+            made = LogSegment(self.log.files_of(base), budgets=self.log.budgets)
+            segment = self._segments.setdefault(base, made)
         return segment
 
     @property
     def active_segment(self) -> LogSegment | None:
-        """The newest segment; None when there is none."""
+        """The newest segment; None without segments."""
         return self._active
 
     @property
     def lost_segment(self) -> LogSegment | None:
-        """The active segment if it holds bytes and no good batch: its damage begins where the log ends."""
+        """The active segment if it has bytes but no good batch: its damage starts at the log end."""
         active = self._active
         return active if active is not None and not active.end and active.tail_end else None
 
     @property
     def unread_end(self) -> Stretch | None:
-        """The first bytes behind the last good batch that cannot be read: more records may be there."""
+        """The first unreadable bytes after the last good batch, which may hold more records."""
         active = self._active
         if active is None:
             return None
@@ -142,12 +208,12 @@ class LogContents:
 
     @property
     def end_position(self) -> Position:
-        """Where the last good batch ends in the active segment."""
+        """Position after the last good batch of the active segment."""
         return 0 if self._active is None else self._active.end
 
     @property
     def end_metadata(self) -> LogOffsetMetadata:
-        """The log end and its place: where the next batch will be."""
+        """The log end with the position of the next batch."""
         active = self._active
         if active is None:
             return LogOffsetMetadata(self.log_end_offset)
@@ -155,7 +221,7 @@ class LogContents:
 
     @property
     def high_watermark(self) -> Offset:
-        """Up to where the log was known to be replicated, between log start and log end.
+        """The checkpointed high watermark, between log start and log end.
 
         The checkpoint lags behind a running broker by up to five seconds.
         """
@@ -165,24 +231,24 @@ class LogContents:
         return max(self.log_start_offset, min(known, self.log_end_offset))
 
     def segment_for(self, offset: Offset) -> LogSegment | None:
-        """The segment that holds an offset, if any does; None below the first one."""
+        """Return the segment that may hold an offset; None below the first segment."""
         place = bisect_right(self.base_offsets, offset) - 1
         return None if place < 0 else self.segment_at(place)
 
     def segments_from(self, offset: Offset) -> Iterator[LogSegment]:
-        """The segment that may hold an offset, or else the first one, and those after it."""
+        """Yield the segment that may hold an offset, or else the first one, and those after it."""
         for place in range(max(bisect_right(self.base_offsets, offset) - 1, 0), len(self)):
             yield self.segment_at(place)
 
     def next_base(self, segment: LogSegment) -> Offset:
-        """The base offset of the segment after one; behind the last, the log end."""
+        """Return the base offset of the next segment; the log end for the last one."""
         place = bisect_right(self.base_offsets, segment.base_offset)
         return self.base_offsets[place] if place < len(self.base_offsets) else self.log_end_offset
 
     def positions(
         self, segment: LogSegment, start_offset: Offset, stop_offset: Offset
     ) -> tuple[Position, Position]:
-        """The bytes of a segment's whole batches that hold offsets of [start_offset, stop_offset)."""
+        """Return start and stop of a segment's whole batches that hold offsets of [start_offset, stop_offset)."""
         found = self._extent(segment, start_offset, stop_offset)
         return found.start, found.stop
 
@@ -196,13 +262,13 @@ class LogContents:
     def runs(
         self, start_offset: Offset | None = None, stop_offset: Offset | None = None
     ) -> Iterator[tuple[LogSegment, ScanItem]]:
-        """The good batches that hold offsets of [start, stop), and what is damaged there, in log order.
+        """Yield the good batches that hold offsets of [start, stop), and the damage there, in log order.
 
-        The first and the last batch are whole: they may hold records outside the range. What is torn
-        after the last good batch of a live log is not there yet.
+        The first and the last batch are whole and may hold records outside the range. A torn tail of a live
+        log is left out.
 
         Args:
-            start_offset: by default the log start; may lie below it, since records there can still be on disk.
+            start_offset: by default the log start; records below it may still be on disk.
             stop_offset: by default the log end.
         """
         expected: Offset | None = None
@@ -212,12 +278,12 @@ class LogContents:
                 if isinstance(item, BatchRun):
                     expected = item.next_offset
                 yield segment, item
-                del item  # before the next one is read: a batch may be as large as the budget
+                del item  # free it before the next read: a batch may be as large as the budget
 
     def extents(
         self, start_offset: Offset | None = None, stop_offset: Offset | None = None
     ) -> Iterator[tuple[LogSegment, Extent]]:
-        """The parts of the segments that `runs` reads for these offsets, in log order.
+        """Yield the parts of the segments that `runs` reads for these offsets, in log order.
 
         Args:
             start_offset, stop_offset: as for `runs`.

@@ -17,10 +17,10 @@ from engine.checkpoint.meta_properties import MetaProperties, parse_meta_propert
 from engine.errors import DamagedFileError, InvalidNameError, SourceError, SourceGoneError
 from engine.files.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
 from engine.files.folder_entries import EntryKind, SourceEntry
+from engine.files.folder_watch import FolderWatch
 from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import gone
-from engine.log.folder_watch import FolderWatch
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems

@@ -1,29 +1,33 @@
-"""A partition's log at one moment: what it holds, and every way of looking something up in it.
+"""A partition's log at one moment, with its look-ups.
 
-What Kafka serves is right: offsets, time look-ups and the fate of transactions are those of a broker that
-has this log. Where Kafka's time look-up finds nothing only because the first segment that is new enough
-has its hit below the log start, the search goes on in the next segment.
+Offsets, look-ups by time and fates of transactions are those of a broker with this log, with one exception: a
+look-up by time that finds a record below the log start goes on in the next segment, where Kafka's ends.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
+from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns
-from engine.errors import CorruptRecordError, OffsetOutOfRangeError
+from engine.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    LimitExceededError,
+    OffsetOutOfRangeError,
+    UnsupportedCodecError,
+)
 from engine.log import stable_offset
-from engine.log.fetch import FetchIsolation, offset_metadata, read_up_to
-from engine.log.folder_listing import FolderListing
 from engine.log.log_contents import LogContents
-from engine.log.log_context import LogContext
 from engine.log.log_segments import LogSegments
-from engine.log.segment.decode_errors import decode_error
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo, FetchIsolation, offset_metadata, read_up_to
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.log.time_look_ups import TimeLookUps, first_of_newest
@@ -37,64 +41,48 @@ from engine.units import (
 )
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class LogView(LogContents):
-    """One state of a log; never changes, so threads share it without locks.
+    """A log at one moment; immutable, so threads share it without locks.
 
-    What is asked for is found out once and kept: two threads may both do it, and get the same.
+    Facts are worked out at the first request and kept; two threads may both do it, with the same result.
 
     Attributes:
-        generation: counts the views of the partition.
-        rewrites: counts the times that something shown before may have been replaced or cut off; while it
-            stays, views only gain records.
+        generation: number of the view of the partition, ascending.
+        rewrites: number of times that records shown before may have been replaced or cut off; while it
+            stays the same, views only gain records.
+        known_transactions: the open transactions at the log end; None until somebody asks for them.
 
-    Look-ups raise FileNotFoundError for a segment that is gone meanwhile, other OSError.
+    Args:
+        after: the view before this one.
+
+    Look-ups raise FileNotFoundError for a segment that was deleted, other OSError.
     """
 
-    __slots__ = (
-        "_aborted", "_all_segments", "_fates", "_leader_epochs", "_max_timestamp", "_times", "_topic_id",
-        "_transactions", "_transactions_below", "generation", "rewrites",
-    )  # fmt: skip
+    _: KW_ONLY
+    generation: int = 0
+    rewrites: int = 0
+    after: InitVar[LogView | None] = None
+    known_transactions: TransactionState | None = None
+    _times: TimeLookUps = field(default_factory=TimeLookUps, init=False)
+    _all_segments: LogSegments[LogSegment] | None = field(default=None, init=False)
+    _transactions_below: tuple[Offset, TransactionState] | None = field(default=None, init=False)
+    _leader_epochs: LeaderEpochCache | None = field(default=None, init=False)
+    _topic_id: tuple[str | None] | None = field(default=None, init=False)
+    _max_timestamp: tuple[FoundTimestamp | None] | None = field(default=None, init=False)
+    _fates: FateFinder | None = field(default=None, init=False)
+    _aborted: Mapping[int, list[tuple[Offset, Offset]]] | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        log: LogContext,
-        listing: FolderListing,
-        segments: dict[Offset, LogSegment],
-        active: LogSegment | None,
-        *,
-        log_start_offset: Offset,
-        log_end_offset: Offset,
-        generation: int = 0,
-        rewrites: int = 0,
-        after: LogView | None = None,
-        transactions: TransactionState | None = None,
-    ) -> None:
-        super().__init__(
-            log,
-            listing,
-            segments,
-            active,
-            log_start_offset=log_start_offset,
-            log_end_offset=log_end_offset,
-        )
-        self.generation = generation
-        self.rewrites = rewrites
-        self._times = TimeLookUps()
-        self._all_segments: LogSegments[LogSegment] | None = None
-        self._transactions = transactions
-        self._transactions_below: tuple[Offset, TransactionState] | None = None
-        self._leader_epochs: LeaderEpochCache | None = None
-        self._topic_id: tuple[str | None] | None = None
-        self._max_timestamp: tuple[FoundTimestamp | None] | None = None
-        self._fates: FateFinder | None = None
-        self._aborted: Mapping[int, list[tuple[Offset, Offset]]] | None = None
-        if after is not None and after.rewrites == rewrites:
+    def __post_init__(self, after: LogView | None) -> None:
+        LogContents.__post_init__(self)
+        if after is not None and after.rewrites == self.rewrites:
             known = len(after.base_offsets)
             is_same = self.base_offsets is after.base_offsets
             if is_same or self.base_offsets[:known] == after.base_offsets:
-                self._times = after._times.of_later_view(max(known - 1, 0), log_start_offset)
+                start = self.log_start_offset
+                self._times = after._times.of_later_view(max(known - 1, 0), start)
 
-    # State, found out once
+    # State, worked out once
 
     @property
     def segments(self) -> LogSegments[LogSegment]:
@@ -106,27 +94,23 @@ class LogView(LogContents):
 
     @property
     def open_transactions(self) -> tuple[OngoingTxn, ...]:
-        """The transactions without an end, by first offset."""
+        """Transactions without an end, by first offset."""
         return self.transaction_state.ongoing
 
     @property
     def transaction_state(self) -> TransactionState:
         """The open transactions at the log end; not to be changed."""
-        known = self._transactions
+        known = self.known_transactions
         if known is None:
             known = stable_offset.transaction_state(self, self.log_end_offset)
-            self._transactions = known
+            self.known_transactions = known
         return known
-
-    def known_transaction_state(self) -> TransactionState | None:
-        """The same, if it was asked for before."""
-        return self._transactions
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Where the first open transaction begins, else the log end: what read_committed sees lies below.
+        """First offset of the first open transaction, else the log end; read_committed reads up to it.
 
-        A broker also holds it at the high watermark, which a file reader knows only late.
+        A broker also keeps it at or below the high watermark, which the files state only late.
         """
         ongoing = self.open_transactions
         if not ongoing:
@@ -134,7 +118,7 @@ class LogView(LogContents):
         return max(ongoing[0].first_offset, self.log_start_offset)
 
     def first_unstable_offset(self, until: Offset) -> Offset:
-        """The last stable offset as it was when the log ended at `until`."""
+        """Return the last stable offset of the log when it ended at `until`."""
         if until >= self.log_end_offset:
             return self.last_stable_offset
         known = self._transactions_below
@@ -146,7 +130,7 @@ class LogView(LogContents):
 
     @property
     def leader_epochs(self) -> LeaderEpochCache:
-        """The leader epochs, from their checkpoint or, where that is missing or broken, from the batches."""
+        """Leader epochs of the checkpoint, or of the batches where that is missing or broken."""
         known = self._leader_epochs
         if known is None:
             known = self._leader_epochs = stable_offset.leader_epochs(self)
@@ -154,7 +138,7 @@ class LogView(LogContents):
 
     @property
     def topic_id(self) -> str | None:
-        """The topic's id in base64, from partition.metadata; None when that does not tell."""
+        """Topic id in base64, from partition.metadata; None when that is missing or broken."""
         known = self._topic_id
         if known is None:
             known = self._topic_id = (stable_offset.topic_id(self.log),)
@@ -163,10 +147,9 @@ class LogView(LogContents):
     # Look-ups by offset
 
     def locate(self, offset: Offset) -> tuple[LogSegment, BatchPosition] | None:
-        """The first batch that reaches an offset of [log start, log end), in its segment; None outside of that.
+        """Return the first batch that reaches an offset of [log start, log end), and its segment; None outside.
 
-        In a gap, which compaction leaves, that is the batch after it. The batch's checksum is not checked
-        here but where it is read.
+        In a gap, which compaction leaves, it is the batch after the gap. The checksum is not checked.
         """
         if not self.log_start_offset <= offset < self.log_end_offset:
             return None
@@ -180,17 +163,17 @@ class LogView(LogContents):
     def batch(
         self, offset: Offset, before_large: Callable[[int], object] | None = None
     ) -> tuple[LogSegment, BatchRun] | None:
-        """The batch whose offsets include this one, checked, as a run of one row.
+        """Return the batch that holds an offset, with its checksum checked, as a run of one row.
 
-        None when the offset is outside of [log start, log end) or in a gap between batches. The record
-        itself can be missing all the same: compaction keeps the batch's offsets.
+        None when the offset is outside [log start, log end) or in a gap between batches. The batch may lack
+        the record: compaction keeps the offsets in a batch's header.
 
         Args:
-            offset: of a record.
+            offset: offset of a record.
             before_large: called with the size of a large batch before it is read.
 
         Raises:
-            CorruptRecordError: damage took, or may have taken, the batch.
+            CorruptRecordError: the batch is damaged, or damage may have taken it.
         """
         if not self.log_start_offset <= offset < self.log_end_offset:
             self._refuse_unread(offset)
@@ -217,13 +200,13 @@ class LogView(LogContents):
             raise CorruptRecordError(unread.reason, path=path, position=position)
 
     def record(self, offset: Offset) -> tuple[Columns, int] | None:
-        """The record with exactly this offset: columns that hold it, and its place in them.
+        """Return columns with the record of exactly this offset, and its row in them.
 
-        None when the offset is outside of [log start, log end) or compaction took it.
+        None when the offset is outside [log start, log end) or was removed by compaction.
 
         Raises:
-            CorruptRecordError, InvalidRecordError, LimitExceededError, UnsupportedCodecError: it is, or
-                may be, in a batch that cannot be read.
+            CorruptRecordError, InvalidRecordError, LimitExceededError, UnsupportedCodecError: the record is,
+                or may be, in a batch that cannot be read.
         """
         if self.log_start_offset <= offset < self.log_end_offset:
             place = bisect_right(self.base_offsets, offset) - 1
@@ -242,7 +225,7 @@ class LogView(LogContents):
         if len(places):
             return columns, int(places[0])
         if columns.problems:
-            raise decode_error(columns.problems[0], segment.path, run)
+            raise _decode_error(columns.problems[0], segment.path, run)
         return None
 
     # Look-ups by time
@@ -250,18 +233,20 @@ class LogView(LogContents):
     def offset_for_time(
         self, timestamp: Timestamp, *, records_only: bool = False
     ) -> FoundTimestamp | None:
-        """The first record, in offset order, at or after a time; None if there is none.
+        """Return the first record, in offset order, at or after a time; None without one.
 
-        With `records_only` no control record: ListOffsets counts them, a period's bounds do not.
+        Args:
+            timestamp: time in milliseconds.
+            records_only: leave out control records, which ListOffsets counts.
 
         Raises:
-            UnsupportedCodecError: it may lie in a batch whose codec is not installed.
+            UnsupportedCodecError: the codec of a batch that may hold the record is not installed.
         """
         return self._times.find(self, timestamp, records_only=records_only)
 
     @property
     def max_timestamp(self) -> FoundTimestamp | None:
-        """The first record that has the largest timestamp; None when no record has one."""
+        """The first record with the largest timestamp; None when no record has a timestamp."""
         known = self._max_timestamp
         if known is None:
             known = self._max_timestamp = (first_of_newest(self),)
@@ -270,7 +255,7 @@ class LogView(LogContents):
     # Transactions
 
     def fates(self, segment: LogSegment, run: BatchRun) -> npt.NDArray[np.uint8] | None:
-        """A transactions.Fate for each row of a run; None when no row is transactional."""
+        """Return a Fate for each row of a run; None when no row is transactional."""
         known = self._fates
         if known is None:
             known = self._fates = self._fate_finder()
@@ -289,7 +274,7 @@ class LogView(LogContents):
 
         return FateFinder(segments_from, lambda: self.open_transactions, self.log.markers, aborted)
 
-    # Reading as a fetch does
+    # Fetches
 
     def read(
         self,
@@ -299,7 +284,7 @@ class LogView(LogContents):
         *,
         min_one_message: bool = False,
     ) -> FetchDataInfo:
-        """Records from the first batch on that reaches an offset, as a fetch request gets them.
+        """Return the batches from the first that reaches an offset, as a fetch request does.
 
         Raises:
             OffsetOutOfRangeError: the offset is below the log start or above the log end.
@@ -323,9 +308,21 @@ class LogView(LogContents):
         return found
 
     def _first_unseen(self, isolation: FetchIsolation) -> Offset:
-        """The first offset that a reader does not see."""
+        """Return the first offset that a reader does not see."""
         if isolation is FetchIsolation.LOG_END:
             return self.log_end_offset
         if isolation is FetchIsolation.HIGH_WATERMARK:
             return self.high_watermark
         return self.first_unstable_offset(self.high_watermark)
+
+
+def _decode_error(problem: BatchProblem, path: str, run: BatchRun) -> Exception:
+    """Return the error for the first batch of a run, which does not decode whole."""
+    facts: Mapping[str, Any] = {"path": path, "position": run.position}
+    if problem.code == Problem.CODEC_MISSING:
+        return UnsupportedCodecError(problem.detail)
+    if problem.code == Problem.LIMIT:
+        return LimitExceededError(problem.detail, limit="inflated_bytes", **facts)
+    if problem.code == Problem.DECOMPRESSION:
+        return CorruptRecordError(problem.detail, **facts)
+    return InvalidRecordError(problem.detail, index=problem.record_index, **facts)

@@ -17,8 +17,7 @@ from engine.files.file_names import (
     PARTITION_METADATA,
     producer_snapshot_name,
 )
-from engine.log.log_contents import LogContents
-from engine.log.log_context import LogContext
+from engine.log.log_contents import LogContents, LogContext
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, tables
 from engine.log.transactions import OngoingTxn, TransactionState, may_have_taken_a_marker

@@ -176,7 +176,7 @@ def bytes_on_disk(source: LineSource, view: LogView) -> int:
 
     The exact number may need the last stable offset, which can cost a pass over the log.
     """
-    if source.committed and view.known_transaction_state() is None:
+    if source.committed and view.known_transactions is None:
         start = max(source.start, view.log_start_offset)
         source = source._replace(start=start, committed=False)
     return sum(part.end - part.start for part in parts_of(source, view))

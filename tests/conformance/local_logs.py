@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.log.log_segments import LogSegments
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo
 from engine.units import LogOffsetMetadata, TopicPartition
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig

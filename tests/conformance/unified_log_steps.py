@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.coding.compression import CompressionType
 from engine.index.transaction_index import AbortedTxn
-from engine.log.segment.log_offset_metadata import is_offset_only
+from engine.log.segment.fetch import is_offset_only
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record

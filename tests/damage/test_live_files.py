@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from engine.files.source_files import SourceFile
-from engine.log import active_tail
 from engine.log.log_directory import LogSource, open_source
+from engine.log.segment import active_tail
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.tree import Tree
 from tests.builders import Rec, batch, offset_index, patched, write_segment

@@ -25,8 +25,7 @@ from engine.broker.raft.raft_snapshot import (
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import CorruptRecordError, StateError
 from engine.files.file_names import FileKind, FileState, parse_file_name
-from engine.log.fetch import FetchIsolation
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.control_records import ControlRecordType, quorum_record_of
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, LogOffsetMetadata, Offset, Timestamp

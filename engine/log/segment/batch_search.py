@@ -1,13 +1,13 @@
-"""Finding the batch that holds an offset where nothing can be taken for granted.
+"""Search for the batch that holds an offset among batches that may be damaged or out of order.
 
-A base offset lies outside of the checksum: a batch may state offsets that are not its own, below or above
-those around it. Then the batch that was looked for can lie behind one that starts above it, and an offset
-that no batch has may be one that was lost.
+The checksum does not cover the base offset: a batch may state wrong offsets, below or above those around it.
+So the batch may be after one that starts above the offset, and an offset that no batch has may be lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from engine import kernel
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
-from engine.log.segment.places import Landing, joined
 from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, Table
 from engine.log.segment.segment_bytes import SegmentBytes
@@ -26,12 +25,40 @@ LOOK_UP_CHUNK = 64 * 1024
 _MOST_STEPS_BACK = 3
 
 
+class Landing(NamedTuple):
+    """The result of a search by offset that checked every checksum on the way.
+
+    Attributes:
+        position: position to read from to miss nothing at or above the offset, damage included; the end of
+            the segment when all batches are below the offset.
+        next_offset: the smallest offset that belongs at the position.
+        batch: header of the first good batch that reaches the offset, a table of one row; None without one.
+            `LogSegment.run_of` reads its bytes.
+        damage: damage right before that batch, or before the end.
+        is_disordered: whether offsets went back on the way.
+    """
+
+    position: Position
+    next_offset: Offset
+    batch: Table | None = None
+    damage: Damage | None = None
+    is_disordered: bool = False
+
+
+class Extent(NamedTuple):
+    """A part of a records file, and the smallest offset that belongs at its start."""
+
+    start: Position
+    stop: Position
+    next_offset: Offset
+
+
 class BatchSearch:
-    """Looks at the items of a scan, one after the other, for the batch with an offset.
+    """A search for the batch with an offset that is fed the items of a scan.
 
     Attributes:
         found: the batch, as a run of one row.
-        suspect: when it was not found, what may have taken it; None when it is simply not there.
+        suspect: the damage that may have taken the batch; None when there is no such damage.
     """
 
     __slots__ = ("_below", "_is_past", "_offset", "_suspects", "found")
@@ -39,14 +66,12 @@ class BatchSearch:
     def __init__(self, offset: Offset) -> None:
         self._offset = offset
         self._below: Offset = 0  # one past the last offset that was seen below
-        self._is_past = (
-            False  # a batch above the offset was seen, and perhaps is not where it belongs
-        )
+        self._is_past = False  # a batch above the offset was seen; it may be out of place
         self._suspects: list[Damage | Disorder] = []
         self.found: BatchRun | None = None
 
     def is_over(self, item: ScanItem) -> bool:
-        """Take in the next item; whether the search has ended."""
+        """Take in the next item; return whether the search has ended."""
         if not isinstance(item, BatchRun):
             if self._is_past and isinstance(item, Damage):
                 return True
@@ -71,13 +96,13 @@ class BatchSearch:
             if first_offset(batch) > self._offset:
                 self._is_past = True
                 return row + 1 < len(last)
-            # Else one of magic 0 or 1 that states a larger offset than its last record's.
+            # Else a batch of magic 0 or 1 that states a larger offset than that of its last record.
         return False
 
     def _look_behind(self, run: BatchRun) -> bool:
-        """After a batch that was too far ahead: offsets went back here."""
+        """Look at a run in which offsets go back, after a batch that was too far ahead."""
         table = run.table
-        is_old = table["magic"] < 2  # its header names the last offset only
+        is_old = table["magic"] < 2  # its header has the last offset only
         fits = (is_old | (table["base_offset"] <= self._offset)) & (
             table["last_offset"] >= self._offset
         )
@@ -93,7 +118,7 @@ class BatchSearch:
 
     @property
     def suspect(self) -> Damage | Disorder | None:
-        """What may have taken the batch."""
+        """The damage that may have taken the batch."""
         for damage in self._suspects:
             first: Offset
             last: Offset | None
@@ -110,7 +135,7 @@ class BatchSearch:
 
 
 def good_batch(file: SourceFile, position: Position, size: int, largest: int) -> BatchRun | None:
-    """The batch that lies there, a run of one row; None when it is not good."""
+    """Return the batch at a position, as a run of one row; None when it is not good."""
     try:
         data = file.read_at(position, size)
     except UnreadableError:
@@ -121,13 +146,13 @@ def good_batch(file: SourceFile, position: Position, size: int, largest: int) ->
 
 
 def is_wrapper(table: Table) -> bool:
-    """Whether a table's first batch is a compressed one of magic 0 or 1: its header names its last offset only."""
+    """Return whether a table's first batch is a compressed one of magic 0 or 1, with only its last offset in the header."""
     row = table[0]
     return bool(row["magic"] < 2 and row["attributes"] & COMPRESSION_MASK)
 
 
 def holds(run: BatchRun, offset: Offset) -> bool:
-    """Whether an offset is among those of the run's first batch."""
+    """Return whether the run's first batch holds an offset."""
     row = run.table[0]
     if not is_wrapper(run.table):
         return bool(row["base_offset"] <= offset <= row["last_offset"])
@@ -138,7 +163,7 @@ def holds(run: BatchRun, offset: Offset) -> bool:
 
 
 def first_offset(run: BatchRun) -> Offset:
-    """The first offset of the run's first batch: of a compressed one of magic 0 or 1 its records know."""
+    """Return the first offset of the run's first batch; decodes a compressed batch of magic 0 or 1."""
     base = run.base_offset
     if not is_wrapper(run.table):
         return base
@@ -147,9 +172,9 @@ def first_offset(run: BatchRun) -> Offset:
 
 
 def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset]:
-    """Where to begin looking for an offset: a good batch that does not start above it, or the start.
+    """Return position and base offset of a good batch to start a search at; those of the segment without one.
 
-    The position, and the base offset there.
+    The batch does not start above the offset.
     """
     opened = segment.files.ensure_open()
     prover = Resync(opened.file, segment.end, segment.budgets)
@@ -167,11 +192,13 @@ def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset
         if frame is not None and base is not None and lowest <= base <= offset:
             if prover.goes_on(hint.position, frame):
                 return hint.position, base
-            # Damage follows, or the batch is part of a value: an earlier place leads by both.
+            # Damage follows, or the batch is part of a value: an earlier hint leads past both.
             lonely = lonely or (hint.position, base)
         elif prover.is_unreadable(hint.position):
             pass  # the index may be right
-        elif is_inside or hint.position >= opened.file.size():  # else written since we looked
+        elif (
+            is_inside or hint.position >= opened.file.size()
+        ):  # else it was written after the listing
             segment.files.problems.add(
                 "offset_index",
                 segment.files.index_path,
@@ -188,17 +215,17 @@ def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset
 def land(
     items: Iterable[Table | Damage | Disorder], offset: Offset, expected: Offset, end: Position
 ) -> Landing:
-    """Where to read from for an offset; see `OffsetLookUps.seek`.
+    """Return the landing for an offset; see `OffsetLookUps.seek`.
 
     Args:
-        items: the headers of a scan.
-        offset: what is looked for.
-        expected: the smallest offset that belongs where the scan starts.
-        end: of the scan.
+        items: headers of a scan.
+        offset: offset to search.
+        expected: the smallest offset that belongs at the start of the scan.
+        end: end of the scan.
     """
     damage: Damage | None = None
-    ahead: Landing | None = None  # at a batch that is perhaps ahead of its place
-    holds = False  # whether that has the offset, and does not lie above it
+    ahead: Landing | None = None  # at a batch that may be too far ahead
+    holds = False  # whether that batch holds the offset, and does not start above it
     mixed = False
     for item in items:
         if isinstance(item, Disorder):
@@ -209,7 +236,7 @@ def land(
         if ahead is not None:
             return ahead._replace(is_disordered=mixed)
         if isinstance(item, Damage):
-            damage = item if damage is None else joined(damage, item)
+            damage = item if damage is None else _joined(damage, item)
             continue
         last = item["last_offset"]
         reached = np.flatnonzero(last >= offset)
@@ -232,3 +259,9 @@ def land(
     if damage is not None:
         return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
     return Landing(end, expected, is_disordered=mixed)
+
+
+def _joined(first: Damage, second: Damage) -> Damage:
+    """Join two adjacent stretches of damage, to tell the offsets that both may have held."""
+    length = second.position + second.length - first.position
+    return first._replace(length=length, last_offset=second.last_offset)

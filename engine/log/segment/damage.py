@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class DamageKind(StrEnum):
-    """The kind of a stretch that a scan leaves out of its runs."""
+    """The kind of damage of a stretch that a scan leaves out of its runs."""
 
     CRC_MISMATCH = "crc_mismatch"
     BAD_LENGTH = "bad_length"
@@ -15,9 +15,9 @@ class DamageKind(StrEnum):
     """A batch above `Budgets.batch_bytes`."""
     BAD_OFFSETS = "bad_offsets"
     ZEROS = "zeros"
-    """Zeros with batches behind them."""
+    """Zeros with batches after them."""
     UNREADABLE = "unreadable"
-    """Bytes that the device cannot read, and the rest of the batches that they belong to."""
+    """Bytes that the device cannot read, with the rest of their batches."""
     TORN_TAIL = "torn_tail"
     """The file ends inside a batch, as after a crash."""
     ZERO_TAIL = "zero_tail"
@@ -25,12 +25,12 @@ class DamageKind(StrEnum):
 
     @property
     def is_tail(self) -> bool:
-        """Whether the bytes may just not have been written: they are the last of the file."""
+        """Whether the stretch is the end of the file, which may not have been written yet."""
         return self in (DamageKind.TORN_TAIL, DamageKind.ZERO_TAIL)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is wrong: no record can have been there."""
+        """Whether the stretch is harmless: it never held a record."""
         return self is DamageKind.ZERO_TAIL
 
     @property
@@ -40,7 +40,7 @@ class DamageKind(StrEnum):
 
     @property
     def rule(self) -> str:
-        """The rule of a check that such a stretch breaks."""
+        """Id of the check's rule that the stretch breaks."""
         return _RULES[self]
 
 

@@ -1,24 +1,24 @@
-"""A segment as a reader sees it: look-ups by offset and by time.
+"""A segment for readers: look-ups by offset and by time.
 
-The time index says where to begin. An entry is taken when the batch with its offset has its timestamp;
-else the search begins at the segment's start, and the partition's problems say so.
+An entry of the time index is a hint: a search starts at its batch when that batch has the entry's timestamp.
+Otherwise the search starts at the segment's start, and the entry is added to the partition's problems.
 
-Each question about time can be asked of records alone, without control records: a transaction's marker has the
-broker's clock, whatever the time of its records. An entry of the index may be a marker's; it is then a bound only.
+Look-ups by time can leave out control records: a transaction's marker has the time of the broker's clock,
+whatever the timestamps of its records. An index entry of a marker is then only an upper bound.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from engine import kernel
-from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.columns.batch_table import Problem, holds_control
 from engine.errors import UnsupportedCodecError
 from engine.log.segment.batch_search import LOOK_UP_CHUNK
 from engine.log.segment.offset_look_ups import OffsetLookUps
-from engine.log.segment.open_segments import SegmentFiles
-from engine.log.segment.scan import CHUNK, BatchRun
+from engine.log.segment.scan import CHUNK, BatchRun, tables
 from engine.units import (
     MAX_INT64,
     NO_TIMESTAMP,
@@ -31,33 +31,23 @@ from engine.units import (
 
 _MOST_STEPS_BACK = 3
 _MOST_MARKERS = 64
-"""Entries of an index that are looked at for one that is no marker's."""
+"""Index entries to look at for one that is not a marker's."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class LogSegment(OffsetLookUps):
-    """One segment up to where its batches end; never changes, safe from several threads.
+    """One segment up to the end of its batches; immutable, safe from several threads.
 
     Args as for SegmentBytes. Look-ups raise FileNotFoundError once the file is gone, other OSError,
     SourceRefusedError.
     """
 
-    __slots__ = ("_largest", "_largest_of_records")
-
-    def __init__(
-        self,
-        files: SegmentFiles,
-        end: Position | None = None,
-        tail_end: Position | None = None,
-        *,
-        budgets: Budgets = DEFAULT_BUDGETS,
-    ) -> None:
-        super().__init__(files, end, tail_end, budgets=budgets)
-        # The largest timestamp, and up to which position it is known.
-        self._largest: tuple[TimestampOffset, Position] | None = None
-        self._largest_of_records: tuple[TimestampOffset, Position] | None = None
+    # The largest timestamp, and the position that it is known up to.
+    _largest: tuple[TimestampOffset, Position] | None = field(default=None, init=False)
+    _largest_of_records: tuple[TimestampOffset, Position] | None = field(default=None, init=False)
 
     def grown_to(self, end: Position, tail_end: Position) -> LogSegment:
-        """The same segment with more batches in it."""
+        """Return the same segment with more batches."""
         grown = LogSegment(self.files, end, tail_end, budgets=self.budgets)
         grown._largest = self._largest
         grown._largest_of_records = self._largest_of_records
@@ -65,17 +55,16 @@ class LogSegment(OffsetLookUps):
 
     @property
     def max_timestamp(self) -> TimestampOffset:
-        """The largest timestamp and the last offset of the first batch that has it; (-1, base) if none."""
+        """The largest timestamp, and the last offset of the first batch with it; (-1, base offset) without one."""
         return self.newest()
 
     def newest(self, *, records_only: bool = False) -> TimestampOffset:
-        """`max_timestamp`, of control records too or not. Two threads may both read it."""
+        """Return `max_timestamp`, with `records_only` of batches that are not control batches."""
         known = self._largest_of_records if records_only else self._largest
         end = MAX_INT64 if self._end is None else self._end
         if known is None or known[1] < end:
-            if (
-                known is None and self.end > LOOK_UP_CHUNK
-            ):  # a smaller one is read faster than its indexes
+            # A smaller segment is read faster than its indexes.
+            if known is None and self.end > LOOK_UP_CHUNK:
                 known = self._proven_record_entry() if records_only else self._proven_entry(None)
             known = self.largest_after(known, records_only=records_only), end
             if records_only:
@@ -87,36 +76,36 @@ class LogSegment(OffsetLookUps):
     def largest_after(
         self, before: tuple[TimestampOffset, Position] | None, *, records_only: bool = False
     ) -> TimestampOffset:
-        """The largest timestamp, when it is known up to a position; read from there on."""
+        """Return the largest timestamp, read on from the position that `before` is known up to."""
         nothing = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         largest, position = before or (nothing, 0)
-        for item in self.scan(position):
-            if isinstance(item, BatchRun):
-                times = item.table["max_timestamp"]
-                if records_only:
-                    times = np.where(holds_control(item.table), NO_TIMESTAMP, times)
-                row = int(times.argmax())
-                if times[row] > largest.timestamp:
-                    last = int(item.table["last_offset"][row])
-                    largest = TimestampOffset(int(times[row]), last)
-            del item  # before the next one is read: a batch may be as large as the budget
+        for table in tables(self.scan(position)):
+            times = table["max_timestamp"]
+            if records_only:
+                times = np.where(holds_control(table), NO_TIMESTAMP, times)
+            row = int(times.argmax())
+            if times[row] > largest.timestamp:
+                largest = TimestampOffset(int(times[row]), int(table["last_offset"][row]))
         return largest
 
     def find_timestamp(
         self, timestamp: Timestamp, start_offset: Offset, *, records_only: bool = False
     ) -> FoundTimestamp | None:
-        """The first record, in offset order, at or after a time and at or above `start_offset`.
+        """Return the first record, in offset order, at or after a time and at or above `start_offset`.
 
-        With `records_only`, no control record.
+        Args:
+            timestamp: time in milliseconds.
+            start_offset: smallest offset to return.
+            records_only: leave out control records.
 
         Raises:
-            UnsupportedCodecError: the record may lie in a batch whose codec is not installed.
+            UnsupportedCodecError: the codec of a batch that may hold the record is not installed.
         """
         entry = self._proven_entry(timestamp)
         position = entry[1] if entry else 0
         if start_offset > self.base_offset:
             position = max(position, self.seek(start_offset).position)
-        # Without an entry, as where all of them are markers', the way may be long.
+        # Without an entry, as in an index of markers only, the search may be long.
         chunk = CHUNK if records_only and entry is None else LOOK_UP_CHUNK
         for item in self.scan(position, chunk=chunk):
             if not isinstance(item, BatchRun):
@@ -129,7 +118,7 @@ class LogSegment(OffsetLookUps):
                 found = self._find_in_batch(item, row, timestamp, start_offset)
                 if found is not None:
                     return found
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next read: a batch may be as large as the budget
         return None
 
     def _find_in_batch(
@@ -156,7 +145,7 @@ class LogSegment(OffsetLookUps):
         return None
 
     def _proven_entry(self, timestamp: Timestamp | None) -> tuple[TimestampOffset, Position] | None:
-        """The time index's entry at or before a time (None: the last), and where its batch starts."""
+        """Return the time index's entry at or before a time (None: the last), and the position of its batch."""
         index = self.time_index()
         problems = self.files.problems
         try:
@@ -169,7 +158,7 @@ class LogSegment(OffsetLookUps):
                     row = landing.batch[0]
                     if row["max_timestamp"] == entry.timestamp:
                         return entry, int(row["position"])
-                if entry.offset < self.next_offset:  # else a growing segment is known to end before
+                if entry.offset < self.next_offset:  # else the entry is of a batch that came later
                     reason = (
                         f"no batch with offset {entry.offset} has the timestamp that the index says"
                     )
@@ -182,9 +171,9 @@ class LogSegment(OffsetLookUps):
         return None
 
     def _proven_record_entry(self) -> tuple[TimestampOffset, Position] | None:
-        """The time index's last entry that is no control record's, and where its batch starts.
+        """Return the time index's last entry that is not a control record's, and the position of its batch.
 
-        No batch up to there has a larger timestamp, a marker's neither.
+        No batch up to that position has a larger timestamp, control batches included.
         """
         index = self.time_index()
         try:
@@ -199,6 +188,6 @@ class LogSegment(OffsetLookUps):
                     if is_proven and not holds_control(batch)[0]:
                         return entry, int(batch["position"][0])
                 entry = index.lookup(entry.timestamp - 1)
-        except OSError:  # told where the whole segment's largest timestamp is asked for
+        except OSError:  # added to the problems by `_proven_entry`
             return None
         return None

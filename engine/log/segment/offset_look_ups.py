@@ -1,23 +1,25 @@
 """Look-ups by offset in one segment.
 
-Indexes only say where to begin: what they name is taken when a good batch stands there that does not lie past
-what is looked for; else the search begins at the segment's start, and the partition's problems say so.
+An index entry is a hint: a look-up starts at its position when a good batch is there that does not start above
+the offset. Otherwise the look-up starts at the segment's start, and the entry is added to the partition's problems.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from engine import kernel
-from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.budgets import Budgets
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError
 from engine.log.segment.batch_search import (
     LOOK_UP_CHUNK,
     BatchSearch,
+    Extent,
+    Landing,
     first_offset,
     good_batch,
     holds,
@@ -25,9 +27,8 @@ from engine.log.segment.batch_search import (
     land,
     proven_hint,
 )
-from engine.log.segment.fetched import WHOLE, FetchDataInfo, fetch_slice
-from engine.log.segment.open_segments import OpenSegment, SegmentFiles
-from engine.log.segment.places import Extent, Landing
+from engine.log.segment.fetch import WHOLE, FetchDataInfo, fetch_slice
+from engine.log.segment.open_segments import OpenSegment
 from engine.log.segment.scan import BatchRun, ScanItem, headers, tables
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.memory_gate import LARGE
@@ -38,7 +39,7 @@ _MOST_LANDINGS = 64
 
 
 class _Scratch(threading.local):
-    """A buffer for the headers that a look-up passes, per thread."""
+    """A buffer for batch headers, one per thread."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(_SCRATCH)
@@ -47,30 +48,21 @@ class _Scratch(threading.local):
 _scratch = _Scratch()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetLookUps(SegmentBytes):
-    """A segment whose batches and records are found by offset. Args as for SegmentBytes."""
+    """A segment whose batches and records are found by offset."""
 
-    __slots__ = ("_landings", "_next_offset")
-
-    def __init__(
-        self,
-        files: SegmentFiles,
-        end: Position | None = None,
-        tail_end: Position | None = None,
-        *,
-        budgets: Budgets = DEFAULT_BUDGETS,
-    ) -> None:
-        super().__init__(files, end, tail_end, budgets=budgets)
-        self._landings: dict[Offset, Landing] = {}  # at large batches: to prove one takes a second
-        self._next_offset: Offset | None = None
+    # Landings at large batches are kept: to prove one takes up to a second.
+    _landings: dict[Offset, Landing] = field(default_factory=dict, init=False)
+    _next_offset: Offset | None = field(default=None, init=False)
 
     # Fast: frames are followed from a hint
 
     def locate(self, offset: Offset) -> BatchPosition | None:
-        """The first batch whose last offset is `offset` or more; None when all of it lies below.
+        """Return the first batch with a last offset at or above an offset; None when all are below.
 
-        Follows frames and does not check checksums: `batch` does, and finds what damage may hide. For magic 0
-        and 1 the base offset is the last one, as the header has it.
+        Follows frames and checks no checksums; `batch` checks them and finds batches behind damage. For
+        magic 0 and 1 the returned base offset is the one in the header, which is the last offset.
         """
         opened, start, end = self._begin(offset)
         largest = self.budgets.batch_bytes
@@ -80,9 +72,9 @@ class OffsetLookUps(SegmentBytes):
         return BatchPosition(found[2], found[3], found[0], found[1])
 
     def _begin(self, offset: Offset) -> tuple[OpenSegment, Position, Position]:
-        """The files, where the index says to look for an offset, and where the batches end.
+        """Return the open files, the position that the index gives for an offset, and the end of the batches.
 
-        Whoever reads holds on to the first: the descriptor is closed once nobody does.
+        The descriptor closes with the last reference to the open files, so the caller keeps one while it reads.
         """
         opened = self.files.opened
         if opened is None:
@@ -93,7 +85,7 @@ class OffsetLookUps(SegmentBytes):
         return opened, opened.hints.position(offset), opened.size if end is None else end
 
     def record(self, offset: Offset) -> Columns | None:
-        """The record with exactly this offset, alone; None: not there, or only `batch` can tell."""
+        """Return the record with exactly this offset; None when there is none, or only `batch` can tell."""
         opened, start, end = self._begin(offset)
         if not opened.can_be_read(start, end):
             return None
@@ -102,14 +94,14 @@ class OffsetLookUps(SegmentBytes):
     def batch(
         self, offset: Offset, before_large: Callable[[int], object] | None = None
     ) -> BatchRun | None:
-        """The batch whose offsets include this one, checksum checked: a run of one row; None in a gap.
+        """Return the batch that holds an offset, with its checksum checked, as a run of one row; None in a gap.
 
         Args:
-            offset: of a record.
+            offset: offset of a record.
             before_large: called with the size of a batch above LARGE before it is read.
 
         Raises:
-            CorruptRecordError: damage took, or may have taken, the batch.
+            CorruptRecordError: the batch is damaged, or damage may have taken it.
         """
         opened, start, end = self._begin(offset)
         largest = min(self.budgets.batch_bytes, LARGE)
@@ -120,13 +112,13 @@ class OffsetLookUps(SegmentBytes):
             del found
         if run is not None and holds(run, offset):
             return run
-        del run  # before another one is read
+        del run  # free it before another batch is read
         return self._batch_proven(offset)
 
     def _located_batch(
         self, offset: Offset, before_large: Callable[[int], object] | None
     ) -> BatchRun | None:
-        """The same for a large batch, or one behind a large one; the kernel would hold the bytes twice."""
+        """Do the same for a large batch, or one after a large one; the kernel would hold its bytes twice."""
         opened, start, end = self._begin(offset)
         found = opened.locate(start, end, offset, _scratch.buffer, self.budgets.batch_bytes)
         if found is None:
@@ -142,7 +134,7 @@ class OffsetLookUps(SegmentBytes):
         max_position: Position | None = WHOLE,
         min_one_message: bool = False,
     ) -> FetchDataInfo | None:
-        """Batches from the first on that reaches an offset; None when all of it lies below. See `fetch_slice`."""
+        """Return batches from the first that reaches an offset; None when all are below. See `fetch_slice`."""
         return fetch_slice(
             self.records(),
             self.base_offset,
@@ -152,10 +144,10 @@ class OffsetLookUps(SegmentBytes):
             min_one_message=min_one_message,
         )
 
-    # Proven: all on the way is checked
+    # Proven: every batch on the way is checked
 
     def seek(self, offset: Offset) -> Landing:
-        """Where to read from for an offset: slower than `locate`, but nothing stays unproven."""
+        """Return the position to read an offset from; slower than `locate`, with every checksum checked."""
         known = self._landings.get(offset)
         if known is None:
             position, base = proven_hint(self, offset)
@@ -168,7 +160,7 @@ class OffsetLookUps(SegmentBytes):
         return known
 
     def scan_from(self, offset: Offset) -> Iterator[ScanItem]:
-        """The batches from one on that is good and does not start above an offset; see `scan`."""
+        """Scan from a good batch that does not start above an offset; see `scan`."""
         position, base = proven_hint(self, offset)
         return self.scan(position, next_offset=base, chunk=LOOK_UP_CHUNK)
 
@@ -180,12 +172,12 @@ class OffsetLookUps(SegmentBytes):
         return BatchPosition(*(int(batch[name][0]) for name in fields))
 
     def _batch_proven(self, offset: Offset) -> BatchRun | None:
-        """As `batch`, which tells a gap from damage."""
+        """Find the batch by a scan, which tells a gap from damage."""
         search = BatchSearch(offset)
         for item in self.scan_from(offset):
             if search.is_over(item):
                 break
-            del item  # before the next one is read
+            del item  # free it before the next read
         if search.found is None and search.suspect is not None:
             damage = search.suspect
             raise CorruptRecordError(
@@ -198,10 +190,10 @@ class OffsetLookUps(SegmentBytes):
         return search.found
 
     def check_gap(self, offset: Offset, next_base: Offset) -> None:
-        """An offset that no batch has is not in a gap when the batch behind it reaches into the next segment.
+        """Check that the batch after a gap stays below the next segment.
 
         Raises:
-            CorruptRecordError: it does, so it may be the one that held the offset.
+            CorruptRecordError: the batch states offsets of the next segment, so it may be the one that held the offset.
         """
         after = self.locate(offset)
         if after is not None and after.last_offset >= next_base:
@@ -214,9 +206,10 @@ class OffsetLookUps(SegmentBytes):
             )
 
     def extent(self, start_offset: Offset, stop_offset: Offset) -> Extent:
-        """The bytes of the whole batches that hold offsets of [start_offset, stop_offset).
+        """Return the extent of the whole batches that hold offsets of [start_offset, stop_offset).
 
-        Damage that can have held some of them is inside; where offsets go back, all of the segment is.
+        The extent includes damage that may have held some of these offsets; it is the whole segment where
+        offsets go back.
         """
         start, expected, mixed = 0, self.base_offset, False
         if start_offset > self.base_offset:
@@ -241,13 +234,13 @@ class OffsetLookUps(SegmentBytes):
         return Extent(start, max(start, stop), expected)
 
     def positions(self, start_offset: Offset, stop_offset: Offset) -> tuple[Position, Position]:
-        """Start and stop of the extent of these offsets."""
+        """Return start and stop of the extent of [start_offset, stop_offset)."""
         found = self.extent(start_offset, stop_offset)
         return found.start, found.stop
 
     @property
     def next_offset(self) -> Offset:
-        """One past its last good batch's last offset; the base offset when it holds none."""
+        """One past the last offset of the last good batch; the base offset without one."""
         known = self._next_offset
         if known is None:
             known = self.base_offset
@@ -259,5 +252,5 @@ class OffsetLookUps(SegmentBytes):
 
 @lru_cache(maxsize=16)
 def _of_small(budgets: Budgets) -> Budgets:
-    """Budgets under which no large batch is read."""
+    """Return budgets that forbid to read large batches."""
     return replace(budgets, batch_bytes=min(budgets.batch_bytes, LARGE))

@@ -1,8 +1,7 @@
-"""The files of segments that are being read, and where to begin reading in them.
+"""The open files of segments, and hints for the position of an offset.
 
-A log has more segments than a process has descriptors, so only those in use stay open: of the others
-nothing is kept but the base offset. What was not touched since the hand last passed goes first (CLOCK),
-which costs a look-up one attribute write.
+A log may have more segments than a process has descriptors, so only those in use stay open. Segments that were
+not used since the last round are closed first (CLOCK); a look-up costs one attribute write for that.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ from engine.units import MAX_INT32, Offset, OffsetPosition, Position
 SMALL_INDEX = 64 * 1024
 """An offset index up to this size is kept whole while its segment is open."""
 INDEX_INTERVAL = 4096
-"""Bytes between the places that are remembered of what was read ahead of the index."""
+"""Bytes between the positions that `WalkedHints` keeps."""
 _LOOK_UP_SPAN = 1024 * 1024
-"""Bytes behind an index's entry in which a look-up ends as a rule."""
+"""Bytes after an index entry in which a look-up normally ends."""
 _NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
 _TRY_AGAIN_AFTER = 1.0
 _ENTRY_AT = ENTRY.plain.unpack_from
 
 
 class PositionHints(Protocol):
-    """Where the batch with an offset may start; a hint, to be proven."""
+    """Positions at which the batch with an offset may start; hints that the reader checks."""
 
     __slots__ = ()
 
     def floor(self, offset: Offset) -> OffsetPosition:
-        """The known place with the largest offset at or below this one; the segment's start if none."""
+        """Return the hint with the largest offset at or below an offset; the segment's start without one."""
 
     def position(self, offset: Offset) -> Position:
-        """Only the position of that."""
+        """Return the position of that hint."""
 
 
 class IndexHints(PositionHints):
-    """An offset index: small ones whole in memory, larger ones page by page from their file."""
+    """Hints of an offset index: a small one is kept in memory, a larger one is read page by page."""
 
     __slots__ = ("_base_offset", "_count", "_data", "_index", "_on_error")
 
@@ -76,13 +75,13 @@ class IndexHints(PositionHints):
 
     @property
     def index(self) -> OffsetIndex:
-        """The index itself."""
+        """The offset index."""
         return self._index
 
     def floor(self, offset: Offset) -> OffsetPosition:
         try:
             entry = self._index.lookup(offset)
-        except FileNotFoundError:  # its segment was deleted since, or is about to be replaced
+        except FileNotFoundError:  # the segment was deleted, or is about to be replaced
             return OffsetPosition(self._base_offset, 0)
         except OSError as error:
             self._on_error(error)
@@ -100,7 +99,7 @@ class IndexHints(PositionHints):
 
 
 class NoHints(PositionHints):
-    """No index: every search starts at the segment's first byte."""
+    """No index: every search starts at the start of the segment."""
 
     __slots__ = ("_start",)
 
@@ -115,9 +114,9 @@ class NoHints(PositionHints):
 
 
 class WalkedHints(PositionHints):
-    """Places in the active segment that were walked over, behind what its index is known to hold.
+    """Positions of batches in the active segment that were read, after those of its index.
 
-    One writer appends, readers bisect: the positions are there before the offset that leads to them.
+    Safe for one thread that appends and several that read: a position is added before its offset.
     """
 
     __slots__ = ("_behind", "_offsets", "_positions")
@@ -128,7 +127,7 @@ class WalkedHints(PositionHints):
         self._positions = array("q")
 
     def append(self, base_offset: Offset, position: Position) -> None:
-        """Remember where a batch starts, if that is far enough from the place before."""
+        """Keep the position of a batch, if it is far enough from the one before."""
         if self._positions and position - self._positions[-1] < INDEX_INTERVAL:
             return
         if self._offsets and base_offset <= self._offsets[-1]:
@@ -148,13 +147,13 @@ class WalkedHints(PositionHints):
 
 
 class OpenSegment:
-    """A segment's records file, held open, and its hints.
+    """The open records file of a segment, and its hints.
 
     Attributes:
         file, fd: the records file.
-        hints: where its batches start.
-        size: the file's, when it was opened.
-        was_used: whether it was used again since the hand passed.
+        hints: positions of batches.
+        size: size of the file when it was opened.
+        was_used: whether the segment was used since the last round of `OpenSegments`.
     """
 
     __slots__ = ("fd", "file", "hints", "size", "was_used")
@@ -167,13 +166,13 @@ class OpenSegment:
         self.was_used = False
 
     def can_be_read(self, start: Position, end: Position) -> bool:
-        """Whether nothing that a look-up from `start` on may read is known to be unreadable."""
+        """Return whether a look-up from `start` touches no stretch that is known to be unreadable."""
         return self.file.unreadable_in(start, min(start + _LOOK_UP_SPAN, end)) is None
 
     def locate(
         self, start: Position, end: Position, offset: Offset, scratch: bytearray, largest: int
     ) -> Location | None:
-        """As `kernel.locate`; None also where frames are wrong or bytes cannot be read."""
+        """Locate a batch as `kernel.locate` does; return None also for wrong frames and unreadable bytes."""
         if not self.can_be_read(start, end):
             return None
         try:
@@ -187,15 +186,15 @@ class OpenSegment:
 
 
 class SegmentFiles:
-    """Where a segment's files lie; they are opened at the first use and may be closed between uses.
+    """The files of a segment; opened at the first use, perhaps closed between uses.
 
     Args:
         root, folder: the source and the folder in it.
-        base_offset: of the segment.
-        open_segments: who decides which segments stay open.
-        problems: where to note what is wrong with the index.
-        name: of the records file, when it is not the one for the base offset.
-        keep: never close the files, whatever their number.
+        base_offset: base offset of the segment.
+        open_segments: decides which segments stay open.
+        problems: receives problems of the files.
+        name: name of the records file, when it is not that of the base offset.
+        keep: never close the files.
 
     Opening raises FileNotFoundError, other OSError, SourceRefusedError.
     """
@@ -226,21 +225,21 @@ class SegmentFiles:
         self.walked: WalkedHints | None = None
 
     def relative(self, name: str) -> str:
-        """Where a name in the folder lies in the source."""
+        """Return the path in the source of a name in the folder."""
         return self.root.real(f"{self.folder}/{name}" if self.folder else name)
 
     @property
     def path(self) -> str:
-        """The records file."""
+        """Path of the records file."""
         return self.relative(self.name or log_file_name(self.base_offset))
 
     @property
     def index_path(self) -> str:
-        """The offset index."""
+        """Path of the offset index."""
         return self.relative(offset_index_name(self.base_offset))
 
     def ensure_open(self) -> OpenSegment:
-        """The files, opened if they are not."""
+        """Return the open files; open them if needed."""
         opened = self.opened
         if opened is None or _may_open_now(opened.file):
             file = self._open_records()
@@ -268,11 +267,11 @@ class SegmentFiles:
             return file
 
     def let_go(self) -> None:
-        """Close the files, once nobody reads them any more; the next use opens them again."""
+        """Close the files once no thread reads them; the next use opens them again."""
         self.opened = None
 
     def remember_places(self) -> WalkedHints:
-        """From now on, hints that learn where batches start; for the active segment."""
+        """Return hints that keep positions of batches from now on; for the active segment."""
         if self.walked is None:
             opened = self.ensure_open()
             self.walked = opened.hints = WalkedHints(opened.hints)
@@ -288,7 +287,7 @@ class SegmentFiles:
                 hints = IndexHints(lambda: self.root.open(path), self.base_offset, self._note_index)
             size = hints.index.byte_size
         except FileNotFoundError:
-            return NoHints(self.base_offset)  # a broker makes an index when it first needs it
+            return NoHints(self.base_offset)  # a broker creates an index at the first append to it
         except OSError as error:
             self._note_index(error)
             return NoHints(self.base_offset)
@@ -304,12 +303,12 @@ class SegmentFiles:
 
 
 def _may_open_now(file: SourceFile) -> bool:
-    """Whether a file that could not be opened is to be tried again."""
+    """Return whether to try again to open a file that could not be opened."""
     return isinstance(file, UnopenedFile) and monotonic() - file.since > _TRY_AGAIN_AFTER
 
 
 class OpenSegments:
-    """Which segments are open, at most so many; safe from several threads."""
+    """The segments with open files, up to a limit; safe from several threads."""
 
     __slots__ = ("_lock", "_most", "_segments")
 
@@ -322,14 +321,14 @@ class OpenSegments:
         return len(self._segments)
 
     def let_all_go(self) -> None:
-        """Close whatever nobody is reading."""
+        """Close the files of all segments that no thread is reading."""
         with self._lock:
             dropped, self._segments = self._segments, deque()
         for segment in dropped:
             segment.let_go()
 
     def admit(self, segment: SegmentFiles) -> None:
-        """Count a segment that was just opened, and let others go when there are too many."""
+        """Add a segment that was just opened, and close others above the limit."""
         with self._lock:
             self._segments.append(segment)
             chances = 2 * len(self._segments)

@@ -1,4 +1,4 @@
-"""What is wrong with a source, one entry each, without end: the oldest entries go first."""
+"""A bounded list of the problems of a source; the oldest entries are dropped first."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from engine.log.segment.scan import Damage, Disorder
 from engine.units import Position
 
 ProblemEntry: TypeAlias = dict[str, Any]
-"""kind, file, reason; position, length, expected and found where they are known; partition where there is one; errno
-where the system refused to read the file."""
+"""kind, file, reason; position, length, expected, found and partition where known; errno where the system refused to
+read the file."""
 
 MOST_PROBLEMS = 1000
 
 
 class Problems:
-    """A bounded list of findings without repetitions; safe from several threads."""
+    """A bounded list of problems without repetitions; safe from several threads."""
 
     __slots__ = ("_entries", "_lock", "_most", "partition")
 
@@ -41,7 +41,7 @@ class Problems:
         found: object = None,
         errno: str | None = None,
     ) -> None:
-        """Note a finding; the same kind at the same place is noted once."""
+        """Add a problem, unless one of this kind at this position of the file is there."""
         entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
         entry |= {"kind": kind, "file": file, "reason": reason}
         facts = {
@@ -56,7 +56,7 @@ class Problems:
                 self._entries.popitem(last=False)
 
     def add_error(self, kind: str, file: str, error: Exception) -> None:
-        """Note what an exception says."""
+        """Add the problem that an exception describes."""
         if isinstance(error, DamagedFileError):
             self.add(
                 kind,
@@ -79,7 +79,7 @@ class Problems:
             self.add(kind, file, reason_of(error), errno=error_name(error) or None)
 
     def add_damage(self, file: str, damage: Damage | Disorder) -> None:
-        """Note what a scan of a file found damaged; of what cannot be read, which bytes that are."""
+        """Add damage that a scan of a file found; for unreadable batches, each unreadable stretch."""
         stretches = damage.stretches if isinstance(damage, Damage) else ()
         for stretch in stretches:
             at, length = stretch.position, stretch.length
@@ -106,6 +106,6 @@ class Problems:
         return len(self._entries or ())
 
     def entries(self) -> list[ProblemEntry]:
-        """All findings, the oldest first."""
+        """Return all problems, the oldest first."""
         with self._lock:
             return list((self._entries or {}).values())

@@ -1,12 +1,13 @@
-"""What stands where a good batch should be, and where the next good one starts.
+"""Judge damaged bytes, and find the next good batch after them.
 
-Two ways lead past damage: the frame of the damaged batch, when what it points to proves itself; and a
-search byte by byte, in stretches of up to 16 MiB that overlap by half, so that a batch of up to 8 MiB is
-found wherever it starts. A batch proves itself by its frame and its checksum.
+Two ways lead past damage: the frame of the damaged batch, when a good batch is at its end; and a search byte
+by byte, in windows of up to 16 MiB that overlap by half, which find a batch of up to 8 MiB at any position. A
+batch is good when its frame and its checksum are right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from engine.files.unreadable import FilledFile, Stretch
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.zeros import behind_hole, first_data
 from engine.memory_gate import batches_read
+from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
     CURRENT_MAGIC,
@@ -37,27 +39,28 @@ _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
 _MOST_INNER = 100
+_MOST_RANGES = 100
 
 
 class ScannedFile(Protocol):
-    """What a scan needs of a file."""
+    """The part of a file that a scan uses."""
 
     @property
     def path(self) -> str:
-        """The file's name for reports."""
+        """Path for reports."""
 
     def read_at(self, position: Position, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only where the file ends. Raises UnreadableError."""
+        """Return `size` bytes from `position`, fewer only at the end of the file. Raises UnreadableError."""
 
 
 class Frame(NamedTuple):
-    """What the header at a position says.
+    """The header at a position, judged.
 
     Attributes:
-        kind, reason: what is wrong with the batch; None and "" when nothing is.
-        size: bytes of the batch; 0 when its frame leads nowhere.
-        row: of BATCH_DTYPE, when the batch is whole and its header can be read.
-        found: the value that is wrong, if it is one.
+        kind, reason: damage of the batch; None and "" for a good one.
+        size: size of the batch in bytes; 0 when its length is not usable.
+        row: row of BATCH_DTYPE, when the batch is whole and its header can be read.
+        found: the wrong value, where there is one.
     """
 
     kind: DamageKind | None
@@ -68,14 +71,14 @@ class Frame(NamedTuple):
 
     @property
     def base_offset(self) -> Offset | None:
-        """The base offset of the batch when it is good."""
+        """Base offset of a good batch; None for a damaged one."""
         return None if self.kind or self.row is None else int(self.row["base_offset"])
 
 
 class Resync:
-    """Looks around in the damaged parts of one file up to `end`.
+    """Search through the damaged parts of one file, up to `end`.
 
-    Bytes that cannot be read are taken for filler: a batch that touches some is never good.
+    Unreadable bytes are read as filler; a batch that touches some is never good.
     """
 
     __slots__ = ("_barren", "budgets", "end", "file")
@@ -84,10 +87,10 @@ class Resync:
         self.file = FilledFile(file)
         self.end = end
         self.budgets = budgets
-        self._barren = False  # a search up to the end found nothing
+        self._barren = False  # whether a search up to the end found nothing
 
     def frame(self, position: Position) -> Frame:
-        """Judge the header at a position, and the batch behind it if it is whole."""
+        """Judge the header at a position, and its batch if that is whole."""
         head = self.file.read_at(position, min(HEADER.size, self.end - position))
         if len(head) < HEAD.size:
             return Frame(DamageKind.TORN_TAIL, "the file ends inside a batch's header")
@@ -137,40 +140,40 @@ class Resync:
         )
 
     def goes_on(self, position: Position, frame: Frame) -> bool:
-        """Whether behind the good batch with this frame stands another one, or the end."""
+        """Return whether the good batch with this frame is followed by another good one, or by the end."""
         following = position + frame.size
         return following >= self.end or not self.frame(following).kind
 
     def base_offset(self, position: Position) -> Offset:
-        """The base offset that the header at a position states."""
+        """Return the base offset in the header at a position."""
         return read_int64(self.file.read_at(position, 8))
 
     def first_data(self, position: Position) -> Position:
-        """Where the first byte that is not zero lies, the end if there is none; holes are not read."""
+        """Return the position of the first byte that is not zero, the end without one; holes are not read."""
         return first_data(self._fd, self.file.read_at, position, self.end)
 
     @property
     def _fd(self) -> int:
-        """The file's descriptor, -1 for what has none."""
+        """Descriptor of the file, -1 for a file without one."""
         return int(getattr(self.file.file, "fd", -1))
 
     def unreadable(self, position: Position, size: int) -> tuple[Stretch, ...]:
-        """The unreadable stretches that touch [position, position + size), as far as they were met."""
+        """Return the unreadable stretches met so far that touch [position, position + size)."""
         return self.file.met.all_in(position, position + size)
 
     def is_unreadable(self, position: Position) -> bool:
-        """Whether the batch at a position, or its header, cannot be read whole."""
+        """Return whether bytes of the batch at a position are unreadable."""
         return position < self.end and self.frame(position).kind is DamageKind.UNREADABLE
 
     def next_good(
         self, position: Position, frame: Frame, search_from: Position, min_offset: Offset
     ) -> Position | None:
-        """Where the next good batch after a damaged one starts, None if there is none.
+        """Return the position of the next good batch after a damaged one, None without one.
 
         Args:
-            position, frame: of the damaged one.
-            search_from: where a batch may start at the earliest, when it is found by searching.
-            min_offset: a batch found by searching starts at this offset or later.
+            position, frame: position and frame of the damaged batch.
+            search_from: first position of the search byte by byte.
+            min_offset: smallest base offset that the search accepts.
         """
         framed = self._framed(position, frame)
         limit = self.end if framed is None else framed
@@ -182,7 +185,7 @@ class Resync:
         return self._outer(inner, limit, min_offset)
 
     def _framed(self, position: Position, frame: Frame) -> Position | None:
-        """Where the damaged batch's frame leads to a good one, directly or over others that are damaged."""
+        """Return the good batch that the frame leads to, directly or by the frames of other damaged batches."""
         if frame.size:
             return self._follow(position + frame.size)
         if frame.kind is not DamageKind.UNKNOWN_MAGIC:
@@ -193,7 +196,7 @@ class Resync:
         return following if is_good else None
 
     def _leads_to(self, position: Position, target: Position) -> bool:
-        """Whether the chain of frames from a good batch reaches a place: one in a value does not."""
+        """Return whether the chain of frames from a good batch reaches a position; from inside a value it does not."""
         for _ in range(_MOST_HOPS):
             if position >= target:
                 return position == target
@@ -204,7 +207,7 @@ class Resync:
         return False
 
     def _outer(self, inner: Position, limit: Position, min_offset: Offset) -> Position:
-        """Past batches in a damaged one's value: nothing good follows them, and what comes contradicts them."""
+        """Skip good batches inside a damaged batch's value: no good one follows them, and later offsets contradict them."""
         for _ in range(_MOST_INNER):
             frame = self.frame(inner)
             if self.goes_on(inner, frame):
@@ -218,7 +221,7 @@ class Resync:
         return inner
 
     def _follow(self, position: Position) -> Position | None:
-        """The first good batch on the chain of frames from here on."""
+        """Return the first good batch on the chain of frames from a position."""
         for _ in range(_MOST_HOPS):
             if position >= self.end:
                 return None
@@ -235,7 +238,7 @@ class Resync:
             return None
         window = _SMALLEST_SEARCH
         while start < limit:
-            # In zeros no batch begins but for those that lead its first bytes, in unreadable bytes none.
+            # No batch starts in unreadable bytes, nor in zeros except in the last few.
             start = max(start, behind_hole(self._fd, start, self.end) - LOG_OVERHEAD)
             bad = self.file.met.first_in(start, start + 1)
             if bad is not None:
@@ -253,7 +256,7 @@ class Resync:
         return None
 
     def _find(self, data: bytes, position: Position, min_offset: Offset) -> int:
-        """A good batch that is not absurdly far ahead: a log spans 2^31 offsets a segment."""
+        """Return the index of a good batch that is less than 2^31 offsets ahead; -1 without one."""
         index = -1
         while True:
             index = kernel.find_batch(
@@ -265,3 +268,36 @@ class Resync:
             start = position + index
             if base - min_offset <= MAX_INT32 and not self.unreadable(start, length + LOG_OVERHEAD):
                 return index
+
+
+def unproven_offsets(
+    file: FilledFile, row: np.void, stretches: Sequence[Stretch]
+) -> tuple[tuple[Offset, Offset], ...]:
+    """Return first and last offsets of runs of records that touch no unreadable stretch, at most 100 runs.
+
+    The records are unproven: the checksum of their batch covers the unreadable bytes. Compressed batches and
+    batches of magic 0 and 1 have no such records.
+
+    Args:
+        file: file of the batch.
+        row: row of BATCH_DTYPE of the batch.
+        stretches: unreadable stretches that touch the batch.
+    """
+    if row["magic"] < 2 or row["attributes"] & COMPRESSION_MASK:
+        return ()
+    position, size = int(row["position"]), int(row["size"])
+    table = np.array([row], BATCH_DTYPE)
+    columns = kernel.decode(file.read_at(position, size), table, 0, 1, start_position=position)
+    records = columns.table
+    ends = position + records["headers_start"] + records["headers_size"]
+    starts = np.concatenate(([position + HEADER.size], ends[:-1])) if len(ends) else ends
+    can_be_read = np.ones(len(ends), bool)
+    for stretch in stretches:
+        can_be_read &= (ends <= stretch.position) | (starts >= stretch.end)
+    offsets = columns.offset[can_be_read]
+    if not len(offsets):
+        return ()
+    breaks = np.flatnonzero(np.diff(offsets) != 1)
+    firsts = np.concatenate(([0], breaks + 1))[:_MOST_RANGES]
+    lasts = np.concatenate((breaks, [len(offsets) - 1]))[:_MOST_RANGES]
+    return tuple(zip(offsets[firsts].tolist(), offsets[lasts].tolist(), strict=True))

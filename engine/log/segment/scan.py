@@ -1,9 +1,8 @@
-"""The bulk loop over a records file: runs of good batches, and what is damaged between them.
+"""Scan a records file: yield runs of good batches, and the damage between them.
 
-A batch is good when it is whole, its checksum is right and its offsets make sense. After damage the next
-good batch is found by its frame, where the damaged one still has a frame that leads to it, or else by
-searching byte by byte. A good batch inside a damaged one's stated length counts: a wrong length must not
-hide what follows it.
+A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good
+batch is found by the frame of the damaged one, or else byte by byte. A good batch inside the stated length of a
+damaged one counts: a wrong length must not hide the batches after it.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
 from engine.log.segment.damage import DamageKind
-from engine.log.segment.resync import Frame, Resync, ScannedFile
-from engine.log.segment.unproven import unproven_offsets
+from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offsets
 from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
@@ -34,17 +32,17 @@ CHUNK = 1 * MiB
 _ROWS = 4096
 _BYTES_A_ROW = 256
 _AFTER_DAMAGE = 16 * 1024
-"""Bytes read first after damage, growing from there: more of it may follow."""
+"""Bytes of the first read after damage; later reads are larger."""
 _OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
 
 
 class BatchRun(NamedTuple):
-    """Good batches that follow one another.
+    """Consecutive good batches in one buffer.
 
     Attributes:
-        buffer: bytes of the file; its first byte is at `start_position` in the file.
-        start_position: absolute.
-        table: one row of BATCH_DTYPE per batch, all with the right checksum; at least one.
+        buffer: bytes of the file from `start_position` on.
+        start_position: absolute position in the file.
+        table: a row of BATCH_DTYPE for each batch, at least one; all checksums are right.
     """
 
     buffer: bytes
@@ -53,7 +51,7 @@ class BatchRun(NamedTuple):
 
     @property
     def base_offset(self) -> Offset:
-        """The first batch's base offset as its header states it."""
+        """Base offset in the first batch's header."""
         return int(self.table["base_offset"][0])
 
     @property
@@ -63,22 +61,22 @@ class BatchRun(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Where the first batch starts in the file."""
+        """Position of the first batch in the file."""
         return int(self.table["position"][0])
 
     @property
     def end_position(self) -> Position:
-        """Where the last batch ends in the file."""
+        """Position after the last batch in the file."""
         return int(self.table["position"][-1]) + int(self.table["size"][-1])
 
     def columns(
         self, table: Table | None = None, budgets: Budgets = DEFAULT_BUDGETS
     ) -> Iterator[Columns]:
-        """The batches' records, some batches at a time: as many as `kernel.decode` has room for.
+        """Yield the records of some batches at a time, as many as `kernel.decode` has room for.
 
         Args:
-            table: some of the run's rows instead of all; the columns' rows are those of this table.
-            budgets: bounds for each batch.
+            table: rows of the run to decode instead of all; row numbers in the columns are those of this table.
+            budgets: limits for each batch.
         """
         rows = self.table if table is None else table
         first = 0
@@ -93,17 +91,16 @@ class BatchRun(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """A stretch of a records file that is not as it should be.
+    """A stretch of a records file that is not good batches.
 
     Attributes:
-        path, position, length: where.
-        reason: one sentence.
-        expected, found: where a value is not the one it should be.
-        first_offset, last_offset: which offsets it can have cost, as far as that is known.
-        stretches: which bytes cannot be read, in whole blocks: the first and the last one may reach over
-            the edges of the damage.
-        unproven: offsets, first and last, of records on readable bytes of an uncompressed batch that no
-            checksum proves; they are left out of the runs too.
+        path, position, length: place of the stretch.
+        kind, reason: kind of damage, and a sentence about it.
+        expected, found: the right and the wrong value, where there are such.
+        first_offset, last_offset: offsets that the stretch may have held, where known.
+        stretches: unreadable bytes in whole blocks; the first and the last may reach beyond the damage.
+        unproven: first and last offsets of records on readable bytes of an uncompressed batch that no
+            checksum proves; they are not in the runs.
     """
 
     path: str
@@ -120,19 +117,19 @@ class Damage(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is wrong: no record can have been there."""
+        """Whether the damage is harmless: the stretch never held a record."""
         return self.kind.is_quiet
 
 
 class Disorder(NamedTuple):
-    """A good batch whose offset is not above the one before it; the batch is in the next run.
+    """A good batch with an offset that is not above the one before it; the batch is in the next run.
 
     Attributes:
-        path, position, length: where the batch lies.
-        reason: one sentence.
-        expected: the smallest offset that belongs there.
-        found: the offset that is out of place.
-        first_offset, last_offset: the offsets that the batch states.
+        path, position, length: place of the batch.
+        reason: a sentence.
+        expected: smallest offset that belongs there.
+        found: offset that is out of order.
+        first_offset, last_offset: offsets in the batch's header.
     """
 
     path: str
@@ -146,12 +143,12 @@ class Disorder(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind, beside those of damage."""
+        """The kind in reports, beside those of damage."""
         return "offset_order"
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is wrong: never."""
+        """Whether it is harmless: never."""
         return False
 
 
@@ -169,29 +166,29 @@ def scan(
     chunk: int = CHUNK,
     resync: bool = True,
 ) -> Iterator[ScanItem]:
-    """Everything in [start, end) of a records file, in file order; see the module's text.
+    """Yield runs and damage in [start, end) of a records file, in file order.
 
-    A file that ends before `end` ends the scan there.
+    A file that ends before `end` ends the scan.
 
     Args:
-        file: a SourceFile, or what reads like one.
-        start: where a batch starts (or should).
-        end: where to stop; what crosses it is a torn tail.
-        path: for reports, the file's own by default.
-        next_offset: the smallest offset that may come, None if any.
-        budgets: `batch_bytes` bounds what is taken for a batch.
-        chunk: bytes read at a time; a larger batch is read whole.
-        resync: look for good batches after damage; else the first that is skipped ends the scan.
+        file: a SourceFile, or another file that is read by position.
+        start: position at which a batch should start.
+        end: position to stop at; a batch that crosses it is a torn tail.
+        path: path for reports, by default that of the file.
+        next_offset: smallest offset that is in order; None for any.
+        budgets: `batch_bytes` is the largest batch.
+        chunk: bytes to read at a time; a larger batch is read whole.
+        resync: look for good batches after damage; without it the first damage ends the scan.
     """
     for item in _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start):
         yield item
         if not resync and isinstance(item, Damage):
             return
-        del item  # before the next one is read
+        del item  # free it before the next read
 
 
 def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
-    """Yield the tables of a scan's runs and the rest: no batch's bytes are kept while the next are read."""
+    """Yield the tables of a scan's runs, and the damage; frees the bytes of a run before the next read."""
     for item in items:
         found = item.table if isinstance(item, BatchRun) else item
         del item
@@ -199,7 +196,7 @@ def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
 
 
 def tables(items: Iterable[ScanItem]) -> Iterator[Table]:
-    """Yield only the tables of a scan's runs."""
+    """Yield the tables of a scan's runs; frees the bytes of a run before the next read."""
     for item in items:
         found = item.table if isinstance(item, BatchRun) else None
         del item
@@ -208,7 +205,7 @@ def tables(items: Iterable[ScanItem]) -> Iterator[Table]:
 
 
 class _Scan:
-    """State of one pass; `expected` is the offset after the last good batch."""
+    """State of one scan; `expected` is the offset after the last good batch."""
 
     def __init__(
         self,
@@ -231,7 +228,7 @@ class _Scan:
         self.scratch = np.empty(max(_ROWS, self.chunk // _BYTES_A_ROW), BATCH_DTYPE)
 
     def run(self, position: Position) -> Iterator[ScanItem]:
-        """All of it from a position on."""
+        """Scan from a position on."""
         size = self.chunk
         while position < self.end:
             wanted = min(size, self.end - position)
@@ -245,7 +242,7 @@ class _Scan:
                 needed = 0
                 if stop == Stop.NEED_MORE and not is_cut:
                     needed = _stated_size(buffer, stopped - position)
-                del buffer  # before the next one is read: a batch may be as large as the budget
+                del buffer  # free it before the next read: a batch may be as large as the budget
             if needed and stopped + needed <= self.end:
                 position, size = stopped, max(needed, min(4 * size, self.chunk))
                 continue
@@ -254,7 +251,7 @@ class _Scan:
                 position = yield from self._pass_damage(position)
 
     def _read(self, position: Position, size: int) -> tuple[bytes, bool]:
-        """The bytes up to the first that cannot be read, and whether there is one."""
+        """Return the bytes up to the first unreadable one, and whether there is one."""
         is_cut = False
         while True:
             try:
@@ -266,7 +263,7 @@ class _Scan:
     def _runs_of(
         self, buffer: bytes, position: Position
     ) -> Generator[ScanItem, None, tuple[Position, int]]:
-        """The buffer's good batches; where in the file that ended, and why (TABLE_FULL: go on there)."""
+        """Yield the good batches of a buffer; return the position after them and the Stop, TABLE_FULL to go on there."""
         index = 0
         while True:
             rows, consumed, stop = kernel.walk(
@@ -290,7 +287,7 @@ class _Scan:
     def _good_rows(
         self, buffer: bytes, position: Position, table: Table
     ) -> Generator[ScanItem, None, int | None]:
-        """The rows up to the first that is not good, whose number is given back."""
+        """Yield the rows up to the first that is not good; return the number of that row."""
         base, last = table["base_offset"], table["last_offset"]
         good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
         bad = None if good.all() else int(np.argmin(good))
@@ -318,7 +315,7 @@ class _Scan:
         )
 
     def _pass_bad_batch(self, row: np.void) -> Generator[Damage, None, Position]:
-        """Go past a batch that is whole but not good; where to go on."""
+        """Pass a batch that is whole but not good; return the position to go on at."""
         position, size = int(row["position"]), int(row["size"])
         if not row["crc_ok"]:
             return (yield from self._pass_damage(position))
@@ -332,7 +329,7 @@ class _Scan:
         return position + size
 
     def _pass_damage(self, position: Position) -> Generator[Damage, None, Position]:
-        """Go past what is no good batch; where to go on: at one that is good, or at the end."""
+        """Pass damage; return the position of the next good batch, or the end."""
         damage, min_offset = self._look_around(), max(self.expected or 0, 0)
         frame = damage.frame(position)
         following = None
@@ -367,13 +364,13 @@ class _Scan:
         return self.damage
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:
-        """Whether nothing behind a position tells of a whole batch; nothing good is there."""
+        """Return whether the bytes from a position on, without a good batch, are a torn tail or zeros."""
         if frame.kind is not DamageKind.ZEROS or self.damage is None:
             return frame.kind is DamageKind.TORN_TAIL
         return self.damage.first_data(position) >= self.end
 
     def _tail(self, position: Position, frame: Frame) -> Damage:
-        """Nothing good follows, and nothing says that there was a whole batch."""
+        """Return the damage of a tail without any whole batch."""
         assert frame.kind is not None
         length = self.end - position
         kind, reason = frame.kind, frame.reason
@@ -388,7 +385,7 @@ class _Scan:
         )
 
     def _as_unreadable(self, damage: Damage) -> Damage:
-        """A damage as it is, or one of kind "unreadable" where bytes of it cannot be read."""
+        """Return the damage, as kind "unreadable" where some of its bytes are unreadable."""
         stretches = self._look_around().unreadable(damage.position, damage.length)
         if not stretches:
             return damage
@@ -411,7 +408,7 @@ class _Scan:
         first: Offset | None,
         next_base: Offset | None,
     ) -> Damage:
-        """The damage of one batch, or of the whole stretch where no frame leads on."""
+        """Return the damage of one batch, or of the whole stretch where its frame is not usable."""
         if next_base is None and self._is_tail(position, frame):
             return self._tail(position, frame)
         assert frame.kind is not None
@@ -435,7 +432,7 @@ class _Scan:
 
 
 def _stated_size(buffer: bytes, index: int) -> int:
-    """How many bytes the batch at an index of the buffer asks for; a header's when that is not there."""
+    """Return the size that the header at an index states; the size of a header when that is not whole."""
     if len(buffer) - index < HEAD.size:
         return HEAD.size
     length: int = HEAD.unpack_from(buffer, index)[1]

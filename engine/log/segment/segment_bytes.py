@@ -1,11 +1,12 @@
-"""A segment's records file up to where its batches end: read by position, or scanned.
+"""The records file of a segment up to the end of its batches: read by position, or scanned.
 
-Nothing is opened before the first use.
+Files are opened at the first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.file_names import time_index_name, transaction_index_name
@@ -18,70 +19,64 @@ from engine.record.file_records import FileRecords
 from engine.units import MAX_INT32, Offset, Position
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SegmentBytes:
-    """The bytes of one segment's batches; never changes, safe from several threads.
+    """The batches of one segment as bytes; immutable, safe from several threads.
 
     Args:
-        files: where it lies; shared with other states of the same segment.
-        end: where its batches end; None for a segment that is complete: the file's size.
-        tail_end: where the file ends, when what follows the last good batch is not just on its way.
-        budgets: for what is read.
+        files: files of the segment, shared with other states of the same segment.
+        end: end of the last batch; None for a complete segment, which ends with its file.
+        tail_end: end of the file, when the bytes after the last good batch count as damage.
+        budgets: limits for reads.
 
-    Reading raises FileNotFoundError once the file is gone, other OSError, SourceRefusedError.
+    Reads raise FileNotFoundError once the file is gone, other OSError, SourceRefusedError.
     """
 
-    __slots__ = ("_end", "_tail_end", "base_offset", "budgets", "files")
+    files: SegmentFiles
+    _end: Position | None = None
+    _tail_end: Position | None = None
+    budgets: Budgets = field(default=DEFAULT_BUDGETS, kw_only=True)
+    base_offset: Offset = field(init=False)
 
-    def __init__(
-        self,
-        files: SegmentFiles,
-        end: Position | None = None,
-        tail_end: Position | None = None,
-        *,
-        budgets: Budgets = DEFAULT_BUDGETS,
-    ) -> None:
-        self.files = files
-        self.base_offset = files.base_offset
-        self.budgets = budgets
-        self._end = end
-        self._tail_end = tail_end
+    def __post_init__(self) -> None:
+        self.base_offset = self.files.base_offset
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
     @property
     def path(self) -> str:
-        """The records file relative to the source."""
+        """Path of the records file, relative to the source."""
         return self.files.path
 
     @property
     def name(self) -> str:
-        """The records file's name."""
+        """Name of the records file."""
         return self.files.path.rpartition("/")[2]
 
     def close(self) -> None:
-        """Close its files, once nobody reads them any more; the next use opens them again."""
+        """Close the files once no thread reads them; the next use opens them again."""
         self.files.let_go()
 
     @property
     def file(self) -> SourceFile:
-        """The records file, opened if it is not."""
+        """The open records file."""
         return self.files.ensure_open().file
 
     @property
     def end(self) -> Position:
-        """Where its batches end: the file's size, or what is known to be good of an active one."""
+        """Position after the last batch: the size of the file, or the proven end of an active segment."""
         end = self._end
         return self.files.ensure_open().size if end is None else end
 
     @property
     def tail_end(self) -> Position:
-        """Where the file ended, for an active segment that nobody writes to; else the same as `end`."""
+        """End of the file for an active segment without a writer; else the same as `end`."""
         return self.end if self._tail_end is None else self._tail_end
 
     @property
     def size(self) -> int:
-        """Bytes of its batches; opens nothing."""
+        """Size of the batches in bytes; opens no file."""
         if self._end is not None:
             return self._end
         opened = self.files.opened
@@ -95,25 +90,25 @@ class SegmentBytes:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is appended any more, as far as is known: it is not the active one."""
+        """Whether the segment was not the active one when it was listed."""
         return self._end is None
 
     def time_index(self) -> TimeIndex:
-        """The time index; look-ups in it raise FileNotFoundError when there is none."""
+        """Return the time index; its look-ups raise FileNotFoundError when there is none."""
         path = self.files.relative(time_index_name(self.base_offset))
         return TimeIndex(lambda: self.files.root.open(path), self.base_offset, path=path)
 
     def transaction_index(self) -> TransactionIndex:
-        """The index of aborted transactions; empty when there is none."""
+        """Return the index of aborted transactions, empty when there is none."""
         path = self.files.relative(transaction_index_name(self.base_offset))
         return TransactionIndex(lambda: self.files.root.open(path), self.base_offset, path=path)
 
     def records(self) -> FileRecords:
-        """The bytes as Kafka's file records, from which a fetch takes its part."""
+        """Return the batches as Kafka's FileRecords, for a fetch."""
         return FileRecords(self.file, 0, self.end, True, budgets=self.budgets)
 
     def run_of(self, batch: Table) -> BatchRun:
-        """The batch of a header that a look-up found, with its bytes."""
+        """Read the batch of a header that a look-up found."""
         position, size = int(batch["position"][0]), int(batch["size"][0])
         return BatchRun(self.file.read_at(position, size), position, batch)
 
@@ -126,9 +121,9 @@ class SegmentBytes:
         chunk: int = CHUNK,
         resync: bool = True,
     ) -> Iterator[ScanItem]:
-        """Good batches and damage between two positions, by default the whole segment.
+        """Yield good batches and damage between two positions, by default of the whole segment.
 
-        Damage is noted in the partition's problems.
+        Damage is added to the problems of the partition.
         """
         opened = self.files.ensure_open()
         if next_offset is None and not start:
@@ -156,4 +151,4 @@ class SegmentBytes:
                     found=item.next_offset - 1,
                 )
             yield item
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next read: a batch may be as large as the budget

@@ -1,13 +1,12 @@
-"""Places at which a segment can be read in parts: batches that prove themselves."""
+"""Positions that divide a segment into parts: the starts of good batches."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from engine.index.offset_index import OffsetIndex
-from engine.log.segment.batch_search import first_offset
+from engine.log.segment.batch_search import Extent, first_offset
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.places import Extent
 from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun
 from engine.units import Offset, OffsetPosition, Position
@@ -17,12 +16,12 @@ _ENTRIES_TO_TRY = 8
 
 
 class Cut(NamedTuple):
-    """Where a good batch starts.
+    """The start of a good batch.
 
     Attributes:
-        position: of its first byte.
-        base_offset: as its header states it.
-        first_offset: of its first record; another one in a compressed batch of magic 0 or 1.
+        position: position of the batch.
+        base_offset: base offset in the header.
+        first_offset: offset of the first record; differs in compressed batches of magic 0 and 1.
     """
 
     position: Position
@@ -31,14 +30,14 @@ class Cut(NamedTuple):
 
 
 def cut(segment: LogSegment, extent: Extent, pieces: int) -> list[Cut]:
-    """Places inside an extent that divide it into about equal pieces; fewer where there are none.
+    """Return cuts that divide an extent into about equal pieces, fewer where there are no batches.
 
-    They come from the offset index, proven by the batch there; where it leads nowhere, the segment is scanned.
+    Cuts come from the offset index and are proven by their batch; where the index does not help, the segment is scanned.
 
     Args:
-        segment: to be read.
-        extent: the part of it.
-        pieces: how many parts are wanted.
+        segment: segment to divide.
+        extent: part of the segment.
+        pieces: number of parts wanted.
     """
     size = extent.stop - extent.start
     targets = [extent.start + size * number // pieces for number in range(1, pieces)]
@@ -67,7 +66,7 @@ def _index_of(segment: LogSegment) -> OffsetIndex | None:
 def _proven(
     segment: LogSegment, index: OffsetIndex, target: Position, stop: Position
 ) -> Cut | None:
-    """The first batch at or after a position that the index knows and that proves itself."""
+    """Return the first good batch at or after a position that the index has an entry for."""
     prover = Resync(segment.file, segment.end, segment.budgets)
     for _ in range(_ENTRIES_TO_TRY):
         entry = index.upper_bound_for_fetch(OffsetPosition(segment.base_offset, target), 0)
@@ -87,7 +86,7 @@ def _cut_at(batch: BatchRun) -> Cut:
 
 
 def _scanned(segment: LogSegment, extent: Extent, targets: list[Position]) -> list[Cut]:
-    """The same without an index: the first good batch at or after each target."""
+    """Return the first good batch at or after each target, without an index."""
     found: list[Cut] = []
     left = iter(targets)
     target = next(left, None)

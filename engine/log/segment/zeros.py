@@ -1,4 +1,4 @@
-"""Zeros at the end of files and between their data: holes are passed over, not read."""
+"""Skip zeros at the end of files and between data, without a read of the file's holes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ZEROS = bytes(_LARGEST_READ)
 def first_data(
     fd: int, read_at: Callable[[Position, int], bytes], position: Position, end: Position
 ) -> Position:
-    """Where the first byte that is not zero lies in [position, end); `end` if there is none.
+    """Return the position of the first byte in [position, end) that is not zero; `end` without one.
 
     Args:
-        fd: the file's descriptor, below 0 for what has none.
-        read_at: reads so many bytes from a position.
-        position, end: where to look.
+        fd: descriptor of the file, below 0 for none.
+        read_at: reads a number of bytes from a position.
+        position, end: positions in the file.
     """
     size = _FIRST_READ
     while position < end:
@@ -35,12 +35,12 @@ def first_data(
         if not _ZEROS.startswith(data):
             return position + int(np.argmax(np.frombuffer(data, np.uint8) != 0))
         position += len(data)
-        size = min(4 * size, _LARGEST_READ)  # a hole may begin right behind: ask for it soon
+        size = min(4 * size, _LARGEST_READ)  # a hole may follow soon
     return end
 
 
 def behind_hole(fd: int, position: Position, end: Position) -> Position:
-    """Where the next data lies, as far as the file system tells; a position that is in no hole."""
+    """Return the position of the next data by the file system; a position outside of holes unchanged."""
     if fd < 0:
         return position
     try:

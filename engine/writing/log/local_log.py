@@ -14,9 +14,8 @@ from engine.clock import Clock
 from engine.errors import OffsetOutOfRangeError, StateError
 from engine.files.file_names import FileState, FolderState
 from engine.index.transaction_index import AbortedTxn
-from engine.log.fetch import read_up_to
 from engine.log.log_segments import LogSegments
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo, read_up_to
 from engine.record.memory_records import MemoryRecords
 from engine.units import LogOffsetMetadata, Offset, OffsetPosition, TopicPartition
 from engine.writing.disk import DISK, Disk, StrPath

@@ -13,9 +13,8 @@ from typing import Self
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import OffsetOutOfRangeError
 from engine.index.transaction_index import AbortedTxn
-from engine.log.fetch import FetchIsolation
 from engine.log.log_segments import LogSegments
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.memory_records import MemoryRecords
 from engine.units import FoundTimestamp, LogOffsetMetadata, Offset, Timestamp

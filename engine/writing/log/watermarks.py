@@ -7,8 +7,7 @@ import threading
 from typing import NamedTuple
 
 from engine.errors import OffsetOutOfRangeError
-from engine.log.fetch import FetchIsolation
-from engine.log.segment.log_offset_metadata import is_offset_only, is_on_older_segment
+from engine.log.segment.fetch import FetchIsolation, is_offset_only, is_on_older_segment
 from engine.units import LogOffsetMetadata, Offset
 from engine.writing.log.local_log import LocalLog
 from engine.writing.state.producer_state_manager import ProducerStateManager

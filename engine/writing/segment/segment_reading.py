@@ -6,7 +6,7 @@ import os
 import threading
 
 from engine.index.transaction_index import AbortedTxn
-from engine.log.segment.fetched import WHOLE, FetchDataInfo, fetch_slice
+from engine.log.segment.fetch import WHOLE, FetchDataInfo, fetch_slice
 from engine.units import (
     BatchPosition,
     FoundTimestamp,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from time import sleep
 from typing import NamedTuple
 
-from engine.log.log_context import LogContext
+from engine.log.log_contents import LogContext
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE

@@ -14,7 +14,7 @@ import pytest
 from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
 from engine.coding.compression import CompressionType
 from engine.coding.varint import encode_unsigned_varint
-from engine.log.fetch import FetchIsolation
+from engine.log.segment.fetch import FetchIsolation
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.topics.message import (
     cluster_metadata as cluster,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.fetch import read_up_to
+from engine.log.segment.fetch import read_up_to
 from engine.units import LogOffsetMetadata
 from tests.engine.log.folders import LogWriter
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from engine.log.fetch import FetchIsolation
+from engine.log.segment.fetch import FetchIsolation
 from engine.log.segment.scan import BatchRun
 from tests.builders import last_offset
 from tests.engine.log.folders import LogWriter

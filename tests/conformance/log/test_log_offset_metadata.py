@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.log.segment.log_offset_metadata import (
+from engine.log.segment.fetch import (
     UNKNOWN_OFFSET_METADATA,
     is_offset_only,
     is_on_older_segment,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo
 from engine.log.segment.log_segment import LogSegment
 from engine.units import LogOffsetMetadata, TimestampOffset
 from tests.builders import Rec, batch, message_set

@@ -12,9 +12,8 @@ from hypothesis import given, strategies as st
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.errors import OffsetOutOfRangeError
 from engine.files.file_names import FileKind, FileName, parse_file_name, producer_snapshot_name
-from engine.log.fetch import FetchIsolation
 from engine.log.log_view import LogView
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.log.segment.scan import BatchRun
 from engine.record.file_records import FileRecords
 from engine.units import EpochEntry, FoundTimestamp

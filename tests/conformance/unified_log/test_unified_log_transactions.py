@@ -13,8 +13,7 @@ from engine.errors import (
     TransactionCoordinatorFencedError,
 )
 from engine.index.transaction_index import AbortedTxn
-from engine.log.fetch import FetchIsolation
-from engine.log.segment.log_offset_metadata import is_offset_only
+from engine.log.segment.fetch import FetchIsolation, is_offset_only
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.writing.log.unified_log import UnifiedLog

@@ -12,9 +12,10 @@ from random import Random
 import pytest
 
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.log import active_tail
 from engine.log.log_directory import open_source
+from engine.log.log_follower import LogFollower
 from engine.log.partition_log import PartitionLog, Shared
+from engine.log.segment import active_tail
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage
@@ -321,13 +322,13 @@ def test_an_older_view_may_be_read_while_the_folder_is_sorted_out(
         writer.roll()
     before = writer.next_view()
     assert before.segment_at(0).batch(0) is not None
-    unchanged = PartitionLog._is_unchanged
+    unchanged = LogFollower._is_unchanged
 
-    def read_meanwhile(log: PartitionLog, segment: LogSegment) -> bool:
+    def read_meanwhile(log: LogFollower, segment: LogSegment) -> bool:
         before.segment_at(1)  # another thread would
         return unchanged(log, segment)
 
-    monkeypatch.setattr(PartitionLog, "_is_unchanged", read_meanwhile)
+    monkeypatch.setattr(LogFollower, "_is_unchanged", read_meanwhile)
     writer.append_records(b"c")
     writer.roll()
     assert offsets_of(writer.next_view()) == list(range(7))

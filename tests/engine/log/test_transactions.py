@@ -206,7 +206,7 @@ def test_the_state_is_carried_forward_as_the_log_grows(writer: LogWriter) -> Non
     assert view.open_transactions == ()
     first = writer.append_transactional(1, 1)
     grown = writer.next_view()
-    known = grown.known_transaction_state()
+    known = grown.known_transactions
     assert known is not None
     assert known.ongoing == (OngoingTxn(1, 0, first),)
     assert view.open_transactions == ()

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from engine.log.log_view import LogView
+from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.places import Extent
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
 from kafkafs.spark.source.options.read_options import ReadOptions

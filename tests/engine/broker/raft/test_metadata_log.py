@@ -9,7 +9,7 @@ import pytest
 from engine.broker.raft.metadata_log import MetadataLog, Validity
 from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.errors import CorruptRecordError, StateError
-from engine.log.fetch import FetchIsolation
+from engine.log.segment.fetch import FetchIsolation
 from engine.record.memory_records import MemoryRecords
 from engine.writing.records import building
 from tests.conformance.raft.test_kafka_metadata_log import (

@@ -21,7 +21,7 @@ from engine.errors import (
     RecordTooLargeError,
     StateError,
 )
-from engine.log.fetch import FetchIsolation
+from engine.log.segment.fetch import FetchIsolation
 from engine.record.attributes import TimestampType
 from engine.record.control_records import EndTransactionMarker
 from engine.record.memory_records import MemoryRecords

@@ -25,8 +25,7 @@ from engine.errors import (
     OutOfOrderSequenceError,
     UnexpectedAppendOffsetError,
 )
-from engine.log.fetch import FetchIsolation
-from engine.log.segment.fetched import FetchDataInfo
+from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.record_batch import RecordBatch
 from engine.writing.disk import Disk, StrPath, WritableFile

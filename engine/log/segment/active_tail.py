@@ -1,8 +1,8 @@
 """The end of the active segment: found once, then followed as a broker appends.
 
-The end is where the last good batch ends. What follows it in the file of a live log is a batch that is
-being written, or the zeros of a preallocated file: not there yet, whatever it looks like. Where nobody
-writes, or nothing changed for five seconds, good batches behind damage count.
+The end of the segment is the end of its last good batch. In a live log the bytes after it are a batch that is
+being written, or the zeros of a preallocated file, and are ignored. In a log without a writer, or after five
+seconds without a change, good batches after damage count.
 """
 
 from __future__ import annotations
@@ -19,27 +19,25 @@ from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, Disorder, ScanItem, scan
-from engine.log.segment.segment_bytes import SegmentBytes
-from engine.log.transactions import TransactionState
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT64, Offset, Position
 
 PATIENCE = 5.0
-"""Seconds that a bad tail of a live log may stay before it counts as damage."""
+"""Seconds after which the bad tail of a live log counts as damage."""
 
 
 class ActiveTail:
     """The active segment of a log; used by one thread at a time.
 
     Attributes:
-        segment: up to the last good batch; replaced as it grows.
+        segment: the segment up to the last good batch; replaced as the file grows.
         next_offset: one past the last record.
-        has_grown: whether it was seen to grow: then somebody writes to it.
+        has_grown: whether the file grew since it was opened, so that a broker is writing to it.
 
     Args:
-        files: the segment's.
-        is_live: whether somebody writes to the log.
-        budgets: for what is read.
+        files: files of the segment.
+        is_live: returns whether a broker has the log open.
+        budgets: limits for reads.
     """
 
     __slots__ = (
@@ -64,13 +62,8 @@ class ActiveTail:
         self.segment = LogSegment(files, 0, budgets=budgets)
         self._find_end(status.st_size)
 
-    @property
-    def identity(self) -> tuple[int, int]:
-        """Device and inode."""
-        return self._stamp[0], self._stamp[1]
-
     def _find_end(self, size: Position) -> None:
-        whole = SegmentBytes(self._files, size, budgets=self._budgets)
+        whole = LogSegment(self._files, size, budgets=self._budgets)
         start, first = proven_hint(whole, MAX_INT64 - 1)
         self.next_offset = self._before_last = first
         end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)
@@ -78,11 +71,11 @@ class ActiveTail:
             end = self._search_behind(end, size, None)
         self._set_end(end, size)
 
-    def follow(self, state: TransactionState | None) -> bool:
-        """Take in what was appended; whether it is still the same log, only longer.
+    def follow(self, take: Callable[[BatchRun], object] | None) -> bool:
+        """Read the batches that were appended; return False when the file was replaced or rewritten.
 
         Args:
-            state: the transactions at the old end, to carry forward.
+            take: called with each run of new batches.
 
         Raises:
             FileNotFoundError: the file is gone.
@@ -97,11 +90,11 @@ class ActiveTail:
         self._stamp = stamp
         # A preallocated file grows without a change of size, and mtime moves in ticks: so look.
         if size > end and self._has_data(end):
-            reached = self._take(self._scan(end, size, resync=False), end, state, is_search=False)
+            reached = self._take(self._scan(end, size, resync=False), end, take, is_search=False)
             if reached > end:
                 self.has_grown = True
                 self._pending_since = self._searched = None
-            end = reached if reached == size else self._search_behind(reached, size, state)
+            end = reached if reached == size else self._search_behind(reached, size, take)
         self._set_end(end, size)
         return True
 
@@ -114,7 +107,7 @@ class ActiveTail:
         return self.has_grown or self._is_live()
 
     def _is_same_batch(self) -> bool:
-        """Whether the last good batch still stands where it stood: nothing was truncated and rewritten."""
+        """Return whether the last good batch is still there: the file was not truncated and rewritten."""
         if self._last_position < 0:
             return True
         try:
@@ -124,16 +117,16 @@ class ActiveTail:
         return found == self._last_header
 
     def _has_data(self, position: Position) -> bool:
-        """Whether something stands behind the last batch; bytes that cannot be read are something."""
+        """Return whether the bytes at a position are not all zero; unreadable bytes count as data."""
         try:
             return any(self._files.ensure_open().file.read_at(position, HEADER.size))
         except UnreadableError:
             return True
 
     def _search_behind(
-        self, end: Position, size: Position, state: TransactionState | None
+        self, end: Position, size: Position, take: Callable[[BatchRun], object] | None
     ) -> Position:
-        """Look for good batches behind what follows the last one, if that is not just being written."""
+        """Look for good batches after a bad tail that is not just being written; return the new end."""
         now = monotonic()
         if self._pending_since is None:
             self._pending_since = now
@@ -142,10 +135,10 @@ class ActiveTail:
         if self._searched == (end, size):
             return end
         self._searched = end, size
-        return self._take(self._scan(end, size, resync=True), end, state, is_search=True)
+        return self._take(self._scan(end, size, resync=True), end, take, is_search=True)
 
     def _scan(self, start: Position, size: Position, *, resync: bool) -> Iterator[ScanItem]:
-        """Like the segment's own, without noting what is damaged: perhaps it is just being written."""
+        """Scan the file without noting damage, which may be a batch that is being written."""
         return scan(
             self._files.ensure_open().file,
             start,
@@ -161,11 +154,11 @@ class ActiveTail:
         self,
         items: Iterator[ScanItem],
         end: Position,
-        state: TransactionState | None,
+        take: Callable[[BatchRun], object] | None,
         *,
         is_search: bool,
     ) -> Position:
-        """Go over good batches; where the last one ends. What is only not there yet is not noted."""
+        """Take in good batches; return the end of the last one. Damage is noted only in a search."""
         for item in items:
             if isinstance(item, Damage):
                 if is_search:
@@ -174,24 +167,24 @@ class ActiveTail:
             if isinstance(item, Disorder):
                 self._files.problems.add_damage(self._files.path, item)
                 if item.found >= self._before_last:
-                    # This batch goes on where the one before the last ended: the last stated too much.
+                    # The last batch stated too large an offset: this one follows the batch before it.
                     self.next_offset = self._before_last
                 continue
             self._remember(item)
-            if state is not None:
-                state.apply(item)
+            if take is not None:
+                take(item)
             end = item.end_position
             last = item.table["last_offset"]
             if len(last) > 1:
                 self.next_offset = max(self.next_offset, int(last[-2]) + 1)
             self._before_last = self.next_offset
             self.next_offset = max(self.next_offset, int(last[-1]) + 1)
-            del item  # before the next one is read: a batch may be as large as the budget
+            del item  # free it before the next read: a batch may be as large as the budget
         return end
 
     def _remember(self, run: BatchRun) -> None:
-        """Keep places to begin look-ups at, and what the last batch's header was."""
-        # Batches below some that were seen before them do not lead to those.
+        """Keep positions for look-ups to start at, and the last batch's header."""
+        # A batch below offsets that were seen before it is no start for a look-up.
         walked = self._files.walked if run.base_offset > self._highest else None
         self._highest = max(self._highest, run.next_offset - 1)
         positions = run.table["position"]

@@ -1,4 +1,4 @@
-"""Whether a folder's entries may have changed since it was last listed, for the price of a stat."""
+"""Detect by one stat whether a folder may have changed since it was last listed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from engine.files.source_files import SourceRoot
 
 _CONFIRM_AFTER = 0.05
 _LONG_AGO_MS = 24 * 3600 * 1000
-"""A folder that did not change for so long, whatever its server's clock, was not in the middle of it."""
+"""A folder with an older mtime is not being changed, even by a file server with a wrong clock."""
 
 
 class FolderWatch:
-    """Watches one folder; used by one thread at a time.
+    """One folder to list again when it may have changed; used by one thread at a time.
 
-    A folder's mtime moves in ticks of some milliseconds, so after a change it has to be listed once more:
-    what happened later in the same tick would never be seen else.
+    The mtime of a folder moves in ticks of some milliseconds. After a change the folder is therefore listed
+    a second time, to see changes of the same tick.
 
     Attributes:
-        replaced: whether the last look found another folder of the same name.
+        replaced: whether the last `must_list` found another folder of the same name.
     """
 
     __slots__ = ("_confirm_at", "_folder", "_root", "_stamp", "replaced")
@@ -30,7 +30,7 @@ class FolderWatch:
         self.replaced = False
 
     def must_list(self, now: float) -> bool:
-        """Look at the folder: whether to list it. `now` counts seconds and never goes back.
+        """Return whether to list the folder. `now` is a monotonic time in seconds.
 
         Raises FileNotFoundError, other OSError.
         """
