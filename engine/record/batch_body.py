@@ -1,4 +1,4 @@
-"""Bytes of a batch, shared by all magics: loaded late if wanted, with errors that name their position."""
+"""What the batches of all magics share: their bytes, loaded when needed, and errors with the position."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from engine.budgets import Budgets
 from engine.coding.compression import CompressionType, decompress
 from engine.coding.fixed_width import read_int32
 from engine.coding.layout import Buffer
-from engine.errors import DamagedFileError, InvalidRecordError, LimitExceededError
+from engine.errors import (
+    CorruptRecordError,
+    DamagedFileError,
+    InvalidRecordError,
+    LimitExceededError,
+)
 from engine.record.attributes import COMPRESSION_MASK
-from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD
+from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, BatchHeader, MessageHeader0
 
 Load: TypeAlias = Callable[[], Buffer]
 
 
 class BatchBody:
-    """Bytes of a batch and their position.
+    """Bytes of a batch, their position, and the fields that the headers of all magics have.
 
     Args:
         buffer: at least the batch's header.
@@ -27,7 +32,9 @@ class BatchBody:
         load: returns the bytes of the whole batch; called once, if `buffer` has only the header.
     """
 
-    __slots__ = ("_load", "_view", "file_position", "path", "size")
+    __slots__ = ("_load", "_view", "file_position", "header", "path", "size")
+
+    header: BatchHeader | MessageHeader0
 
     def __init__(
         self,
@@ -53,6 +60,39 @@ class BatchBody:
             view = self._view = memoryview(self._load())
             self._load = None
         return view if len(view) == size else view[: max(0, size)]
+
+    @property
+    def magic(self) -> int:
+        """Version of the format."""
+        return self.header.magic
+
+    @property
+    def crc(self) -> int:
+        """Checksum that the header states."""
+        return self.header.crc
+
+    @property
+    def attributes(self) -> int:
+        """Attribute bits: 16 in magic 2, else 8."""
+        return self.header.attributes
+
+    @property
+    def codec_id(self) -> int:
+        """Number of the codec, perhaps an unknown one."""
+        return self.header.attributes & COMPRESSION_MASK
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the batch has a codec."""
+        return self.codec_id != 0
+
+    @property
+    def compression(self) -> CompressionType:
+        """Codec. Raises InvalidRecordError when its number is unknown."""
+        try:
+            return CompressionType(self.codec_id)
+        except ValueError:
+            raise self.invalid("the codec is unknown", found=self.codec_id) from None
 
     def at(self, error: DamagedFileError) -> DamagedFileError:
         """Return the same error with this batch's path and position, unless it has them."""
@@ -90,19 +130,26 @@ class BatchBody:
                 )
             )
 
-    def codec(self, attributes: int) -> CompressionType:
-        """Return the codec in the attributes. Raises InvalidRecordError for an unknown number."""
-        codec = attributes & COMPRESSION_MASK
-        try:
-            return CompressionType(codec)
-        except ValueError:
-            raise self.invalid("the codec is unknown", found=codec) from None
+    def check_crc(self, computed: int, noun: str) -> None:
+        """Raise CorruptRecordError if the header's checksum differs from the computed one.
 
-    def inflate(self, codec: CompressionType, data: Buffer, budgets: Budgets, magic: int) -> Buffer:
-        """Return the inflated data. Raises the errors of `decompress`, with this batch's path and position."""
+        `noun` is the batch or the message, for the error.
+        """
+        if computed != self.header.crc:
+            raise CorruptRecordError(
+                f"the checksum of the {noun} is wrong",
+                path=self.path,
+                position=self.file_position,
+                expected=self.header.crc,
+                found=computed,
+            )
+
+    def inflate(self, data: Buffer, budgets: Budgets) -> Buffer:
+        """Return data of this batch, inflated. Raises the errors of `decompress`, with path and position."""
+        codec = self.compression
         if codec is CompressionType.NONE:
             return data
         try:
-            return decompress(codec, data, limit=budgets.inflated_bytes, magic=magic)
+            return decompress(codec, data, limit=budgets.inflated_bytes, magic=self.magic)
         except DamagedFileError as error:
             raise self.at(error) from None

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32c
-from engine.coding.compression import CompressionType
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
 from engine.errors import (
@@ -24,7 +23,6 @@ from engine.errors import (
     LimitExceededError,
 )
 from engine.record.attributes import (
-    COMPRESSION_MASK,
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TRANSACTIONAL_MASK,
@@ -89,7 +87,9 @@ class DefaultRecordBatch(BatchBody):
     Never copies the buffer; every call of `records` starts from the first record. Threads may share it.
     """
 
-    __slots__ = ("header",)
+    __slots__ = ()
+
+    header: BatchHeader
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class DefaultRecordBatch(BatchBody):
         load: Load | None = None,
     ) -> None:
         super().__init__(buffer, position, file_position, path, load)
-        self.header: BatchHeader = HEADER.unpack(self._view)
+        self.header = HEADER.unpack(self._view)
 
     def __repr__(self) -> str:
         header = self.header
@@ -110,34 +110,9 @@ class DefaultRecordBatch(BatchBody):
         )
 
     @property
-    def magic(self) -> int:
-        """Version of the format."""
-        return self.header.magic
-
-    @property
-    def crc(self) -> int:
-        """Checksum that the header states."""
-        return self.header.crc
-
-    @property
     def computed_crc(self) -> int:
         """CRC-32C of the bytes that the checksum covers."""
         return crc32c(self.raw[CRC_COVERS_FROM[CURRENT_MAGIC] :])
-
-    @property
-    def attributes(self) -> int:
-        """Attribute bits, all 16."""
-        return self.header.attributes
-
-    @property
-    def codec_id(self) -> int:
-        """Number of the codec, perhaps an unknown one."""
-        return self.header.attributes & COMPRESSION_MASK
-
-    @property
-    def compression(self) -> CompressionType:
-        """Codec. Raises InvalidRecordError when its number is unknown."""
-        return self.codec(self.header.attributes)
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -202,11 +177,6 @@ class DefaultRecordBatch(BatchBody):
         return self.header.partition_leader_epoch
 
     @property
-    def is_compressed(self) -> bool:
-        """Whether the batch has a codec."""
-        return self.codec_id != 0
-
-    @property
     def is_transactional(self) -> bool:
         """Whether the batch is part of a transaction."""
         return bool(self.header.attributes & TRANSACTIONAL_MASK)
@@ -233,15 +203,7 @@ class DefaultRecordBatch(BatchBody):
                 expected=f"at least {HEADER.size} bytes",
                 found=self.size,
             )
-        found = self.computed_crc
-        if found != self.crc:
-            raise CorruptRecordError(
-                "the checksum of the batch is wrong",
-                path=self.path,
-                position=self.file_position,
-                expected=self.crc,
-                found=found,
-            )
+        self.check_crc(self.computed_crc, "batch")
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
         """Yield the records, in order; see `RecordBatch.records`."""
@@ -347,7 +309,7 @@ class DefaultRecordBatch(BatchBody):
         self.check_size(budgets)
         section = self.raw[HEADER.size :]
         try:
-            return memoryview(self.inflate(self.compression, section, budgets, CURRENT_MAGIC)), None
+            return memoryview(self.inflate(section, budgets)), None
         except DecompressionError as error:
             return memoryview(error.partial), error
 

@@ -27,7 +27,7 @@ from engine.errors import (
     InvalidRecordError,
     LimitExceededError,
 )
-from engine.record.attributes import COMPRESSION_MASK, TimestampType, timestamp_type_of
+from engine.record.attributes import TimestampType, timestamp_type_of
 from engine.record.batch_body import BatchBody, Load
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
@@ -55,7 +55,20 @@ class LegacyRecordBatch(BatchBody):
     Never copies the buffer; every call of `records` starts from the first record. Threads may share it.
     """
 
-    __slots__ = ("_base_offset", "header", "timestamp")
+    __slots__ = ("_base_offset", "timestamp")
+
+    header: MessageHeader0
+
+    # Not in these formats; only decoding gives the number of records.
+    record_count = None
+    producer_id = NO_PRODUCER_ID
+    producer_epoch = NO_PRODUCER_EPOCH
+    base_sequence = NO_SEQUENCE
+    last_sequence = NO_SEQUENCE
+    leader_epoch = NO_PARTITION_LEADER_EPOCH
+    is_transactional = False
+    is_control = False
+    delete_horizon_ms = None
 
     def __init__(
         self,
@@ -66,7 +79,7 @@ class LegacyRecordBatch(BatchBody):
         load: Load | None = None,
     ) -> None:
         super().__init__(buffer, position, file_position, path, load)
-        self.header: MessageHeader0 = MESSAGE_HEADERS[0].unpack(self._view)
+        self.header = MESSAGE_HEADERS[0].unpack(self._view)
         if self.header.magic not in (0, 1):
             raise CorruptRecordError(
                 "the magic of a message is unknown",
@@ -85,34 +98,9 @@ class LegacyRecordBatch(BatchBody):
         return f"<message of magic {self.magic} at {self.file_position}: offset {self.last_offset}>"
 
     @property
-    def magic(self) -> int:
-        """Version of the format."""
-        return self.header.magic
-
-    @property
-    def crc(self) -> int:
-        """Checksum that the header states."""
-        return self.header.crc
-
-    @property
     def computed_crc(self) -> int:
         """CRC-32 of the bytes that the checksum covers."""
         return crc32(self.raw[CRC_COVERS_FROM[self.magic] :])
-
-    @property
-    def attributes(self) -> int:
-        """Attribute bits."""
-        return self.header.attributes
-
-    @property
-    def codec_id(self) -> int:
-        """Number of the codec, perhaps an unknown one."""
-        return self.header.attributes & COMPRESSION_MASK
-
-    @property
-    def compression(self) -> CompressionType:
-        """Codec. Raises InvalidRecordError when its number is unknown."""
-        return self.codec(self.header.attributes)
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -145,56 +133,6 @@ class LegacyRecordBatch(BatchBody):
         """Message's own timestamp; -1 for magic 0."""
         return self.timestamp
 
-    @property
-    def record_count(self) -> None:
-        """None: only decoding gives the number."""
-        return
-
-    @property
-    def producer_id(self) -> int:
-        """Always -1: these formats have no producer ids."""
-        return NO_PRODUCER_ID
-
-    @property
-    def producer_epoch(self) -> int:
-        """Always -1: these formats have no producer epochs."""
-        return NO_PRODUCER_EPOCH
-
-    @property
-    def base_sequence(self) -> int:
-        """Always -1: these formats have no sequence numbers."""
-        return NO_SEQUENCE
-
-    @property
-    def last_sequence(self) -> int:
-        """Always -1: these formats have no sequence numbers."""
-        return NO_SEQUENCE
-
-    @property
-    def leader_epoch(self) -> int:
-        """Always -1: these formats have no leader epochs."""
-        return NO_PARTITION_LEADER_EPOCH
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the message is a wrapper."""
-        return self.codec_id != 0
-
-    @property
-    def is_transactional(self) -> bool:
-        """Always False: these formats have no transactions."""
-        return False
-
-    @property
-    def is_control(self) -> bool:
-        """Always False: these formats have no control records."""
-        return False
-
-    @property
-    def delete_horizon_ms(self) -> None:
-        """Always None: these formats have no delete horizon."""
-        return
-
     def ensure_valid(self) -> None:
         """Check the size and the checksum. Raises CorruptRecordError."""
         if self.size - LOG_OVERHEAD < SMALLEST_LENGTH:
@@ -205,15 +143,7 @@ class LegacyRecordBatch(BatchBody):
                 expected=f"at least {SMALLEST_LENGTH} bytes",
                 found=self.size - LOG_OVERHEAD,
             )
-        found = self.computed_crc
-        if found != self.crc:
-            raise CorruptRecordError(
-                "the checksum of the message is wrong",
-                path=self.path,
-                position=self.file_position,
-                expected=self.crc,
-                found=found,
-            )
+        self.check_crc(self.computed_crc, "message")
 
     def key(self) -> bytes | None:
         """Return the message's own key. Raises InvalidRecordError when it is not within the message."""
@@ -234,17 +164,15 @@ class LegacyRecordBatch(BatchBody):
         """Yield the records, each with the message that holds it and has its own magic and checksum."""
         self.check_size(budgets)
         if self.is_compressed:
-            yield from self._unwrap(budgets)
+            yield from _Wrapper(self, budgets).messages()
         else:
-            yield self, self._record(self.last_offset, self.timestamp, self.timestamp_type, 0)
+            yield self, self.record_at(self.last_offset, self.timestamp, self.timestamp_type, 0)
 
-    def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
-        message = self.raw
-        key, position = _sized(message, MESSAGE_HEADERS[self.magic].size)
-        value, _ = _sized(message, position)
-        return key, value
+    def record_at(self, offset: int, timestamp: int, kind: TimestampType, index: int) -> Record:
+        """Return the message's key and value as the record with this offset, timestamp and index.
 
-    def _record(self, offset: int, timestamp: int, kind: TimestampType, index: int) -> Record:
+        Raises InvalidRecordError when they are not within the message.
+        """
         try:
             key, value = self._key_and_value()
         except InvalidRecordError as error:
@@ -254,97 +182,112 @@ class LegacyRecordBatch(BatchBody):
             offset, timestamp, kind, key, value, size=self.size - LOG_OVERHEAD, index=index
         )
 
-    def _unwrap(self, budgets: Budgets) -> Iterator[tuple[LegacyRecordBatch, Record]]:
-        codec = self.compression
-        if codec is CompressionType.ZSTD:
-            raise self.invalid("a wrapper cannot be compressed with zstd")
+    def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
+        message = self.raw
+        key, position = _sized(message, MESSAGE_HEADERS[self.magic].size)
+        value, _ = _sized(message, position)
+        return key, value
+
+
+class _Wrapper:
+    """The messages inside a message with a codec; see the module for their offsets and timestamps."""
+
+    def __init__(self, wrapper: LegacyRecordBatch, budgets: Budgets) -> None:
+        self._wrapper = wrapper
+        self._budgets = budgets
+        self._has_relative_offsets = wrapper.magic == 1 and wrapper.last_offset != 0
+
+    def messages(self) -> Iterator[tuple[LegacyRecordBatch, Record]]:
+        """Yield each inner message with its record, then raise the error that ended the run, if any."""
+        wrapper = self._wrapper
+        if wrapper.compression is CompressionType.ZSTD:
+            raise wrapper.invalid("a wrapper cannot be compressed with zstd")
         try:
-            value = self.value()
+            value = wrapper.value()
         except InvalidRecordError as error:
-            raise self.at(error) from None
+            raise wrapper.at(error) from None
         if value is None:
-            raise self.invalid("a wrapper has a null value")
+            raise wrapper.invalid("a wrapper has a null value")
         damage: DecompressionError | None = None
         try:
-            inflated = self.inflate(codec, value, budgets, self.magic)
+            inflated = wrapper.inflate(value, self._budgets)
         except DecompressionError as error:
-            if (
-                self._has_relative_offsets
-            ):  # the offsets count back from the last message, which is lost
+            # Relative offsets count back from the last message, which is lost.
+            if self._has_relative_offsets:
                 raise
             inflated, damage = error.partial, error
         try:
-            yield from self._inner_records(memoryview(inflated), budgets, is_whole=damage is None)
+            yield from self._inner_records(memoryview(inflated), is_whole=damage is None)
         except (InvalidRecordError, LimitExceededError):
             if damage is None:
                 raise
         if damage is not None:
             raise damage
 
-    @property
-    def _has_relative_offsets(self) -> bool:
-        """Whether inner offsets count from the first message; not when the wrapper's is 0, as some librdkafka wrote."""
-        return self.magic == 1 and self.last_offset != 0
-
     def _inner_records(
-        self, run: memoryview, budgets: Budgets, *, is_whole: bool
+        self, run: memoryview, *, is_whole: bool
     ) -> Iterator[tuple[LegacyRecordBatch, Record]]:
-        base = self._base_of(run, budgets) if self._has_relative_offsets else 0
+        base = self._base_of(run) if self._has_relative_offsets else 0
         index = -1
-        for index, inner in enumerate(self._inner_messages(run, budgets)):
+        for index, inner in enumerate(self._inner_messages(run)):
             if inner.is_compressed:
-                raise self.invalid("a message inside a wrapper is compressed itself", index)
+                raise self._wrapper.invalid(
+                    "a message inside a wrapper is compressed itself", index
+                )
             offset = to_int64(base + inner.last_offset)
-            yield inner, inner._record(offset, *self._timestamp_of(inner), index)
+            yield inner, inner.record_at(offset, *self._timestamp_of(inner), index)
         if index < 0 and is_whole:
-            raise self.invalid("a wrapper has no messages inside")
+            raise self._wrapper.invalid("a wrapper has no messages inside")
 
-    def _inner_messages(self, run: memoryview, budgets: Budgets) -> Iterator[LegacyRecordBatch]:
+    def _inner_messages(self, run: memoryview) -> Iterator[LegacyRecordBatch]:
         """Yield the inner messages; as in Kafka, a message that is cut off at the end does not count."""
+        wrapper = self._wrapper
         position = index = 0
         while True:
             try:
-                inner = inner_message(run, position)
+                inner = _inner_message(run, position)
             except CorruptRecordError as error:
-                raise self.invalid(error.reason, index, found=error.found) from None
+                raise wrapper.invalid(error.reason, index, found=error.found) from None
             if inner is None:
                 return
-            if index == budgets.records_per_batch:
-                raise self.at(
+            if index == self._budgets.records_per_batch:
+                raise wrapper.at(
                     LimitExceededError(
                         f"the wrapper has more than {index} messages", limit="records_per_batch"
                     )
                 )
-            inner.file_position, inner.path = self.file_position, self.path
+            inner.file_position, inner.path = wrapper.file_position, wrapper.path
             yield inner
             position += inner.size
             index += 1
 
-    def _base_of(self, run: memoryview, budgets: Budgets) -> int:
+    def _base_of(self, run: memoryview) -> int:
         """Return the base of relative offsets: the wrapper's offset is the last inner message's."""
         last = None
-        for inner in self._inner_messages(run, budgets):
+        for inner in self._inner_messages(run):
             last = inner.last_offset
         if last is None:
             return 0
-        if self.last_offset < last:
-            raise self.invalid(
+        end = self._wrapper.last_offset
+        if end < last:
+            raise self._wrapper.invalid(
                 "the offset of a wrapper is below that of its last message",
                 expected=f"0, or at least {last}",
-                found=self.last_offset,
+                found=end,
             )
-        return self.last_offset - last
+        return end - last
 
     def _timestamp_of(self, inner: LegacyRecordBatch) -> tuple[int, TimestampType]:
         """Return the timestamp of an inner message, and its type."""
+        wrapper = self._wrapper
         if inner.magic == 0:
             return NO_TIMESTAMP, TimestampType.NO_TIMESTAMP_TYPE
-        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            return self.timestamp, self.timestamp_type
-        return inner.timestamp, self.timestamp_type
+        if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            return wrapper.timestamp, wrapper.timestamp_type
+        return inner.timestamp, wrapper.timestamp_type
 
 
-def inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
+def _inner_message(run: memoryview, position: int) -> LegacyRecordBatch | None:
     """Return the message at a position of a decompressed run; None at the end or where the last is cut off.
 
     Raises:
