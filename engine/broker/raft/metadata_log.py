@@ -6,38 +6,47 @@ snapshots, and the records before the next one.
 
 from __future__ import annotations
 
-import logging
-import os
 import threading
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Self
 
-from engine.broker.raft.metadata_log_config import MetadataLogConfig
-from engine.broker.raft.raft_snapshot import (
-    RaftSnapshotReader,
-    RaftSnapshotWriter,
-    SnapshotId,
-    delete_if_exists,
-    mark_for_delete,
-)
+from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
+from engine.broker.raft.snapshot_store import SnapshotStore
+from engine.budgets import MiB
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import CorruptRecordError, StateError
-from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
-from engine.record.control_records import ControlRecordType, quorum_record_of
 from engine.record.memory_records import MemoryRecords
-from engine.units import MAX_INT32, LogOffsetMetadata, Offset, Timestamp
+from engine.units import MAX_INT32, LogOffsetMetadata, Offset
 from engine.writing.append.log_append_info import LogAppendInfo
 from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.log_config import MINUTE_MS, LogConfig
+from engine.writing.log_config import DAY_MS, MINUTE_MS, LogConfig
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.scheduler import Scheduler
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
-log = logging.getLogger(__name__)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLogConfig:
+    """Configuration of a metadata log, with Kafka's defaults. Sizes are bytes, times are milliseconds.
+
+    Attributes:
+        segment_size, segment_ms: size and age at which the log rolls.
+        retention_size, retention_ms: most bytes of log and snapshots together, and largest age of a
+            snapshot; negative for no limit.
+        max_batch_size: bytes of the largest batch.
+        delete_delay_ms: time from the renaming of a deleted file to its removal.
+    """
+
+    segment_size: int = 1024 * MiB
+    segment_ms: int = 7 * DAY_MS
+    retention_size: int = 100 * MiB
+    retention_ms: int = 7 * DAY_MS
+    max_batch_size: int = 8 * MiB
+    delete_delay_ms: int = MINUTE_MS
 
 
 class Validity(NamedTuple):
@@ -53,34 +62,22 @@ class Validity(NamedTuple):
     snapshot_id: SnapshotId
 
 
-class _NotifyingWriter(RaftSnapshotWriter):
-    on_frozen: Callable[[SnapshotId], None]
-
-    def freeze(self) -> None:
-        super().freeze()
-        self.on_frozen(self.snapshot_id)
-
-
 class MetadataLog:
     """A metadata log with its snapshots; `open` opens one. A context manager that closes it.
 
     Attributes:
         log: log with the records.
+        snapshots: its snapshots.
         config: its configuration.
     """
 
     def __init__(
-        self,
-        unified: UnifiedLog,
-        snapshots: Iterable[SnapshotId],
-        config: MetadataLogConfig,
-        disk: Disk = DISK,
+        self, unified: UnifiedLog, snapshots: SnapshotStore, config: MetadataLogConfig
     ) -> None:
         self.log = unified
+        self.snapshots = snapshots
         self.config = config
-        self._disk = disk
-        self._snapshots: dict[SnapshotId, RaftSnapshotReader | None] = dict.fromkeys(snapshots)
-        self._lock = threading.RLock()
+        self._deletion_lock = threading.RLock()
 
     @classmethod
     def open(
@@ -123,7 +120,8 @@ class MetadataLog:
             disk=disk,
         )
         try:
-            opened = cls(unified, _recover_snapshots(unified, disk), config, disk)
+            snapshots = SnapshotStore.recover(unified, config.delete_delay_ms, disk)
+            opened = cls(unified, snapshots, config)
             opened.truncate_to_latest_snapshot()
         except BaseException:
             unified.close_handlers()
@@ -139,11 +137,7 @@ class MetadataLog:
     def close(self) -> None:
         """Close the log and the snapshots that were read. May be called twice."""
         self.log.close()
-        with self._lock:
-            for reader in self._snapshots.values():
-                if reader is not None:
-                    reader.close()
-            self._snapshots.clear()
+        self.snapshots.close()
 
     # Offsets and epochs
 
@@ -170,7 +164,7 @@ class MetadataLog:
             StateError: there are offsets, but neither epochs nor a snapshot with the same end.
         """
         latest = self.log.latest_epoch
-        snapshot = self.latest_snapshot_id
+        snapshot = self.snapshots.latest
         if latest is not None or snapshot is None:
             return latest or 0
         if not snapshot.offset == self.start_offset == self.log.log_end_offset:
@@ -181,21 +175,21 @@ class MetadataLog:
         return snapshot.epoch
 
     def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
-        """Return the newest epoch up to `epoch`, with its end offset."""
+        """Return the newest epoch not above `epoch`, with its end offset."""
         found = self.log.end_offset_for_epoch(epoch)
         if found is None:
             return SnapshotId(self.log.log_end_offset, self.last_fetched_epoch)
         end = SnapshotId(found[1], found[0])
-        earliest = self.earliest_snapshot_id
+        earliest = self.snapshots.earliest
         if earliest is not None and end == (earliest.offset, epoch):
             return earliest
         return end
 
     def validate_offset_and_epoch(self, offset: Offset, epoch: int) -> Validity:
-        """Return the next step of a follower with the offsets below `offset`, the last of `epoch`."""
+        """Return the next step of a follower whose log ends at `offset` with a record of `epoch`."""
         if self.start_offset == 0 and offset == 0:
             return Validity("valid", SnapshotId(0, 0))
-        earliest, latest = self.earliest_snapshot_id, self.latest_snapshot_id
+        earliest, latest = self.snapshots.earliest, self.snapshots.latest
         if (
             earliest is not None
             and latest is not None
@@ -240,11 +234,11 @@ class MetadataLog:
     def read(
         self, start_offset: Offset, max_bytes: int, isolation: FetchIsolation
     ) -> FetchDataInfo:
-        """Return batches from an offset on, at least one. Raises OffsetOutOfRangeError outside of the log."""
+        """Return batches from an offset on, at least one. Raises OffsetOutOfRangeError outside the log."""
         return self.log.read(start_offset, max_bytes, isolation)
 
     def flush(self, *, force_active_segment: bool = False) -> None:
-        """Sync everything to the disk."""
+        """Sync the records to the device."""
         self.log.flush(force_active_segment=force_active_segment)
 
     def truncate_to(self, offset: Offset) -> None:
@@ -257,34 +251,16 @@ class MetadataLog:
         self.log.truncate_to(offset)
 
     def truncate_to_latest_snapshot(self) -> bool:
-        """Replace the log by the newest snapshot if that is above the log end; return whether it was."""
-        latest = self.latest_snapshot_id
+        """Replace the log by the newest snapshot if the snapshot is above the log end; return whether it was."""
+        latest = self.snapshots.latest
         epoch = self.log.latest_epoch or 0
         if latest is None or (latest.epoch, latest.offset) <= (epoch, self.log.log_end_offset):
             return False
         self.log.truncate_fully_and_start_at(latest.offset)
-        self._remove(self._forget_before(latest), "the log was truncated to a newer one")
+        self.snapshots.delete_before(latest, "the log was truncated to a newer one")
         return True
 
     # Snapshots
-
-    @property
-    def latest_snapshot_id(self) -> SnapshotId | None:
-        """Newest snapshot: the one with the highest epoch, then the highest offset."""
-        with self._lock:
-            return max(self._snapshots, key=_age, default=None)
-
-    @property
-    def earliest_snapshot_id(self) -> SnapshotId | None:
-        """Oldest snapshot."""
-        with self._lock:
-            return min(self._snapshots, key=_age, default=None)
-
-    @property
-    def snapshot_count(self) -> int:
-        """Number of snapshots."""
-        with self._lock:
-            return len(self._snapshots)
 
     def create_new_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
         """Return a writer of a snapshot of this log; None below the log start, or if the snapshot exists.
@@ -309,70 +285,43 @@ class MetadataLog:
             raise ValueError(
                 f"a snapshot {tuple(snapshot_id)} would end inside the batch that starts at {base}"
             )
-        return self.create_new_snapshot_unchecked(snapshot_id)
-
-    def create_new_snapshot_unchecked(self, snapshot_id: SnapshotId) -> RaftSnapshotWriter | None:
-        """Return a writer of any snapshot, such as a fetched one; None if a snapshot of this id exists."""
-        with self._lock:
-            if snapshot_id in self._snapshots:
-                return None
-        writer = _NotifyingWriter.create(self.log.folder, snapshot_id, disk=self._disk)
-        writer.on_frozen = self._on_frozen
-        return writer
-
-    def _on_frozen(self, snapshot_id: SnapshotId) -> None:
-        with self._lock:
-            self._snapshots[snapshot_id] = None
-
-    def read_snapshot(self, snapshot_id: SnapshotId) -> RaftSnapshotReader | None:
-        """Return a snapshot, which the log closes; None without one of this id."""
-        with self._lock:
-            if snapshot_id not in self._snapshots:
-                return None
-            reader = self._snapshots[snapshot_id]
-            if reader is None:
-                try:
-                    reader = RaftSnapshotReader.open(self.log.folder, snapshot_id, disk=self._disk)
-                except FileNotFoundError:
-                    log.warning("the snapshot %s is gone from %s", snapshot_id, self.log.folder)
-                    del self._snapshots[snapshot_id]
-                    return None
-                self._snapshots[snapshot_id] = reader
-            return reader
+        return self.snapshots.create(snapshot_id)
 
     def delete_before_snapshot(
         self, snapshot_id: SnapshotId, reason: str = "it was asked for"
     ) -> bool:
-        """Set the log start to a snapshot's end, and delete everything older; return whether anything was deleted."""
-        with self._lock:
-            latest = self.latest_snapshot_id
+        """Raise the log start to the end of a snapshot; delete older segments and snapshots.
+
+        Returns:
+            whether anything was deleted.
+        """
+        with self._deletion_lock:
+            latest = self.snapshots.latest
             if (
                 latest is None
-                or snapshot_id not in self._snapshots
+                or snapshot_id not in self.snapshots
                 or not self.start_offset < snapshot_id.offset <= latest.offset
                 or not self.log.maybe_increment_log_start_offset(
                     snapshot_id.offset, "a snapshot was generated"
                 )
             ):
                 return False
-            deleted = self.log.delete_old_segments()
-            forgotten = self._forget_before(snapshot_id)
-        self._remove(forgotten, reason)
-        return bool(deleted or forgotten)
+            segments = self.log.delete_old_segments()
+            snapshots = self.snapshots.delete_before(snapshot_id, reason)
+            return bool(segments or snapshots)
 
     def maybe_clean(self) -> bool:
         """Delete the oldest snapshots while log and snapshots are too large, or the snapshots too old.
 
         The newest always stays. Returns whether anything was deleted.
         """
-        with self._lock:
+        with self._deletion_lock:
             by_size = self._clean_by_size() if self.config.retention_size >= 0 else False
             by_age = self._clean_by_age() if self.config.retention_ms >= 0 else False
             return by_size or by_age
 
     def _clean_by_size(self) -> bool:
-        readers = {each: self.read_snapshot(each) for each in [*self._snapshots]}
-        sizes = {each: reader.size for each, reader in readers.items() if reader is not None}
+        sizes = self.snapshots.sizes()
         total = sum(sizes.values())
 
         def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
@@ -387,7 +336,7 @@ class MetadataLog:
 
     def _clean_by_age(self) -> bool:
         def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
-            timestamp = self._timestamp_of(snapshot_id)
+            timestamp = self.snapshots.last_timestamp(snapshot_id)
             now = self.log.clock.now_ms()
             if timestamp is None or now - timestamp <= self.config.retention_ms:
                 return None
@@ -397,48 +346,13 @@ class MetadataLog:
 
     def _clean(self, reason_to_delete: Callable[[SnapshotId], str | None]) -> bool:
         """Delete snapshots from the oldest on, never the newest, up to the first without a reason."""
-        ids = sorted(self._snapshots, key=_age)
         cleaned = False
-        for oldest, following in pairwise(ids):
+        for oldest, following in pairwise(self.snapshots.ids()):
             reason = reason_to_delete(oldest)
             if reason is None or not self.delete_before_snapshot(following, reason):
                 break
             cleaned = True
         return cleaned
-
-    def _timestamp_of(self, snapshot_id: SnapshotId) -> Timestamp | None:
-        """Return the timestamp of the last record in a snapshot, by its header; None without one."""
-        reader = self.read_snapshot(snapshot_id)
-        if reader is None:
-            return None
-        for batch in reader.records.batches():
-            if not batch.is_control:
-                break
-            kind = ControlRecordType.SNAPSHOT_HEADER
-            header = quorum_record_of(kind, next(iter(batch.records())))
-            timestamp: Timestamp = header["lastContainedLogTimestamp"]
-            return timestamp
-        raise StateError(f"the snapshot {tuple(snapshot_id)} has no header")
-
-    def _forget_before(
-        self, snapshot_id: SnapshotId
-    ) -> dict[SnapshotId, RaftSnapshotReader | None]:
-        with self._lock:
-            older = [each for each in self._snapshots if _age(each) < _age(snapshot_id)]
-            return {each: self._snapshots.pop(each) for each in older}
-
-    def _remove(self, forgotten: dict[SnapshotId, RaftSnapshotReader | None], reason: str) -> None:
-        """Mark the files of snapshots as deleted, and remove them later."""
-        for snapshot_id in forgotten:
-            log.info("the snapshot %s goes: %s", tuple(snapshot_id), reason)
-            mark_for_delete(self.log.folder, snapshot_id, disk=self._disk)
-        if forgotten:
-            task = partial(_delete_snapshots, self.log.folder, forgotten, self._disk)
-            self.log.scheduler.schedule("delete-snapshot-files", task, self.config.delete_delay_ms)
-
-
-def _age(snapshot_id: SnapshotId) -> tuple[int, Offset]:
-    return snapshot_id.epoch, snapshot_id.offset
 
 
 def _refuse_empty(records: MemoryRecords) -> None:
@@ -450,34 +364,3 @@ def _offsets_of(info: LogAppendInfo) -> tuple[Offset, Offset]:
     if info.first_offset < 0:
         raise CorruptRecordError("there is no whole batch to append")
     return info.first_offset, info.last_offset
-
-
-def _delete_snapshots(
-    folder: str, snapshots: dict[SnapshotId, RaftSnapshotReader | None], disk: Disk
-) -> None:
-    for snapshot_id, reader in snapshots.items():
-        if reader is not None:
-            reader.close()
-        delete_if_exists(folder, snapshot_id, disk=disk)
-
-
-def _recover_snapshots(unified: UnifiedLog, disk: Disk) -> list[SnapshotId]:
-    """Return the valid snapshots and remove the others' files. Raises StateError if none reaches the log start."""
-    kept: list[SnapshotId] = []
-    unneeded: list[str] = []
-    start = unified.log_start_offset
-    for name in disk.list(unified.folder):
-        parsed = parse_file_name(name)
-        if parsed is None or parsed.kind is not FileKind.KRAFT_CHECKPOINT:
-            continue
-        if parsed.state is FileState.LIVE and (parsed.base_offset or 0) >= start:
-            kept.append(SnapshotId(parsed.base_offset or 0, parsed.epoch or 0))
-        else:
-            unneeded.append(name)
-    kept.sort(key=_age)
-    if start > 0 and (not kept or kept[-1].offset < start):
-        raise StateError(f"{unified.topic_partition} starts at {start}, and no snapshot reaches it")
-    for name in unneeded:
-        disk.remove(os.path.join(unified.folder, name), missing_ok=True)
-        log.info("removed the snapshot %s, which is not needed", name)
-    return kept

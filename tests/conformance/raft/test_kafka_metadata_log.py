@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.broker.raft.metadata_log import MetadataLog
-from engine.broker.raft.metadata_log_config import MetadataLogConfig
+from engine.broker.raft.metadata_log import MetadataLog, MetadataLogConfig
 from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.errors import InvalidOffsetError, RecordTooLargeError
 from engine.files.file_names import kraft_checkpoint_name
@@ -179,7 +178,7 @@ def written_snapshot(
     log: MetadataLog, offset: int, epoch: int, *, checked: bool = False
 ) -> SnapshotId:
     snapshot_id = SnapshotId(offset, epoch)
-    create = log.create_new_snapshot if checked else log.create_new_snapshot_unchecked
+    create = log.create_new_snapshot if checked else log.snapshots.create
     writer = create(snapshot_id)
     assert writer is not None
     with writer:
@@ -232,9 +231,9 @@ def test_create_snapshot(quorum):
     log.update_high_watermark(10)
     writer = log.create_new_snapshot(SnapshotId(10, 1))
     with writer:
-        assert log.read_snapshot(SnapshotId(10, 1)) is None
+        assert log.snapshots.read(SnapshotId(10, 1)) is None
         writer.freeze()
-    assert log.read_snapshot(SnapshotId(10, 1)).size == 0
+    assert log.snapshots.read(SnapshotId(10, 1)).size == 0
     assert (quorum.folder / "00000000000000000010-0000000001.checkpoint").exists()
 
 
@@ -270,7 +269,7 @@ def test_create_replicated_log_truncates_fully(quorum):
     newest = written_snapshot(log, 11, 2)
     log.close()
     second = quorum.open()
-    assert second.latest_snapshot_id == newest
+    assert second.snapshots.latest == newest
     assert_is_all_in(second, newest)
 
 
@@ -331,7 +330,7 @@ def test_segments_less_than_latest_snapshot(quorum):
     newest = written_snapshot(log, third, 1)
     quorum.clock.sleep(2 * 7 * 24 * 60 * 60 * 1000)
     assert log.maybe_clean()
-    assert log.snapshot_count == 1
+    assert len(log.snapshots) == 1
     assert log.start_offset > 0
-    assert log.latest_snapshot_id == newest
+    assert log.snapshots.latest == newest
     assert newest.offset >= log.start_offset

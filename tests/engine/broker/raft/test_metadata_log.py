@@ -32,7 +32,7 @@ def with_header(log: MetadataLog, offset: int, epoch: int, timestamp: int) -> Sn
     """A snapshot that says how new its last record is."""
     snapshot_id = SnapshotId(offset, epoch)
     fields = {"lastContainedLogTimestamp": timestamp}
-    writer = log.create_new_snapshot_unchecked(snapshot_id)
+    writer = log.snapshots.create(snapshot_id)
     assert writer is not None
     with writer:
         writer.append(
@@ -59,7 +59,7 @@ def test_a_snapshot_ends_where_an_epoch_or_a_batch_does(quorum):
     ):
         with pytest.raises(ValueError, match=why):
             log.create_new_snapshot(refused)
-    assert log.snapshot_count == 0
+    assert len(log.snapshots) == 0
 
 
 def test_a_snapshot_is_made_once_and_not_below_the_start(quorum):
@@ -72,7 +72,7 @@ def test_a_snapshot_is_made_once_and_not_below_the_start(quorum):
     newest = written_snapshot(log, 20, 1, checked=True)
     assert log.delete_before_snapshot(newest)
     assert log.create_new_snapshot(SnapshotId(10, 1)) is None
-    assert log.earliest_snapshot_id == log.latest_snapshot_id == newest
+    assert log.snapshots.earliest == log.snapshots.latest == newest
 
 
 def test_a_follower_learns_what_to_do_next(quorum):
@@ -98,7 +98,7 @@ def test_deleted_snapshots_are_marked_and_removed_later(quorum):
     append(log, 10, 1)
     log.update_high_watermark(20)
     old, newest = written_snapshot(log, 10, 1), written_snapshot(log, 20, 1)
-    assert log.read_snapshot(old) is not None
+    assert log.snapshots.read(old) is not None
     assert not log.delete_before_snapshot(SnapshotId(15, 1))
     assert log.delete_before_snapshot(newest)
     live, marked = "00000000000000000020-0000000001.checkpoint", "00000000000000000010-0000000001"
@@ -121,7 +121,7 @@ def test_old_snapshots_go_and_the_newest_stays(quorum):
     with_header(log, 20, 1, now - 61_000)
     newest = with_header(log, 30, 1, now - 60_500)
     assert log.maybe_clean()
-    assert (log.snapshot_count, log.latest_snapshot_id, log.start_offset) == (1, newest, 30)
+    assert (len(log.snapshots), log.snapshots.latest, log.start_offset) == (1, newest, 30)
     assert not log.maybe_clean()
 
 
@@ -135,7 +135,7 @@ def test_a_young_snapshot_keeps_those_after_it(quorum):
     with_header(log, 20, 1, now - 70_000)
     with_header(log, 30, 1, now)
     assert not log.maybe_clean()
-    assert log.snapshot_count == 3
+    assert len(log.snapshots) == 3
 
 
 def test_a_snapshot_without_a_header_has_no_age(quorum):
@@ -165,7 +165,7 @@ def test_opening_removes_what_is_not_whole_marked_or_below_the_start(quorum):
     again = quorum.open()
     found = {path.name for path in quorum.folder.glob("*checkpoint*")} - {"leader-epoch-checkpoint"}
     assert found == {"00000000000000000010-0000000001.checkpoint"}
-    assert again.latest_snapshot_id == newest
+    assert again.snapshots.latest == newest
     assert again.end_offset.offset == 20
 
 
@@ -183,8 +183,8 @@ def test_a_snapshot_that_is_gone_is_forgotten(quorum):
     log = quorum.open()
     gone = written_snapshot(log, 10, 1)
     (quorum.folder / "00000000000000000010-0000000001.checkpoint").unlink()
-    assert log.read_snapshot(gone) is None
-    assert log.snapshot_count == 0
+    assert log.snapshots.read(gone) is None
+    assert len(log.snapshots) == 0
 
 
 def test_half_a_batch_is_not_appended(quorum):
