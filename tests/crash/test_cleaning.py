@@ -147,7 +147,7 @@ def problems_in(root: Path, before: dict[int, Record]) -> Iterator[str]:
         for path in (root / "log-0").iterdir():
             if path.suffix in (".cleaned", ".swap"):
                 yield f"{path.name} is left{again}"
-        checkpoint = CleanerState([root], {PARTITION: log}).all_checkpoints().get(PARTITION, 0)
+        checkpoint = CleanerState([root], {PARTITION: log}).checkpoints.all().get(PARTITION, 0)
         if checkpoint > log.log_end_offset:
             yield f"the checkpoint is {checkpoint}, the log ends at {log.log_end_offset}{again}"
         log.close_handlers()

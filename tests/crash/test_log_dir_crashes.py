@@ -88,17 +88,17 @@ class Life:
 
     def move_start(self, partition: TopicPartition, to: int) -> None:
         self.log(partition).maybe_increment_log_start_offset(to, "records were deleted")
-        self.manager.checkpoint_log_start_offsets()
+        self.manager.checkpoints.write_log_start_offsets()
         self.say(replace(self.promises, starts=self.promises.starts | {partition: to}))
 
     def truncate(self, partition: TopicPartition, to: int) -> None:
         stable = self.promises.stable
         self.say(replace(self.promises, stable=stable | {partition: min(to, stable[partition])}))
-        self.manager.truncate_to({partition: to})
+        self.manager.removal.truncate_to({partition: to})
 
     def delete(self, partition: TopicPartition) -> None:
         self.say(replace(self.promises, may_go=frozenset([partition])))
-        self.manager.async_delete(partition)
+        self.manager.removal.async_delete(partition)
         self.say(replace(self.promises, may_go=frozenset(), gone=frozenset([partition])))
 
     def restart(self) -> None:
@@ -108,7 +108,7 @@ class Life:
         self.start()
 
     def crash(self) -> None:
-        self.manager.handle_log_dir_failure(str(self.root))
+        self.manager.tasks.handle_log_dir_failure(str(self.root))
 
 
 def live(life: Life, random: Random) -> None:
@@ -117,7 +117,7 @@ def live(life: Life, random: Random) -> None:
     for partition in PARTITIONS:
         life.append(partition, 9)
     life.flush(first)
-    life.manager.checkpoint_recovery_points()
+    life.manager.checkpoints.write_recovery_points()
     for step in random.sample(range(6), 6):
         if step == 0:
             life.move_start(first, random.randrange(1, 9))
@@ -132,8 +132,8 @@ def live(life: Life, random: Random) -> None:
         elif step == 4:
             life.manager.scheduler.clock.sleep(2000)  # type: ignore[attr-defined]
         else:
-            life.manager.checkpoint_recovery_points()
-            life.manager.checkpoint_high_watermarks()
+            life.manager.checkpoints.write_recovery_points()
+            life.manager.checkpoints.write_high_watermarks()
             life.append(first, 4)
     life.crash()
 
@@ -155,7 +155,7 @@ def judge(state: State, promises: Promises, work: Path) -> None:
     ends = {}
     for _ in range(2):
         with started(root) as manager:
-            assert manager.offline_log_dirs == []
+            assert manager.dirs.offline == []
             found = {log.topic_partition: log for log in manager.registry.all}
             for partition, stable in promises.stable.items():
                 if partition in promises.gone | (promises.may_go - found.keys()):

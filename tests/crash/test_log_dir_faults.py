@@ -80,14 +80,14 @@ class Life:
         return False
 
     def append(self, partition: TopicPartition, count: int = 3) -> None:
-        self.manager.prefer_log_dir(partition, self.dirs[partition.partition])
+        self.manager.placement.prefer(partition, self.dirs[partition.partition])
         log = self.manager.get_or_create_log(partition, is_new=True)
         for _ in range(count):
             log.append_as_leader(one(f"{partition} {log.log_end_offset}", self.clock.ms), 0)
         log.update_high_watermark(log.log_end_offset)
 
     def flush(self) -> None:
-        log = self.manager.get_log(BAD)
+        log = self.manager.registry.get(BAD)
         if log is not None:
             log.flush()
             self.flushed = max(self.flushed, log.log_end_offset)
@@ -97,9 +97,9 @@ class Life:
             self.tried(lambda: self.append(BAD))
             self.append(GOOD)
             self.tried(self.flush)
-            self.manager.checkpoint_recovery_points()
+            self.manager.checkpoints.write_recovery_points()
             self.clock.sleep(70_000)
-            self.manager.handle_failures()
+            self.manager.tasks.handle_failures()
             if number == 1:
                 self.manager.shutdown()
                 self.start()
@@ -137,10 +137,10 @@ def test_a_log_dir_that_fails_at_any_call_fails_alone(code: int, sticky: bool) -
             struck = life.disk.failures.struck
             bad, good = life.dirs
             assert (good / CLEAN_SHUTDOWN).exists(), struck
-            assert struck is None or life.manager.offline_log_dirs in ([], [str(bad)]), struck
+            assert struck is None or life.manager.dirs.offline in ([], [str(bad)]), struck
             life.start(DISK)
-            assert life.manager.offline_log_dirs == [], struck
-            check(life.manager.get_log(BAD), life.flushed)
-            check(life.manager.get_log(GOOD), 12)
+            assert life.manager.dirs.offline == [], struck
+            check(life.manager.registry.get(BAD), life.flushed)
+            check(life.manager.registry.get(GOOD), 12)
             life.manager.shutdown()
             assert all((each / CLEAN_SHUTDOWN).exists() for each in life.dirs), struck

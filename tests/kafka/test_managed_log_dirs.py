@@ -49,7 +49,7 @@ def test_a_broker_goes_on_where_our_manager_stopped(tmp_path, how_left):
     assert (broker.log_dir / CLEAN_SHUTDOWN).exists() == (how_left == "stopped")
     with ThreadScheduler() as scheduler, LogManager([broker.log_dir], scheduler) as manager:
         for partition in PARTITIONS:
-            log = manager.get_log(partition)
+            log = manager.registry.get(partition)
             assert log is not None
             assert log.log_end_offset == before[str(partition)].latest
             log.append_as_leader(records_of(SimpleRecord(None, b"ours", clients.now())), 0)

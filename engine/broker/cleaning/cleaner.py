@@ -30,7 +30,7 @@ from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.segment.segment_replacement import create_new_cleaned_segment
 from engine.writing.segment.writable_segment import WritableSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Cleaner:
@@ -96,26 +96,28 @@ class Cleaner:
             CorruptRecordError, InvalidRecordError: a batch is damaged.
             OSError: the disk fails. LogDirFailureError: the disk failed before.
         """
-        of = cleanable.log
+        log = cleanable.log
         start, end = cleanable.first_dirty_offset, cleanable.first_uncleanable_offset
         stats = CleanerStats(self._clock.now_ms())
         if now is None:
             now = self._clock.now_ms()
-        legacy_horizon = _legacy_delete_horizon(of, start)
-        self.build_offset_map(of, start, end, self.offset_map, stats)
+        legacy_horizon = _legacy_delete_horizon(log, start)
+        self.build_offset_map(log, start, end, self.offset_map, stats)
         stats.map_complete_time = self._clock.now_ms()
         clean_end = self.offset_map.latest_offset + 1
         groups = group_segments_by_size(
-            of.segments_between(0, clean_end),
-            of.config.segment_size,
-            of.config.max_index_size,
+            log.segments_between(0, clean_end),
+            log.config.segment_size,
+            log.config.max_index_size,
             end,
         )
-        log.info("cleaning offsets %d to %d of %s into %d segments", start, end, of, len(groups))
+        logger.info(
+            "cleaning offsets %d to %d of %s into %d segments", start, end, log, len(groups)
+        )
         transactions = CleanedTransactionMetadata()
         for group in groups:
             self.clean_segments(
-                of, group, self.offset_map, now, stats, transactions, legacy_horizon, end
+                log, group, self.offset_map, now, stats, transactions, legacy_horizon, end
             )
         stats.buffer_utilization = self.offset_map.utilization
         stats.end_time = self._clock.now_ms()
@@ -125,7 +127,7 @@ class Cleaner:
 
     def build_offset_map(
         self,
-        of: UnifiedLog,
+        log: UnifiedLog,
         start: Offset,
         end: Offset,
         offset_map: OffsetMap,
@@ -133,21 +135,21 @@ class Cleaner:
     ) -> None:
         """Put the keys of [start, end) into a map, as many as fit. Raises as `clean` does."""
         offset_map.clear()
-        dirty = of.segments_between(start, end)
+        dirty = log.segments_between(start, end)
         bounds = [segment.base_offset for segment in dirty[1:]] + [end]
         transactions = CleanedTransactionMetadata()
-        transactions.add_aborted_transactions(of.collect_aborted_transactions(start, end))
+        transactions.add_aborted_transactions(log.collect_aborted_transactions(start, end))
         for segment, bound in zip(dirty, bounds, strict=False):
-            self._check_done(of.topic_partition)
-            if self._map_segment(of, segment, start, offset_map, transactions, stats):
-                log.info("the offset map is full within %s", segment)
+            self._check_done(log.topic_partition)
+            if self._map_segment(log, segment, start, offset_map, transactions, stats):
+                logger.info("the offset map is full within %s", segment)
                 return
             # Missing offsets before the next segment count as clean.
             offset_map.update_latest_offset(bound - 1)
 
     def _map_segment(
         self,
-        of: UnifiedLog,
+        log: UnifiedLog,
         segment: WritableSegment,
         start: Offset,
         offset_map: OffsetMap,
@@ -158,7 +160,7 @@ class Cleaner:
         position = segment.offset_index.lookup(start).position
         limit = int(offset_map.slots * self._load_factor)
         for chunk in chunks_of(segment.log, position, self._io_buffer_size, budgets=self._budgets):
-            self._check_done(of.topic_partition)
+            self._check_done(log.topic_partition)
             self._throttler.maybe_throttle(chunk.size)
             if _map_chunk(chunk, start, limit, offset_map, transactions, stats):
                 return True
@@ -169,7 +171,7 @@ class Cleaner:
 
     def clean_segments(
         self,
-        of: UnifiedLog,
+        log: UnifiedLog,
         segments: Sequence[WritableSegment],
         offset_map: OffsetMap,
         now: Timestamp,
@@ -181,7 +183,7 @@ class Cleaner:
         """Replace several segments by one without the removable records. Raises as `clean` does.
 
         Args:
-            of: log of the segments.
+            log: log of the segments.
             segments: adjacent segments.
             offset_map: last offset of each key.
             now: time to compare delete horizons with.
@@ -191,21 +193,21 @@ class Cleaner:
             upper_bound_offset: end of this round of cleaning.
         """
         cleaned = create_new_cleaned_segment(
-            of.folder, of.config, segments[0].base_offset, clock=of.clock, disk=self._disk
+            log.folder, log.config, segments[0].base_offset, clock=log.clock, disk=self._disk
         )
         modified = segments[-1].last_modified
         try:
             transactions.cleaned_index = cleaned.txn_index
-            last_records = _last_records_of_active_producers(of)
+            last_records = _last_records_of_active_producers(log)
             for place, segment in enumerate(segments):
                 following = segments[place + 1 : place + 2]
                 bound = following[0].base_offset if following else segment.read_next_offset()
                 transactions.add_aborted_transactions(
-                    of.collect_aborted_transactions(segment.base_offset, bound)
+                    log.collect_aborted_transactions(segment.base_offset, bound)
                 )
                 decides = BatchFilter(
                     now,
-                    of.config.delete_retention_ms,
+                    log.config.delete_retention_ms,
                     offset_map,
                     transactions,
                     last_records,
@@ -213,28 +215,28 @@ class Cleaner:
                     segment.last_modified > legacy_delete_horizon_ms,
                     stats,
                 )
-                self._clean_into(of, segment, cleaned, decides)
+                self._clean_into(log, segment, cleaned, decides)
             cleaned.on_become_inactive_segment()
             cleaned.flush()
             cleaned.set_last_modified(modified)
-            self._check_done(of.topic_partition)
+            self._check_done(log.topic_partition)
         except BaseException:
             _discard(cleaned)
             raise
-        of.replace_segments([cleaned], list(segments))
+        log.replace_segments([cleaned], list(segments))
 
     def _clean_into(
         self,
-        of: UnifiedLog,
+        log: UnifiedLog,
         source: WritableSegment,
         destination: WritableSegment,
         decides: BatchFilter,
     ) -> None:
         """Append the kept records of a segment to another, which is not read yet."""
         try:
-            self._check_done(of.topic_partition)
+            self._check_done(log.topic_partition)
             for chunk in chunks_of(source.log, 0, self._io_buffer_size, budgets=self._budgets):
-                self._check_done(of.topic_partition)
+                self._check_done(log.topic_partition)
                 self._throttler.maybe_throttle(chunk.size)
                 kept = filter_chunk(chunk, decides)
                 decides.stats.messages_read += kept.messages_read
@@ -245,11 +247,11 @@ class Cleaner:
                     destination.append(kept.max_offset, MemoryRecords(kept.output))
                     self._throttler.maybe_throttle(len(kept.output))
         except OffsetOverflowError as error:
-            log.info("%s is split before it is cleaned: %s", source, error)
+            logger.info("%s is split before it is cleaned: %s", source, error)
             _discard(destination)
-            of.split_overflowed_segment(source)
+            log.split_overflowed_segment(source)
             raise LogCleaningAbortedError(
-                f"a segment of {of.topic_partition} had offsets too far from its base: it was split"
+                f"a segment of {log.topic_partition} had offsets too far from its base: it was split"
             ) from error
 
 
@@ -279,23 +281,23 @@ def _map_chunk(
     return False
 
 
-def _legacy_delete_horizon(of: UnifiedLog, first_dirty_offset: Offset) -> Timestamp:
+def _legacy_delete_horizon(log: UnifiedLog, first_dirty_offset: Offset) -> Timestamp:
     """Return the time after which modified segments keep tombstones of magic 0 and 1.
 
     It is the last clean segment's modification time less delete.retention.ms.
     """
-    clean = of.segments_between(0, first_dirty_offset)
-    return clean[-1].last_modified - of.config.delete_retention_ms if clean else 0
+    clean = log.segments_between(0, first_dirty_offset)
+    return clean[-1].last_modified - log.config.delete_retention_ms if clean else 0
 
 
-def _last_records_of_active_producers(of: UnifiedLog) -> dict[int, LastRecord]:
-    with of.lock:
+def _last_records_of_active_producers(log: UnifiedLog) -> dict[int, LastRecord]:
+    with log.lock:
         return {
             producer_id: LastRecord(
                 entry.last_data_offset if entry.last_data_offset >= 0 else None,
                 entry.producer_epoch,
             )
-            for producer_id, entry in of.producer_state.active_producers.items()
+            for producer_id, entry in log.producer_state.active_producers.items()
         }
 
 
@@ -304,4 +306,4 @@ def _discard(cleaned: WritableSegment) -> None:
     try:
         cleaned.delete_if_exists()
     except OSError:
-        log.exception("%s cannot be removed", cleaned)
+        logger.exception("%s cannot be removed", cleaned)

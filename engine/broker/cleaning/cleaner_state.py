@@ -1,14 +1,14 @@
-"""Track which logs are being cleaned, and how far each was cleaned: Kafka's LogCleanerManager."""
+"""Choose the log to clean next, and track running, paused and failed cleanings: Kafka's LogCleanerManager."""
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from engine.broker.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from engine.broker.cleaning.cleaner_stats import PreCleanStats
 from engine.broker.cleaning.log_to_clean import (
     LogCleaningError,
@@ -16,15 +16,11 @@ from engine.broker.cleaning.log_to_clean import (
     cleanable_offsets,
     compaction_delay,
 )
-from engine.errors import KafkaStorageError, LogCleaningAbortedError, StateError
+from engine.errors import LogCleaningAbortedError, StateError
 from engine.units import Offset, Timestamp, TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log.unified_log import UnifiedLog
 
-log = logging.getLogger(__name__)
-
-OFFSET_CHECKPOINT_FILE = "cleaner-offset-checkpoint"
 _LOOK_AGAIN_SECONDS = 0.1
 
 
@@ -37,7 +33,7 @@ class Cleaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A log without a cleaning; `count` resumes are needed before the next."""
+    """A log that may not be cleaned before `count` calls of `resume_cleaning`."""
 
     count: int
 
@@ -52,6 +48,9 @@ class CleanerState:
         log_dirs: log dirs, each with its checkpoint file.
         logs: logs of all log dirs; may change at any time.
         disk: disk of the checkpoints.
+
+    Attributes:
+        checkpoints: ends of the cleaned parts.
     """
 
     def __init__(
@@ -65,97 +64,7 @@ class CleanerState:
         self._lock = threading.Condition(threading.RLock())
         self._states: dict[TopicPartition, CleaningState] = {}
         self._uncleanable: dict[str, set[TopicPartition]] = {}
-        self._checkpoints = {
-            os.fspath(folder): OffsetCheckpointFile(
-                os.path.join(folder, OFFSET_CHECKPOINT_FILE), disk=disk
-            )
-            for folder in log_dirs
-        }
-
-    # Checkpoints
-
-    def all_checkpoints(self) -> dict[TopicPartition, Offset]:
-        """Return how far each log was cleaned; unreadable checkpoints are left out."""
-        found: dict[TopicPartition, Offset] = {}
-        with self._lock:
-            for folder, checkpoint in self._checkpoints.items():
-                try:
-                    found.update(checkpoint.read())
-                except (KafkaStorageError, OSError):
-                    log.exception("the cleaner's checkpoint of %s cannot be read", folder)
-        return found
-
-    def update_checkpoints(
-        self,
-        log_dir: StrPath,
-        *,
-        update: tuple[TopicPartition, Offset] | None = None,
-        remove: TopicPartition | None = None,
-    ) -> None:
-        """Write the checkpoint of a log dir, without deleted logs.
-
-        A failure is only logged: cleaning a part again is harmless.
-
-        Args:
-            log_dir: log dir; nothing is written to a failed one.
-            update: end of the cleaned part of a log.
-            remove: log to remove from the checkpoint.
-        """
-        with self._lock:
-            checkpoint = self._checkpoints.get(os.fspath(log_dir))
-            if checkpoint is None:
-                return
-            try:
-                offsets = {
-                    partition: offset
-                    for partition, offset in checkpoint.read().items()
-                    if partition in self._logs and partition != remove
-                }
-                if update is not None:
-                    offsets[update[0]] = update[1]
-                checkpoint.write(offsets)
-            except (KafkaStorageError, OSError):
-                log.exception("the cleaner's checkpoint of %s cannot be written", log_dir)
-
-    def alter_checkpoint_dir(
-        self, partition: TopicPartition, source: StrPath, destination: StrPath
-    ) -> None:
-        """Move a log's checkpoint entry to another log dir."""
-        with self._lock:
-            checkpoint = self._checkpoints.get(os.fspath(source))
-            try:
-                offset = None if checkpoint is None else checkpoint.read().get(partition)
-            except (KafkaStorageError, OSError):
-                log.exception("the cleaner's checkpoint of %s cannot be read", source)
-                offset = None
-            if offset is not None:
-                self.update_checkpoints(source, remove=partition)
-                self.update_checkpoints(destination, update=(partition, offset))
-            if self.is_uncleanable(os.fspath(source), partition):
-                self._uncleanable[os.fspath(source)].remove(partition)
-                self.mark_uncleanable(os.fspath(destination), partition)
-
-    def maybe_truncate_checkpoint(
-        self, log_dir: StrPath, partition: TopicPartition, offset: Offset
-    ) -> None:
-        """Lower the checkpoint of a compacted log that was truncated to an offset.
-
-        Raises:
-            CorruptCheckpointError: the checkpoint cannot be read.
-            OSError: the disk fails.
-        """
-        with self._lock:
-            checkpoint = self._checkpoints.get(os.fspath(log_dir))
-            if checkpoint is None or not self._logs[partition].config.compact:
-                return
-            offsets = checkpoint.read()
-            if offsets.get(partition, 0) > offset:
-                checkpoint.write({**offsets, partition: offset})
-
-    def handle_log_dir_failure(self, log_dir: StrPath) -> None:
-        """Ignore a log dir from now on."""
-        with self._lock:
-            self._checkpoints.pop(os.fspath(log_dir), None)
+        self.checkpoints = CleanerCheckpoints(log_dirs, logs, disk)
 
     # Choosing
 
@@ -169,10 +78,10 @@ class CleanerState:
         """
         stats = stats if stats is not None else PreCleanStats()
         with self._lock:
-            checkpoints = self.all_checkpoints()
+            checkpoints = self.checkpoints.all()
             dirty = [
-                self._measure(of, checkpoints.get(partition), now, stats)
-                for partition, of in self._idle_compacted_logs()
+                self._measure(log, checkpoints.get(partition), now, stats)
+                for partition, log in self._idle_compacted_logs()
             ]
             worth_it = [candidate for candidate in dirty if candidate.is_worth_it]
             if not worth_it:
@@ -183,30 +92,30 @@ class CleanerState:
             return filthiest
 
     def _measure(
-        self, of: UnifiedLog, checkpointed: Offset | None, now: Timestamp, stats: PreCleanStats
+        self, log: UnifiedLog, checkpointed: Offset | None, now: Timestamp, stats: PreCleanStats
     ) -> LogToClean:
         try:
-            offsets = cleanable_offsets(of, checkpointed, now)
+            offsets = cleanable_offsets(log, checkpointed, now)
             if offsets.force_update_checkpoint:
-                update = of.topic_partition, offsets.first_dirty_offset
-                self.update_checkpoints(of.parent_dir, update=update)
-            delay = compaction_delay(of, offsets.first_dirty_offset, now)
+                update = log.topic_partition, offsets.first_dirty_offset
+                self.checkpoints.update(log.parent_dir, update=update)
+            delay = compaction_delay(log, offsets.first_dirty_offset, now)
             stats.note_compaction_delay(delay)
             return LogToClean.of(
-                of, offsets.first_dirty_offset, offsets.first_uncleanable_dirty_offset, delay > 0
+                log, offsets.first_dirty_offset, offsets.first_uncleanable_dirty_offset, delay > 0
             )
         except Exception as error:
             raise LogCleaningError(
-                of, f"cannot determine how dirty {of.topic_partition} is: {error}"
+                log, f"cannot determine how dirty {log.topic_partition} is: {error}"
             ) from error
 
     def _idle_compacted_logs(self) -> list[tuple[TopicPartition, UnifiedLog]]:
         return [
-            (partition, of)
-            for partition, of in list(self._logs.items())
-            if of.config.compact
+            (partition, log)
+            for partition, log in list(self._logs.items())
+            if log.config.compact
             and partition not in self._states
-            and not self.is_uncleanable(of.parent_dir, partition)
+            and not self.is_uncleanable(log.parent_dir, partition)
         ]
 
     def deletable_logs(self) -> dict[TopicPartition, UnifiedLog]:
@@ -226,9 +135,9 @@ class CleanerState:
         """
         with self._lock:
             found = {
-                partition: of
-                for partition, of in list(self._logs.items())
-                if not of.config.compact and partition not in self._states
+                partition: log
+                for partition, log in list(self._logs.items())
+                if not log.config.compact and partition not in self._states
             }
             self._states.update(dict.fromkeys(found, Paused(1)))
             return found
@@ -305,7 +214,7 @@ class CleanerState:
         """
         with self._lock:
             if self._states.get(partition) is Cleaning.IN_PROGRESS:
-                self.update_checkpoints(log_dir, update=(partition, end_offset))
+                self.checkpoints.update(log_dir, update=(partition, end_offset))
             self._done(partition)
 
     def done_deleting(self, partitions: Iterable[TopicPartition]) -> None:
@@ -329,6 +238,16 @@ class CleanerState:
             raise StateError(f"the cleaning of {partition} is not in progress but {_name(state)}")
 
     # Uncleanable logs
+
+    def alter_checkpoint_dir(
+        self, partition: TopicPartition, source: StrPath, destination: StrPath
+    ) -> None:
+        """Move a log's checkpoint entry and its mark to another log dir."""
+        with self._lock:
+            self.checkpoints.move(partition, source, destination)
+            if self.is_uncleanable(os.fspath(source), partition):
+                self._uncleanable[os.fspath(source)].remove(partition)
+                self.mark_uncleanable(os.fspath(destination), partition)
 
     def mark_uncleanable(self, log_dir: str, partition: TopicPartition) -> None:
         """Mark a log never to be cleaned again, after an unexpected failure."""

@@ -22,7 +22,7 @@ from engine.units import MAX_INT32, Offset, TopicPartition
 from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log.unified_log import UnifiedLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN_MS = 10
 
@@ -131,16 +131,12 @@ class LogCleaner:
     def await_cleaned(self, partition: TopicPartition, offset: Offset, timeout_ms: int) -> bool:
         """Wait until a log was cleaned up to an offset; return False on timeout."""
         waited = 0
-        while self.state.all_checkpoints().get(partition, -1) < offset:
+        while self.state.checkpoints.all().get(partition, -1) < offset:
             if waited >= timeout_ms:
                 return False
             threading.Event().wait(_LOOK_AGAIN_MS / 1000)
             waited += _LOOK_AGAIN_MS
         return True
-
-    def handle_log_dir_failure(self, log_dir: StrPath) -> None:
-        """Ignore a log dir from now on."""
-        self.state.handle_log_dir_failure(log_dir)
 
     def _make_cleaner(self) -> Cleaner:
         threads = max(1, self.config.threads)
@@ -173,7 +169,7 @@ class LogCleaner:
             return self._clean_filthiest_log(cleaner)
         except LogCleaningError as error:
             partition = error.log.topic_partition
-            log.exception("%s is not cleaned any more", partition)
+            logger.exception("%s is not cleaned any more", partition)
             self.state.mark_uncleanable(error.log.parent_dir, partition)
             return False
         finally:
@@ -196,29 +192,29 @@ class LogCleaner:
         return cleanable is not None
 
     def _clean_log(self, cleaner: Cleaner, cleanable: LogToClean) -> None:
-        of = cleanable.log
+        log = cleanable.log
         end = cleanable.first_dirty_offset
         try:
-            with of.reporting("cannot clean"):
+            with log.reporting("cannot clean"):
                 end, stats = cleaner.clean(cleanable)
             self.last_stats = stats
-            log.info("cleaned %s up to %d: %s", of.topic_partition, end, stats)
+            logger.info("cleaned %s up to %d: %s", log.topic_partition, end, stats)
         except LogCleaningAbortedError:
-            log.info("the cleaning of %s was aborted", of.topic_partition)
+            logger.info("the cleaning of %s was aborted", log.topic_partition)
         except LogDirFailureError:
-            log.warning("%s is not cleaned: its log dir is offline", of.topic_partition)
+            logger.warning("%s is not cleaned: its log dir is offline", log.topic_partition)
         finally:
-            self.state.done_cleaning(of.topic_partition, of.parent_dir, end)
+            self.state.done_cleaning(log.topic_partition, log.parent_dir, end)
 
     def _delete_old_segments(self) -> None:
         deletable = self.state.deletable_logs()
         try:
-            for of in deletable.values():
+            for log in deletable.values():
                 try:
-                    of.delete_old_segments()
+                    log.delete_old_segments()
                 except Exception as error:
                     raise LogCleaningError(
-                        of, f"old segments of {of.topic_partition} cannot be deleted: {error}"
+                        log, f"old segments of {log.topic_partition} cannot be deleted: {error}"
                     ) from error
         finally:
             self.state.done_deleting(deletable)

@@ -10,7 +10,7 @@ from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.segment.writable_segment import WritableSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogCleaningError(KafkaStorageError):
@@ -20,9 +20,9 @@ class LogCleaningError(KafkaStorageError):
         log: the log.
     """
 
-    def __init__(self, of: UnifiedLog, reason: str) -> None:
+    def __init__(self, log: UnifiedLog, reason: str) -> None:
         super().__init__(reason)
-        self.log = of
+        self.log = log
 
 
 class OffsetsToClean(NamedTuple):
@@ -58,15 +58,17 @@ class LogToClean(NamedTuple):
     @classmethod
     def of(
         cls,
-        of: UnifiedLog,
+        log: UnifiedLog,
         first_dirty_offset: Offset,
         uncleanable_offset: Offset,
         need_compaction_now: bool = False,
     ) -> Self:
         """Measure a log that may be cleaned only below `uncleanable_offset`."""
-        clean = sum(segment.size for segment in of.segments_between(-1, first_dirty_offset))
-        first_uncleanable, cleanable = cleanable_bytes(of, first_dirty_offset, uncleanable_offset)
-        return cls(of, first_dirty_offset, first_uncleanable, need_compaction_now, clean, cleanable)
+        clean = sum(segment.size for segment in log.segments_between(-1, first_dirty_offset))
+        first_uncleanable, cleanable = cleanable_bytes(log, first_dirty_offset, uncleanable_offset)
+        return cls(
+            log, first_dirty_offset, first_uncleanable, need_compaction_now, clean, cleanable
+        )
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -92,7 +94,7 @@ class LogToClean(NamedTuple):
 
 
 def cleanable_offsets(
-    of: UnifiedLog, last_clean_offset: Offset | None, now: Timestamp
+    log: UnifiedLog, last_clean_offset: Offset | None, now: Timestamp
 ) -> OffsetsToClean:
     """Return the part of a log that may be cleaned now.
 
@@ -100,34 +102,34 @@ def cleanable_offsets(
     than min.compaction.lag.ms.
 
     Args:
-        of: log to look at.
+        log: log to look at.
         last_clean_offset: checkpoint entry of the log.
         now: milliseconds since 1970.
     """
-    first_dirty, is_reset = _first_dirty_offset(of, last_clean_offset)
-    bounds = [of.last_stable_offset, of.active_segment.base_offset]
-    lag = of.config.min_compaction_lag_ms
+    first_dirty, is_reset = _first_dirty_offset(log, last_clean_offset)
+    bounds = [log.last_stable_offset, log.active_segment.base_offset]
+    lag = log.config.min_compaction_lag_ms
     if lag > 0:
         young = (
             segment.base_offset
-            for segment in of.non_active_segments_from(first_dirty)
+            for segment in log.non_active_segments_from(first_dirty)
             if segment.largest_timestamp > now - lag
         )
         bounds += [offset for offset in (next(young, None),) if offset is not None]
     return OffsetsToClean(first_dirty, max(first_dirty, min(bounds)), is_reset)
 
 
-def _first_dirty_offset(of: UnifiedLog, checkpointed: Offset | None) -> tuple[Offset, bool]:
-    start, end = of.log_start_offset, of.log_end_offset
+def _first_dirty_offset(log: UnifiedLog, checkpointed: Offset | None) -> tuple[Offset, bool]:
+    start, end = log.log_start_offset, log.log_end_offset
     if checkpointed is None:
         return start, False
     if start <= checkpointed <= end:
         return checkpointed, False
-    if checkpointed > end or not of.config.delete:
+    if checkpointed > end or not log.config.delete:
         # No message for a checkpoint below the log start if retention has moved the log start.
-        log.warning(
+        logger.warning(
             "%s was cleaned up to %d by the checkpoint, outside its offsets %d to %d: it counts as dirty",
-            of.name,
+            log.name,
             checkpointed,
             start,
             end,
@@ -136,26 +138,26 @@ def _first_dirty_offset(of: UnifiedLog, checkpointed: Offset | None) -> tuple[Of
 
 
 def cleanable_bytes(
-    of: UnifiedLog, first_dirty_offset: Offset, uncleanable_offset: Offset
+    log: UnifiedLog, first_dirty_offset: Offset, uncleanable_offset: Offset
 ) -> tuple[Offset, int]:
     """Return the base offset of the first uncleanable segment, and the bytes of the segments before it."""
-    non_active = of.non_active_segments_from(uncleanable_offset)
-    end = (non_active[0] if non_active else of.active_segment).base_offset
-    segments = of.segments_between(min(first_dirty_offset, end), end)
+    non_active = log.non_active_segments_from(uncleanable_offset)
+    end = (non_active[0] if non_active else log.active_segment).base_offset
+    segments = log.segments_between(min(first_dirty_offset, end), end)
     return end, sum(segment.size for segment in segments)
 
 
-def compaction_delay(of: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
+def compaction_delay(log: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
     """Return by how many milliseconds cleaning the dirty part is late by max.compaction.lag.ms; 0 if not late."""
     earliest = min(
         (
             timestamp
-            for timestamp in map(_first_timestamp, of.non_active_segments_from(first_dirty_offset))
+            for timestamp in map(_first_timestamp, log.non_active_segments_from(first_dirty_offset))
             if timestamp > 0
         ),
         default=MAX_INT64,
     )
-    return max(0, now - of.config.max_compaction_lag_ms - earliest)
+    return max(0, now - log.config.max_compaction_lag_ms - earliest)
 
 
 def _first_timestamp(segment: WritableSegment) -> Timestamp:

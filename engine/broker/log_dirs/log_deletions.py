@@ -10,7 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.units import Timestamp
 from engine.writing.log.unified_log import UnifiedLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogDeletions:
@@ -23,9 +23,9 @@ class LogDeletions:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, of: UnifiedLog) -> None:
+    def add(self, log: UnifiedLog) -> None:
         """Delete a log after the delay."""
-        self._waiting.append((of, self._clock.now_ms()))
+        self._waiting.append((log, self._clock.now_ms()))
 
     def delete_due(self, delay_ms: int) -> int:
         """Delete the logs past the delay; return the milliseconds until the next call.
@@ -33,17 +33,17 @@ class LogDeletions:
         A log that cannot be deleted stays until the log dir is opened again.
         """
         while self._waiting:
-            of, since = self._waiting[0]
+            log, since = self._waiting[0]
             wait = since + delay_ms - self._clock.now_ms()
             if wait > 0:
                 return wait
             self._waiting.popleft()
             try:
-                of.delete()
-                log.info("deleted %s", of.folder)
+                log.delete()
+                logger.info("deleted %s", log.folder)
             except (OSError, KafkaStorageError):
-                log.exception("%s is not deleted", of.folder)
-                of.close_handlers()
+                logger.exception("%s is not deleted", log.folder)
+                log.close_handlers()
         return max(delay_ms, 1)
 
     def close(self) -> None:

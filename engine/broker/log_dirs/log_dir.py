@@ -25,7 +25,7 @@ from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log.log_folder_names import parse_topic_partition_name
 from engine.writing.log.unified_log import UnifiedLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogDir:
@@ -155,7 +155,7 @@ def read_offsets(checkpoint: OffsetCheckpointFile) -> dict[TopicPartition, Offse
     try:
         return checkpoint.read()
     except (OSError, KafkaStorageError) as error:
-        log.warning("%s is not used: %s", checkpoint, error)
+        logger.warning("%s is not used: %s", checkpoint, error)
         return {}
 
 
@@ -165,5 +165,5 @@ def _offsets(
     return {each.topic_partition: offset_of(each) for each in sorted(logs, key=_partition)}
 
 
-def _partition(of: UnifiedLog) -> TopicPartition:
-    return of.topic_partition
+def _partition(log: UnifiedLog) -> TopicPartition:
+    return log.topic_partition

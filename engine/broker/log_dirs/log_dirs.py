@@ -7,44 +7,39 @@ watermarks, and the removal of failed log dirs.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from engine.broker.cleaning.log_cleaner import CleanerConfig, LogCleaner
+from engine.broker.log_dirs.log_checkpoints import LogCheckpoints
+from engine.broker.log_dirs.log_deletions import LogDeletions
 from engine.broker.log_dirs.log_dir import LogDir
+from engine.broker.log_dirs.log_dir_set import LogDirSet
 from engine.broker.log_dirs.log_dir_settings import LogDirSettings
 from engine.broker.log_dirs.log_loading import FolderToLoad, load_folders, report, run_for_each
-from engine.broker.log_dirs.log_registry import folder_state
+from engine.broker.log_dirs.log_placement import LogPlacement
+from engine.broker.log_dirs.log_registry import LogRegistry, folder_state
 from engine.broker.log_dirs.log_removal import LogRemoval
+from engine.broker.log_dirs.log_tasks import LogTasks
 from engine.clock import SYSTEM_CLOCK, Clock
-from engine.errors import (
-    InconsistentTopicIdError,
-    LogDirFailureError,
-    StateError,
-)
+from engine.errors import InconsistentTopicIdError, StateError
 from engine.files.file_names import FolderState
 from engine.units import Offset, TopicPartition
 from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.log_folder_names import (
-    log_dir_name,
-    log_future_dir_name,
-    log_stray_dir_name,
-    parse_topic_partition_name,
-)
+from engine.writing.log.log_folder_names import log_stray_dir_name, parse_topic_partition_name
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.scheduler import Scheduler
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-class LogManager(LogRemoval):
+class LogManager:
     """Logs of log dirs that this process has locked. Safe from several threads; a context manager.
 
-    A log dir with an I/O error goes offline with its logs, and the others go on; see `offline_log_dirs`.
+    A log dir with an I/O error goes offline with its logs, and the others go on.
 
     Args:
         log_dirs: paths, created if missing.
@@ -56,6 +51,16 @@ class LogManager(LogRemoval):
         clock: source of the time.
         channel: receives I/O errors.
         disk: disk to write with.
+
+    Attributes:
+        dirs: the log dirs.
+        registry: their logs.
+        checkpoints: writes the log dirs' checkpoints.
+        cleaner: cleaner of compacted logs; None without one.
+        deletions: logs that wait for the removal of their files.
+        tasks: the periodic tasks.
+        removal: truncates, deletes and replaces logs.
+        placement: chooses the log dirs of new logs.
 
     Raises as LogDirSet does.
     """
@@ -73,15 +78,32 @@ class LogManager(LogRemoval):
         channel: LogDirFailureChannel | None = None,
         disk: Disk = DISK,
     ) -> None:
-        super().__init__(log_dirs, scheduler, settings or LogDirSettings(), clock, channel, disk)
+        self.scheduler = scheduler
         self.config = config or LogConfig()
         self.topic_configs = dict(topic_configs or {})
-        self._cleaner_config = cleaner
+        self.settings = settings or LogDirSettings()
+        self._clock = clock
+        self._disk = disk
         self._is_shut_down = False
-        self._preferred: dict[TopicPartition, str] = {}
+        self.dirs = LogDirSet(log_dirs, channel, disk)
+        self.registry = LogRegistry()
+        self.checkpoints = LogCheckpoints(self.dirs, self.registry)
+        self.cleaner: LogCleaner | None = None
+        if cleaner is not None:
+            self.cleaner = LogCleaner(
+                [*self.dirs.live], self.registry.current, cleaner, clock=clock, disk=disk
+            )
+        self.deletions = LogDeletions(clock)
+        self.tasks = LogTasks(
+            self.dirs, self.registry, self.checkpoints, self.cleaner, self.settings, clock
+        )
+        self.removal = LogRemoval(
+            self.dirs, self.registry, self.checkpoints, self.cleaner, self.deletions
+        )
+        self.placement = LogPlacement(self.dirs, self.registry)
 
     def __repr__(self) -> str:
-        return f"LogManager({self._paths}, {len(self.registry.all)} logs)"
+        return f"LogManager({self.dirs.paths}, {len(self.registry.all)} logs)"
 
     def __enter__(self) -> Self:
         try:
@@ -112,22 +134,15 @@ class LogManager(LogRemoval):
             StateError: a partition has two logs.
         """
         load_folders(
-            [*self._live.values()],
+            [*self.dirs.live.values()],
             lambda folder: self._load(folder, is_stray or _belongs_here),
             self.settings.threads_per_log_dir,
-            self.channel,
+            self.dirs.channel,
         )
-        self.handle_failures()
-        self._schedule_tasks()
+        self.tasks.handle_failures()
+        self.tasks.schedule(self.scheduler)
         self._delete_logs_in(self.settings.initial_task_delay_ms)
-        if self._cleaner_config is not None:
-            self.cleaner = LogCleaner(
-                self.live_log_dirs,
-                self.registry.current,
-                self._cleaner_config,
-                clock=self._clock,
-                disk=self._disk,
-            )
+        if self.cleaner is not None:
             self.cleaner.start()
 
     def _load(self, folder: FolderToLoad, is_stray: Callable[[UnifiedLog], bool]) -> None:
@@ -141,13 +156,13 @@ class LogManager(LogRemoval):
         )
         state = folder_state(loaded)
         if state is FolderState.DELETE:
-            self._deletions.add(loaded)
+            self.deletions.add(loaded)
         elif state is FolderState.STRAY:
             self.registry.stray[partition] = loaded
         elif is_stray(loaded):
             loaded.rename_folder(log_stray_dir_name(partition), should_reinitialize=False)
             self.registry.stray[partition] = loaded
-            log.warning("%s is stray, and is %s now", folder.path, loaded.folder)
+            logger.warning("%s is stray, and is %s now", folder.path, loaded.folder)
         else:
             loaded.update_high_watermark(folder.high_watermarks.get(partition, 0))
             try:
@@ -177,7 +192,7 @@ class LogManager(LogRemoval):
             max_transaction_timeout_ms=settings.max_transaction_timeout_ms,
             producer_state_config=settings.producer_state,
             producer_id_expiration_check_interval_ms=settings.producer_id_expiration_check_ms,
-            log_dir_failure_channel=self.channel,
+            log_dir_failure_channel=self.dirs.channel,
             last_shutdown_clean=last_shutdown_clean,
             topic_id=topic_id,
             disk=self._disk,
@@ -188,47 +203,43 @@ class LogManager(LogRemoval):
 
     def _delete_logs(self) -> None:
         if not self._is_shut_down:
-            self._delete_logs_in(self._deletions.delete_due(self.config.file_delete_delay_ms))
+            self._delete_logs_in(self.deletions.delete_due(self.config.file_delete_delay_ms))
 
     def shutdown(self, broker_epoch: int = -1) -> None:
         """Flush and close all logs, write the checkpoints and the clean shutdown files, release the locks.
 
         A log dir gets the file only if all its logs were loaded and could be closed. May be called twice.
         """
-        with self._lock:
+        with self.registry.lock:
             if self._is_shut_down:
                 return
             self._is_shut_down = True
-        self._cancel_tasks()
+        self.tasks.cancel()
         if self.cleaner is not None:
             self.cleaner.shutdown()
-        live = [*self._live.values()]
-        logs = {each: self.registry.in_dir(each.path) for each in live}
+        logs = {each: self.registry.in_dir(each.path) for each in [*self.dirs.live.values()]}
         try:
             failures = run_for_each(logs, _flush_and_close, self.settings.threads_per_log_dir)
             for log_dir, errors in failures.items():
                 for error in errors:
-                    log.error("a log of %s was not closed properly", log_dir, exc_info=error)
+                    logger.error("a log of %s was not closed properly", log_dir, exc_info=error)
                 if not errors:
-                    self._mark_clean(log_dir, logs[log_dir], broker_epoch)
+                    self._mark_clean(log_dir, broker_epoch)
         finally:
-            self._deletions.close()
+            self.deletions.close()
             for each in [*self.registry.all, *self.registry.stray.values()]:
                 each.close_handlers()
-            self._unlock_all()
+            self.dirs.unlock_all()
 
-    def _mark_clean(self, log_dir: LogDir, logs: list[UnifiedLog], broker_epoch: int) -> None:
-        for write in (
-            log_dir.write_recovery_points,
-            log_dir.write_log_start_offsets,
-            log_dir.write_high_watermarks,
-        ):
-            self._write(log_dir, write, logs)
-        if log_dir.is_loaded and not self.channel.has_offline_log_dir(log_dir.path):
+    def _mark_clean(self, log_dir: LogDir, broker_epoch: int) -> None:
+        self.checkpoints.write_recovery_points(log_dir.path)
+        self.checkpoints.write_log_start_offsets(log_dir.path)
+        self.checkpoints.write_high_watermarks(log_dir.path)
+        if log_dir.is_loaded and self.dirs.is_online(log_dir.path):
             try:
                 log_dir.clean_shutdown.write(broker_epoch)
             except OSError as error:
-                report(self.channel, log_dir.path, "cannot be marked as closed", error)
+                report(self.dirs.channel, log_dir.path, "cannot be marked as closed", error)
 
     # Logs
 
@@ -243,13 +254,6 @@ class LogManager(LogRemoval):
             old = each.update_config(config)
             if self.cleaner is not None and old.compact and not config.compact:
                 self.cleaner.state.abort_cleaning(each.topic_partition)
-
-    def prefer_log_dir(self, topic_partition: TopicPartition, path: StrPath) -> None:
-        """Choose the log dir of a partition's next log; do nothing if the partition has a log there."""
-        path = os.path.abspath(path)
-        logs = [self.get_log(topic_partition, is_future=each) for each in (False, True)]
-        if not any(each is not None and each.parent_dir == path for each in logs):
-            self._preferred[topic_partition] = path
 
     def get_or_create_log(
         self,
@@ -275,75 +279,28 @@ class LogManager(LogRemoval):
             StateError: a future log has no preferred log dir, or it is that of the current log.
             ValueError: the preferred log dir is unknown.
         """
-        with self._lock:
-            found = self.get_log(topic_partition, is_future=is_future)
+        with self.registry.lock:
+            found = self.registry.get(topic_partition, is_future=is_future)
             if found is None:
-                found = self._create_new(topic_partition, is_new, is_future, topic_id, directory_id)
+                folder = self.placement.make_folder(
+                    topic_partition, is_new=is_new, is_future=is_future, directory_id=directory_id
+                )
+                found = self._create(folder, topic_partition, topic_id=topic_id)
+                self.registry.logs(is_future=is_future)[topic_partition] = found
+                self.placement.preferred.pop(topic_partition, None)
+                logger.info("created %s", folder)
         if topic_id is not None and found.topic_id is not None and topic_id != found.topic_id:
             raise InconsistentTopicIdError(
                 f"the log of {topic_partition} is of topic {found.topic_id}, not of {topic_id}"
             )
         return found
 
-    def _create_new(
-        self,
-        partition: TopicPartition,
-        is_new: bool,
-        is_future: bool,
-        topic_id: str | None,
-        directory_id: str | None,
-    ) -> UnifiedLog:
-        offline = self.offline_log_dirs
-        if offline and not is_new:
-            raise LogDirFailureError(
-                f"the log of {partition} may be in a log dir that is offline: {offline}", offline[0]
-            )
-        preferred = self._preferred.get(partition)
-        if preferred is None and directory_id is not None:
-            paths = {each: path for path, each in self.directory_ids.items()}
-            preferred = paths.get(directory_id)
-        if is_future:
-            self._check_future(partition, preferred)
-        name = log_future_dir_name(partition) if is_future else log_dir_name(partition)
-        folder = self._make_folder([preferred] if preferred else self.next_log_dirs(), name)
-        created = self._create(folder, partition, topic_id=topic_id)
-        self.registry.logs(is_future=is_future)[partition] = created
-        self._preferred.pop(partition, None)
-        log.info("created %s", folder)
-        return created
-
-    def _check_future(self, partition: TopicPartition, preferred: str | None) -> None:
-        if preferred is None:
-            raise StateError(f"a future log of {partition} needs a log dir that is preferred")
-        current = self.get_log(partition)
-        if current is None or current.parent_dir == preferred:
-            raise StateError(f"a future log of {partition} needs a current one in another log dir")
-
-    def _make_folder(self, paths: list[str], name: str) -> str:
-        for path in paths:
-            if not self.is_log_dir_online(path):
-                continue
-            try:
-                return self._live[path].make_log_folder(name)
-            except OSError as error:
-                report(self.channel, path, f"cannot make {name}", error)
-        where = paths or self._paths
-        raise LogDirFailureError(f"no log dir can take {name}: tried {where}", where[0])
-
-    def next_log_dirs(self) -> list[str]:
-        """Return the usable log dirs, that with the fewest logs first."""
-        counts = dict.fromkeys(self.live_log_dirs, 0)
-        for each in self.registry.all:
-            if each.parent_dir in counts:
-                counts[each.parent_dir] += 1
-        return sorted(counts, key=lambda path: counts[path])
-
 
 def _belongs_here(_: UnifiedLog) -> bool:
     return False
 
 
-def _flush_and_close(of: UnifiedLog) -> None:
-    """Flush and close a log; flushed first, so that the recovery point is the log end."""
-    of.flush(force_active_segment=True)
-    of.close()
+def _flush_and_close(log: UnifiedLog) -> None:
+    """Flush a log, so that its recovery point is the log end, and close it."""
+    log.flush(force_active_segment=True)
+    log.close()

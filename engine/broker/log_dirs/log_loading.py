@@ -12,7 +12,7 @@ from engine.errors import LogDirFailureError
 from engine.units import Offset, TopicPartition
 from engine.writing.log_dir_failures import LogDirFailureChannel
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ def _prepare(log_dir: LogDir, folders: list[str]) -> list[FolderToLoad]:
     log_dir.begin_loading()
     if folders:
         state = "was closed properly" if log_dir.had_clean_shutdown else "needs recovery"
-        log.info("%s with %d logs %s", log_dir.path, len(folders), state)
+        logger.info("%s with %d logs %s", log_dir.path, len(folders), state)
     checkpoints = (log_dir.recovery_points, log_dir.log_start_offsets, log_dir.high_watermarks)
     offsets = [read_offsets(each) for each in checkpoints]
     return [FolderToLoad(path, log_dir, *offsets) for path in folders]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 
 from engine.errors import StateError
@@ -18,9 +19,11 @@ class LogRegistry:
         current: logs that are read and written.
         future: copies in another log dir that are catching up.
         stray: logs that do not belong here, set aside.
+        lock: held while a log is created, removed or replaced.
     """
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
         self.current: dict[TopicPartition, UnifiedLog] = {}
         self.future: dict[TopicPartition, UnifiedLog] = {}
         self.stray: dict[TopicPartition, UnifiedLog] = {}
@@ -28,6 +31,10 @@ class LogRegistry:
     def logs(self, *, is_future: bool) -> dict[TopicPartition, UnifiedLog]:
         """Return the future or the current logs."""
         return self.future if is_future else self.current
+
+    def get(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        """Return the log of a partition, None without one."""
+        return self.logs(is_future=is_future).get(topic_partition)
 
     @property
     def all(self) -> list[UnifiedLog]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from engine.broker.log_dirs.log_tasks import LogTasks
+from engine.broker.cleaning.log_cleaner import LogCleaner
+from engine.broker.log_dirs.log_checkpoints import LogCheckpoints
+from engine.broker.log_dirs.log_deletions import LogDeletions
+from engine.broker.log_dirs.log_dir_set import LogDirSet
+from engine.broker.log_dirs.log_registry import LogRegistry
 from engine.errors import KafkaStorageError, LogDirFailureError
 from engine.units import Offset, TopicPartition
 from engine.writing.log.log_folder_names import (
@@ -16,14 +20,30 @@ from engine.writing.log.log_folder_names import (
 from engine.writing.log.unified_log import UnifiedLog
 
 
-class LogRemoval(LogTasks):
-    """Logs of log dirs, with truncation, deletion and replacement; cleaning is paused meanwhile."""
+class LogRemoval:
+    """Truncate, delete and replace logs, while their cleaning is paused. Safe from several threads.
 
-    def get_log(
-        self, topic_partition: TopicPartition, *, is_future: bool = False
-    ) -> UnifiedLog | None:
-        """Return the log of a partition, None without one."""
-        return self.registry.logs(is_future=is_future).get(topic_partition)
+    Args:
+        dirs: log dirs.
+        registry: their logs.
+        checkpoints: their checkpoints.
+        cleaner: cleaner of compacted logs; None without one.
+        deletions: takes the logs whose files are to be removed.
+    """
+
+    def __init__(
+        self,
+        dirs: LogDirSet,
+        registry: LogRegistry,
+        checkpoints: LogCheckpoints,
+        cleaner: LogCleaner | None,
+        deletions: LogDeletions,
+    ) -> None:
+        self._dirs = dirs
+        self._registry = registry
+        self._checkpoints = checkpoints
+        self._cleaner = cleaner
+        self._deletions = deletions
 
     # Truncation
 
@@ -33,17 +53,17 @@ class LogRemoval(LogTasks):
         """Truncate logs to offsets, and write the recovery points; partitions without a log are skipped."""
         affected = set()
         for partition, offset in offsets.items():
-            of = self.get_log(partition, is_future=is_future)
-            if of is None:
+            log = self._registry.get(partition, is_future=is_future)
+            if log is None:
                 continue
-            pauses = not is_future and offset < of.active_segment.base_offset
+            pauses = not is_future and offset < log.active_segment.base_offset
             with self._cleaning_paused(partition, pauses):
-                if of.truncate_to(offset):
-                    affected.add(of.parent_dir)
+                if log.truncate_to(offset):
+                    affected.add(log.parent_dir)
                 if pauses:
-                    self._lower_cleaner_checkpoint(of)
+                    self._lower_cleaner_checkpoint(log)
         for path in affected:
-            self.checkpoint_recovery_points_in(path)
+            self._checkpoints.write_recovery_points(path)
 
     def truncate_fully_and_start_at(
         self,
@@ -54,30 +74,30 @@ class LogRemoval(LogTasks):
         log_start_offset: Offset | None = None,
     ) -> None:
         """Delete all records of a log, continue at an offset, and write the recovery points."""
-        of = self.get_log(topic_partition, is_future=is_future)
-        if of is None:
+        log = self._registry.get(topic_partition, is_future=is_future)
+        if log is None:
             return
         with self._cleaning_paused(topic_partition, not is_future):
-            of.truncate_fully_and_start_at(offset, log_start_offset)
+            log.truncate_fully_and_start_at(offset, log_start_offset)
             if not is_future:
-                self._lower_cleaner_checkpoint(of)
-        self.checkpoint_recovery_points_in(of.parent_dir)
+                self._lower_cleaner_checkpoint(log)
+        self._checkpoints.write_recovery_points(log.parent_dir)
 
     @contextmanager
     def _cleaning_paused(self, partition: TopicPartition, pauses: bool) -> Iterator[None]:
-        if self.cleaner is None or not pauses:
+        if self._cleaner is None or not pauses:
             yield
             return
-        self.cleaner.state.abort_and_pause_cleaning(partition)
+        self._cleaner.state.abort_and_pause_cleaning(partition)
         try:
             yield
         finally:
-            self.cleaner.state.resume_cleaning([partition])
+            self._cleaner.state.resume_cleaning([partition])
 
-    def _lower_cleaner_checkpoint(self, of: UnifiedLog) -> None:
-        if self.cleaner is not None:
-            self.cleaner.state.maybe_truncate_checkpoint(
-                of.parent_dir, of.topic_partition, of.active_segment.base_offset
+    def _lower_cleaner_checkpoint(self, log: UnifiedLog) -> None:
+        if self._cleaner is not None:
+            self._cleaner.state.checkpoints.maybe_truncate(
+                log.parent_dir, log.topic_partition, log.active_segment.base_offset
             )
 
     # Deletion and replacement
@@ -95,23 +115,23 @@ class LogRemoval(LogTasks):
         Raises:
             LogDirFailureError: the log may be in an offline log dir.
         """
-        with self._lock:
-            removed = self.registry.logs(is_future=is_future).pop(topic_partition, None)
+        with self._registry.lock:
+            removed = self._registry.logs(is_future=is_future).pop(topic_partition, None)
         if removed is None:
-            offline = self.offline_log_dirs
+            offline = self._dirs.offline
             if offline:
                 raise LogDirFailureError(
                     f"{topic_partition} may be in a log dir that is offline: {offline}", offline[0]
                 )
             return None
-        if self.cleaner is not None and not is_future:
-            self.cleaner.state.abort_cleaning(topic_partition)
+        if self._cleaner is not None and not is_future:
+            self._cleaner.state.abort_cleaning(topic_partition)
             if checkpoint:
-                self.cleaner.state.update_checkpoints(removed.parent_dir, remove=topic_partition)
+                self._cleaner.state.checkpoints.update(removed.parent_dir, remove=topic_partition)
         name = log_stray_dir_name if is_stray else log_delete_dir_name
         removed.rename_folder(name(topic_partition), should_reinitialize=False)
         if is_stray:
-            self.registry.stray[topic_partition] = removed
+            self._registry.stray[topic_partition] = removed
         else:
             self._deletions.add(removed)
         if checkpoint:
@@ -136,9 +156,9 @@ class LogRemoval(LogTasks):
         for partition in topic_partitions:
             try:
                 for is_future in (False, True):
-                    of = self.get_log(partition, is_future=is_future)
-                    if of is not None:
-                        paths.add(of.parent_dir)
+                    log = self._registry.get(partition, is_future=is_future)
+                    if log is not None:
+                        paths.add(log.parent_dir)
                         self.async_delete(
                             partition, is_future=is_future, is_stray=is_stray, checkpoint=False
                         )
@@ -147,8 +167,8 @@ class LogRemoval(LogTasks):
                     raise
                 on_error(partition, error)
         for path in paths:
-            if self.cleaner is not None:
-                self.cleaner.state.update_checkpoints(path)
+            if self._cleaner is not None:
+                self._cleaner.state.checkpoints.update(path)
             self._checkpoint_in(path)
 
     def replace_current_with_future_log(self, topic_partition: TopicPartition) -> None:
@@ -157,13 +177,13 @@ class LogRemoval(LogTasks):
         Raises:
             LogDirFailureError: a log is offline, or goes offline now.
         """
-        with self._lock:
-            current = self.registry.current.get(topic_partition)
-            future = self.registry.future.get(topic_partition)
+        with self._registry.lock:
+            current = self._registry.current.get(topic_partition)
+            future = self._registry.future.get(topic_partition)
             if current is None or future is None:
                 missing = "current" if current is None else "future"
                 raise LogDirFailureError(
-                    f"the {missing} log of {topic_partition} is offline", self._paths[0]
+                    f"the {missing} log of {topic_partition} is offline", self._dirs.paths[0]
                 )
             with self._cleaning_paused(topic_partition, pauses=True):
                 self._replace(current, future)
@@ -172,10 +192,10 @@ class LogRemoval(LogTasks):
         topic_partition = current.topic_partition
         future.rename_folder(log_dir_name(topic_partition))
         future.update_high_watermark(current.high_watermark)
-        self.registry.future.pop(topic_partition)
-        self.registry.current[topic_partition] = future
-        if self.cleaner is not None:
-            self.cleaner.state.alter_checkpoint_dir(
+        self._registry.future.pop(topic_partition)
+        self._registry.current[topic_partition] = future
+        if self._cleaner is not None:
+            self._cleaner.state.alter_checkpoint_dir(
                 topic_partition, current.parent_dir, future.parent_dir
             )
         try:
@@ -187,5 +207,5 @@ class LogRemoval(LogTasks):
         self._deletions.add(current)
 
     def _checkpoint_in(self, path: str) -> None:
-        self.checkpoint_recovery_points_in(path)
-        self.checkpoint_log_start_offsets_in(path)
+        self._checkpoints.write_recovery_points(path)
+        self._checkpoints.write_log_start_offsets(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from engine.broker.cleaning.cleaner_state import CleanerState
 from engine.broker.cleaning.log_to_clean import OffsetsToClean, cleanable_offsets
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
@@ -30,20 +31,20 @@ HOUR = 60 * 60 * 1000
 FIVE_TESTS = 5 * records_of(SimpleRecord(b"test", b"test")).size
 
 
-class RememberingState(CleanerState):
-    """Keeps its checkpoints in memory."""
+class RememberedCheckpoints(CleanerCheckpoints):
+    """Checkpoints in memory."""
 
-    def __init__(self, log_dir: Path, logs, checkpoints: dict[TopicPartition, int]) -> None:
-        super().__init__([log_dir], logs)
-        self.checkpoints = checkpoints
+    def __init__(self, offsets: dict[TopicPartition, int]) -> None:
+        super().__init__([], {})
+        self.offsets = offsets
 
-    def all_checkpoints(self):
-        return self.checkpoints
+    def all(self):
+        return self.offsets
 
-    def update_checkpoints(self, log_dir, *, update=None, remove=None):
+    def update(self, log_dir, *, update=None, remove=None):
         assert remove is None
         assert update is not None
-        self.checkpoints[update[0]] = update[1]
+        self.offsets[update[0]] = update[1]
 
 
 class ManagerBench:
@@ -92,9 +93,11 @@ class ManagerBench:
 
     def remembering(
         self, logs: dict[TopicPartition, UnifiedLog], **checkpoints: int
-    ) -> RememberingState:
+    ) -> CleanerState:
         known = {TopicPartition(topic, 0): offset for topic, offset in checkpoints.items()}
-        return RememberingState(self.log_dir, logs, known)
+        state = CleanerState([self.log_dir], logs)
+        state.checkpoints = RememberedCheckpoints(known)
+        return state
 
     def increasingly_filthy(
         self, partitions: Iterable[TopicPartition], batches: int = 20
@@ -178,32 +181,32 @@ def test_dirty_offset_larger_than_active_segment_base_offset(bench):
 def checkpointed(bench) -> CleanerState:
     """The state of a log that was cleaned up to OFFSET."""
     state = bench.state_of(bench.create_log(FIVE_TESTS))
-    state.update_checkpoints(bench.log_dir, update=(PARTITION, OFFSET))
-    assert state.all_checkpoints() == {PARTITION: OFFSET}
+    state.checkpoints.update(bench.log_dir, update=(PARTITION, OFFSET))
+    assert state.checkpoints.all() == {PARTITION: OFFSET}
     return state
 
 
 @pytest.mark.conformance("LogCleanerManagerTest.testUpdateCheckpointsShouldAddOffsetToPartition")
 def test_update_checkpoints_should_add_offset_to_partition(bench):
     state = bench.state_of(bench.create_log(FIVE_TESTS))
-    assert state.all_checkpoints() == {}
-    state.update_checkpoints(bench.log_dir, update=(PARTITION, OFFSET))
-    assert state.all_checkpoints()[PARTITION] == OFFSET
+    assert state.checkpoints.all() == {}
+    state.checkpoints.update(bench.log_dir, update=(PARTITION, OFFSET))
+    assert state.checkpoints.all()[PARTITION] == OFFSET
     assert (bench.log_dir / "cleaner-offset-checkpoint").read_text() == f"0\n1\nlog 0 {OFFSET}\n"
 
 
 @pytest.mark.conformance("LogCleanerManagerTest.testUpdateCheckpointsShouldRemovePartitionData")
 def test_update_checkpoints_should_remove_partition_data(bench, checkpointed):
-    checkpointed.update_checkpoints(bench.log_dir, remove=PARTITION)
-    assert PARTITION not in checkpointed.all_checkpoints()
+    checkpointed.checkpoints.update(bench.log_dir, remove=PARTITION)
+    assert PARTITION not in checkpointed.checkpoints.all()
 
 
 @pytest.mark.conformance("LogCleanerManagerTest.testMaybeTruncateCheckpointShouldTruncateData")
 def test_maybe_truncate_checkpoint_should_truncate_data(bench, checkpointed):
-    checkpointed.maybe_truncate_checkpoint(bench.log_dir, PARTITION, 1000)
-    assert checkpointed.all_checkpoints()[PARTITION] == OFFSET
-    checkpointed.maybe_truncate_checkpoint(bench.log_dir, PARTITION, 1)
-    assert checkpointed.all_checkpoints()[PARTITION] == 1
+    checkpointed.checkpoints.maybe_truncate(bench.log_dir, PARTITION, 1000)
+    assert checkpointed.checkpoints.all()[PARTITION] == OFFSET
+    checkpointed.checkpoints.maybe_truncate(bench.log_dir, PARTITION, 1)
+    assert checkpointed.checkpoints.all()[PARTITION] == 1
 
 
 @pytest.mark.conformance(
@@ -211,10 +214,10 @@ def test_maybe_truncate_checkpoint_should_truncate_data(bench, checkpointed):
 )
 def test_alter_checkpoint_dir_should_remove_data_in_src_dir_and_add_in_new_dir(bench, checkpointed):
     checkpointed.alter_checkpoint_dir(PARTITION, bench.log_dir, bench.log_dir2)
-    assert checkpointed.all_checkpoints()[PARTITION] == OFFSET
+    assert checkpointed.checkpoints.all()[PARTITION] == OFFSET
     # Without the second log dir it is gone, so it is in no other.
-    checkpointed.handle_log_dir_failure(bench.log_dir2)
-    assert PARTITION not in checkpointed.all_checkpoints()
+    checkpointed.checkpoints.forget(bench.log_dir2)
+    assert PARTITION not in checkpointed.checkpoints.all()
 
 
 @pytest.mark.conformance("LogCleanerManagerTest.testConcurrentLogCleanupAndLogTruncation")

@@ -196,7 +196,7 @@ def test_cleaner(bench, codec):
     # A partition that is gone is taken out of the checkpoint.
     cleaner.shutdown()
     cleaner.logs.pop(PARTITION).close()
-    cleaner.state.update_checkpoints(bench.log_dir, remove=PARTITION)
+    cleaner.state.checkpoints.update(bench.log_dir, remove=PARTITION)
     checkpoint = OffsetCheckpointFile(bench.log_dir / "cleaner-offset-checkpoint")
     assert PARTITION not in checkpoint.read()
 

@@ -34,7 +34,7 @@ def roll(pair: ReplicaPair) -> None:
 
 
 def checkpoint(pair: ReplicaPair) -> None:
-    pair.leader.manager.checkpoint_high_watermarks()
+    pair.leader.manager.checkpoints.write_high_watermarks()
 
 
 def fail(pair: ReplicaPair, notice: Callable[[ReplicaPair], None]) -> None:
@@ -44,10 +44,10 @@ def fail(pair: ReplicaPair, notice: Callable[[ReplicaPair], None]) -> None:
     log_dir.touch()
     manager = pair.leader.manager
     notice(pair)
-    assert not manager.is_log_dir_online(log_dir)
-    manager.handle_failures()
-    assert manager.get_log(PARTITION) is None
-    assert manager.offline_log_dirs == [str(log_dir)]
+    assert not manager.dirs.is_online(log_dir)
+    manager.tasks.handle_failures()
+    assert manager.registry.get(PARTITION) is None
+    assert manager.dirs.offline == [str(log_dir)]
 
 
 def assert_producing_is_refused(pair: ReplicaPair) -> None:
@@ -68,7 +68,7 @@ def assert_others_go_on(pair: ReplicaPair) -> None:
     assert log is pair.second.log
     read = [log.read(offset, 1000).records.size for offset in (0, 1)]
     assert min(read) > 0
-    assert pair.first.manager.offline_log_dirs == [str(pair.first.log_dirs[0])]
+    assert pair.first.manager.dirs.offline == [str(pair.first.log_dirs[0])]
 
 
 @pytest.mark.conformance("LogDirFailureTest.testProduceErrorFromFailureOnLogRoll")

@@ -50,7 +50,7 @@ def manager(managers: Managers, log_dir: Path) -> LogManager:
 @pytest.mark.conformance("LogManagerTest.testCreateLog")
 def test_create_log(manager: LogManager, log_dir: Path) -> None:
     log = log_of(manager)
-    assert manager.live_log_dirs == [str(log_dir)]
+    assert [*manager.dirs.live] == [str(log_dir)]
     assert (log_dir / "kafka-0").is_dir()
     append(log, 1)
 
@@ -58,7 +58,7 @@ def test_create_log(manager: LogManager, log_dir: Path) -> None:
 @pytest.mark.conformance("LogManagerTest.testCreateLogWithInvalidLogDir")
 def test_create_log_with_invalid_log_dir(managers: Managers, log_dir: Path) -> None:
     manager = managers.start([log_dir, "\0"])
-    assert manager.live_log_dirs == [str(log_dir)]
+    assert [*manager.dirs.live] == [str(log_dir)]
     log = log_of(manager, is_new=True)
     assert (log_dir / "kafka-0").is_dir()
     append(log, 1)
@@ -74,8 +74,8 @@ def test_create_log_with_log_dir_fallback(managers: Managers, log_dir: Path) -> 
     assert len(disk.failed) == 2
     (made,) = log_dir.glob("*/kafka-0")
     assert str(made.parent) not in disk.broken
-    manager.handle_failures()
-    assert manager.offline_log_dirs == dirs[:2]
+    manager.tasks.handle_failures()
+    assert manager.dirs.offline == dirs[:2]
 
 
 def assert_only_the_end_is_left(log: UnifiedLog, last_offset: int) -> None:
@@ -131,7 +131,7 @@ def assert_is_not_cleaned(managers: Managers, log_dir: Path, config: LogConfig) 
     managers.clock.sleep(MAX_LOG_AGE_MS + 1)
     assert len(log.segments) == before
     manager.update_topic_config("kafka", replace(config, compact=False, delete=True))
-    manager.cleanup_logs()
+    manager.tasks.cleanup_logs()
     assert len(log.segments) == 1
 
 
@@ -155,7 +155,7 @@ def test_checkpoint_recovery_points(manager: LogManager, log_dir: Path) -> None:
     for log in logs:
         append(log, 50)
         log.flush()
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     assert recovery_points(log_dir) == {each.topic_partition: 50 for each in logs}
 
 
@@ -166,7 +166,7 @@ def test_checkpoint_for_only_affected_logs(manager: LogManager, log_dir: Path) -
     for log in logs:
         append(log, 50)
         log.flush()
-    manager.checkpoint_recovery_points_in(str(log_dir))
+    manager.checkpoints.write_recovery_points(str(log_dir))
     found = recovery_points(log_dir)
     assert found == {each.topic_partition: each.recovery_point for each in logs}
     assert set(found.values()) == {50}
@@ -183,13 +183,13 @@ def test_checkpoint_log_start_offset_for_normal_topic(manager: LogManager, log_d
     assert len(log.segments) == 5
     log.update_high_watermark(49)
     log.maybe_increment_log_start_offset(31, "segments were deleted")
-    manager.checkpoint_log_start_offsets()
+    manager.checkpoints.write_log_start_offsets()
     assert len(log.segments) == 5
     assert checkpoint.read() == {log.topic_partition: 31}
     log.delete_old_segments()
     assert len(log.segments) == 2
     assert log.log_start_offset == 31
-    manager.checkpoint_log_start_offsets()
+    manager.checkpoints.write_log_start_offsets()
     assert checkpoint.read() == {}
 
 
@@ -204,7 +204,7 @@ def test_file_references_after_async_delete(manager: LogManager, managers: Manag
     ]
     names = [Path(path).name for path in paths]
     on_disk = {each.name for each in Path(paths[0]).parent.iterdir() if "index" in each.name}
-    removed = manager.async_delete(KAFKA_0)
+    removed = manager.removal.async_delete(KAFKA_0)
     assert removed is not None
     assert removed.name.endswith("-delete")
     segment = removed.active_segment
@@ -218,16 +218,16 @@ def test_file_references_after_async_delete(manager: LogManager, managers: Manag
     assert on_disk <= set(names)
     assert not set(after) & set(paths)
     managers.clock.sleep(INITIAL_TASK_DELAY_MS)
-    assert manager.has_logs_to_be_deleted
+    assert manager.deletions
     managers.clock.sleep(CONFIG.file_delete_delay_ms - INITIAL_TASK_DELAY_MS)
-    assert not manager.has_logs_to_be_deleted
+    assert not manager.deletions
     assert not Path(removed.folder).exists()
 
 
 @pytest.mark.conformance("LogManagerTest.testCreateAndDeleteOverlyLongTopic")
 def test_create_and_delete_overly_long_topic(manager: LogManager) -> None:
     log_of(manager, "x" * 253 + "-0")
-    removed = manager.async_delete(TopicPartition("x" * 253, 0))
+    removed = manager.removal.async_delete(TopicPartition("x" * 253, 0))
     assert removed is not None
     assert len(removed.name) == 255
     assert removed.name.endswith("-delete")

@@ -56,7 +56,7 @@ def test_handling_exceptions_during_shutdown(managers: Managers, dirs: list[Path
     shutil.rmtree(dirs[0] / "kafka-0")
     manager.shutdown(3)
     assert [is_marked_clean(each) for each in dirs] == [False, True]
-    assert manager.read_broker_epoch_from_clean_shutdown_files() is None
+    assert manager.dirs.read_broker_epoch() is None
 
 
 @pytest.mark.conformance("LogManagerTest.testCleanShutdownFileWithBrokerEpoch")
@@ -64,7 +64,7 @@ def test_clean_shutdown_file_with_broker_epoch(managers: Managers, dirs: list[Pa
     manager = with_a_log_in_each(managers, dirs)
     manager.shutdown(3)
     assert all(is_marked_clean(each) for each in dirs)
-    assert manager.read_broker_epoch_from_clean_shutdown_files() == 3
+    assert manager.dirs.read_broker_epoch() == 3
 
 
 class SlowManager(LogManager):
@@ -148,8 +148,8 @@ def test_invalid_log_dir_not_fail_log_manager(managers: Managers, tmp_path: Path
     disk = FailingDisk()
     disk.broken = {str(tmp_path)}
     manager = managers.make([tmp_path], disk=disk)
-    assert manager.live_log_dirs == []
-    assert manager.offline_log_dirs == [str(tmp_path)]
+    assert [*manager.dirs.live] == []
+    assert manager.dirs.offline == [str(tmp_path)]
     assert not (tmp_path / LOCK).exists()
 
 

@@ -39,7 +39,7 @@ def test_hw_checkpoint_no_failures_single_log_segment(pair: ReplicaPair) -> None
     pair.replicate()
     assert len(pair.leader.log.segments) == 1
     for replica in (pair.leader, pair.follower):
-        replica.manager.checkpoint_high_watermarks()
+        replica.manager.checkpoints.write_high_watermarks()
     assert checkpointed(pair) == (2, 2)
 
 

@@ -45,7 +45,7 @@ def test_the_log_with_the_largest_dirty_part_is_grabbed_and_then_the_next(
     logs = {PARTITION: filthy(bench, "log-0", 4), OTHER: filthy(bench, "other-0", 4)}
     state = CleanerState([bench.log_dir], logs)
     half = logs[PARTITION].segments[1].base_offset
-    state.update_checkpoints(bench.log_dir, update=(PARTITION, half))
+    state.checkpoints.update(bench.log_dir, update=(PARTITION, half))
     stats = PreCleanStats()
     first = state.grab_filthiest_compacted_log(bench.now, stats)
     assert first is not None
@@ -120,7 +120,7 @@ def test_a_checkpoint_that_does_not_parse_counts_as_none_and_is_replaced(
 ) -> None:
     path = bench.log_dir / "cleaner-offset-checkpoint"
     path.write_text("0\nnot a number\n")
-    assert state.all_checkpoints() == {}
+    assert state.checkpoints.all() == {}
     grabbed = state.grab_filthiest_compacted_log(bench.now)
     assert grabbed is not None
     assert grabbed.first_dirty_offset == 0
@@ -132,18 +132,18 @@ def test_a_checkpoint_that_does_not_parse_counts_as_none_and_is_replaced(
 def test_logs_that_are_gone_leave_the_checkpoint(bench: CleaningBench, state: CleanerState) -> None:
     path = bench.log_dir / "cleaner-offset-checkpoint"
     path.write_text("0\n2\ngone 3 5\nlog 0 1\n")
-    state.update_checkpoints(bench.log_dir, update=(PARTITION, 2))
+    state.checkpoints.update(bench.log_dir, update=(PARTITION, 2))
     assert path.read_text() == "0\n1\nlog 0 2\n"
 
 
 def test_a_failed_log_dir_has_no_checkpoint_any_more(
     bench: CleaningBench, state: CleanerState
 ) -> None:
-    state.update_checkpoints(bench.log_dir, update=(PARTITION, 2))
-    state.handle_log_dir_failure(bench.log_dir)
-    assert state.all_checkpoints() == {}
-    state.update_checkpoints(bench.log_dir, update=(PARTITION, 3))
-    state.maybe_truncate_checkpoint(bench.log_dir, PARTITION, 0)
+    state.checkpoints.update(bench.log_dir, update=(PARTITION, 2))
+    state.checkpoints.forget(bench.log_dir)
+    assert state.checkpoints.all() == {}
+    state.checkpoints.update(bench.log_dir, update=(PARTITION, 3))
+    state.checkpoints.maybe_truncate(bench.log_dir, PARTITION, 0)
     assert (bench.log_dir / "cleaner-offset-checkpoint").read_text() == "0\n1\nlog 0 2\n"
 
 
@@ -164,7 +164,7 @@ def test_an_abort_waits_until_the_cleaning_has_stopped(
     aborting.join(10)
     assert not aborting.is_alive()
     # What an aborted cleaning reached does not count.
-    assert state.all_checkpoints() == {}
+    assert state.checkpoints.all() == {}
     assert state.cleaning_state(PARTITION) == Paused(1)
 
 
@@ -191,7 +191,7 @@ def test_only_what_is_in_progress_can_be_done(
     with pytest.raises(StateError, match="not in progress"):
         state.done_deleting([PARTITION])
     assert state.cleaning_state(PARTITION) == busy
-    assert state.all_checkpoints() == {}
+    assert state.checkpoints.all() == {}
 
 
 def test_the_dirty_ratio_leaves_out_the_active_segment(bench: CleaningBench) -> None:

@@ -60,7 +60,7 @@ def test_each_call_cleans_one_log_and_says_whether_there_was_one(bench: Cleaning
     assert [cleaner.clean_once() for _ in range(3)] == [True, True, False]
     assert all(map(is_clean, logs))
     ends = {log.topic_partition: log.active_segment.base_offset for log in logs}
-    assert cleaner.state.all_checkpoints() == ends
+    assert cleaner.state.checkpoints.all() == ends
     stats = cleaner.last_stats
     assert stats.messages_read > stats.messages_written == 10
     assert stats.map_messages_read == stats.messages_read
@@ -101,9 +101,9 @@ def test_a_failing_disk_takes_the_log_dir_offline_and_the_log_stays(bench: Clean
     cleaner.clean_once()
     assert log.local_log.log_dir_failure_channel.has_offline_log_dir(str(bench.log_dir))
     assert keys_in(log) == keys
-    assert cleaner.state.all_checkpoints() == {PARTITIONS[0]: 0}
-    cleaner.handle_log_dir_failure(bench.log_dir)
-    assert cleaner.state.all_checkpoints() == {}
+    assert cleaner.state.checkpoints.all() == {PARTITIONS[0]: 0}
+    cleaner.state.checkpoints.forget(bench.log_dir)
+    assert cleaner.state.checkpoints.all() == {}
 
 
 def test_threads_clean_what_gets_dirty_and_stop_when_told(bench: CleaningBench) -> None:
@@ -159,7 +159,7 @@ def test_a_cleaning_that_is_aborted_leaves_the_log_and_the_checkpoint(
     assert cleaner.clean_once() is True
     aborting[0].join(10)
     assert keys_in(log) == keys
-    assert cleaner.state.all_checkpoints() == {}
+    assert cleaner.state.checkpoints.all() == {}
     assert not bench.names(".cleaned")
     assert cleaner.clean_once() is False
     cleaner.state.resume_cleaning(PARTITIONS[:1])

@@ -53,8 +53,8 @@ def dirs(tmp_path: Path) -> list[Path]:
 
 def crash(manager: LogManager) -> None:
     """Leave all as it is, but for the locks, which the system would drop."""
-    for path in manager.live_log_dirs:
-        manager.handle_log_dir_failure(path)
+    for path in [*manager.dirs.live]:
+        manager.tasks.handle_log_dir_failure(path)
 
 
 def names(folder: Path, ending: str) -> list[str]:
@@ -70,10 +70,10 @@ def test_a_clean_shutdown_is_honoured_once(managers: Managers, tmp_path: Path) -
     first.shutdown(7)
     assert (tmp_path / CLEAN_SHUTDOWN).exists()
     second = managers.make([tmp_path])
-    assert second.read_broker_epoch_from_clean_shutdown_files() == 7
+    assert second.dirs.read_broker_epoch() == 7
     second.startup()
     assert not (tmp_path / CLEAN_SHUTDOWN).exists()
-    found = second.get_log(KAFKA_0)
+    found = second.registry.get(KAFKA_0)
     assert found is not None
     assert (found.log_end_offset, found.recovery_point) == (30, 30)
     crash(second)
@@ -88,7 +88,7 @@ def test_after_a_crash_what_was_torn_is_cut(managers: Managers, tmp_path: Path) 
     crash(first)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    found = managers.start([tmp_path]).get_log(KAFKA_0)
+    found = managers.start([tmp_path]).registry.get(KAFKA_0)
     assert found is not None
     assert found.log_end_offset == 4
     assert path.read_bytes() == whole[: len(whole) // 5 * 4]
@@ -112,11 +112,11 @@ def test_a_checkpoint_that_cannot_be_read_costs_a_recovery_only(
 ) -> None:
     first = managers.start([tmp_path])
     append(log_of(first), 30)
-    first.checkpoint_recovery_points()
+    first.checkpoints.write_recovery_points()
     crash(first)
     (tmp_path / RECOVERY_POINT_CHECKPOINT).write_bytes(damage)
     (tmp_path / LOG_START_OFFSET_CHECKPOINT).write_bytes(damage)
-    found = managers.start([tmp_path]).get_log(KAFKA_0)
+    found = managers.start([tmp_path]).registry.get(KAFKA_0)
     assert found is not None
     assert (found.log_start_offset, found.log_end_offset) == (0, 30)
 
@@ -128,7 +128,7 @@ def test_log_start_and_high_watermark_come_back(managers: Managers, tmp_path: Pa
     log.update_high_watermark(8)
     log.maybe_increment_log_start_offset(3, "records were deleted")
     first.shutdown()
-    found = managers.start([tmp_path]).get_log(KAFKA_0)
+    found = managers.start([tmp_path]).registry.get(KAFKA_0)
     assert found is not None
     assert (found.log_start_offset, found.high_watermark) == (3, 8)
 
@@ -149,7 +149,7 @@ def test_a_foreign_folder_is_refused_before_anything_changes(
         pass
     assert {path: path.read_bytes() for path in dirs[0].rglob("*") if path.is_file()} == before
     (dirs[1] / "lost+found").rmdir()
-    found = managers.start(dirs).get_log(KAFKA_0)
+    found = managers.start(dirs).registry.get(KAFKA_0)
     assert found is not None
     assert found.log_start_offset == 2
 
@@ -211,12 +211,12 @@ def test_a_log_dir_that_fails_while_it_is_loaded_leaves_the_others(
     disk = FailingDisk()
     disk.broken = {str(dirs[0] / "kafka-0")}
     second = managers.start(dirs, disk=disk)
-    assert second.live_log_dirs == [str(dirs[1])]
+    assert [*second.dirs.live] == [str(dirs[1])]
     assert [log.name for log in second.registry.all] == ["kafka-1"]
     with pytest.raises(LogDirFailureError, match="offline"):
         log_of(second, "kafka-0")
     with pytest.raises(LogDirFailureError, match="offline"):
-        second.async_delete(KAFKA_0)
+        second.removal.async_delete(KAFKA_0)
     second.shutdown()
     assert [(each / CLEAN_SHUTDOWN).exists() for each in dirs] == [False, True]
 
@@ -224,19 +224,21 @@ def test_a_log_dir_that_fails_while_it_is_loaded_leaves_the_others(
 def test_failures_are_looked_for_by_the_scheduler(managers: Managers, dirs: list[Path]) -> None:
     manager = managers.start(dirs)
     append(log_of(manager), 1)
-    manager.channel.maybe_add_offline_log_dir(str(dirs[0]), "a disk is gone", OSError(5, "gone"))
-    assert not manager.is_log_dir_online(dirs[0])
-    assert manager.get_log(KAFKA_0) is not None
+    manager.dirs.channel.maybe_add_offline_log_dir(
+        str(dirs[0]), "a disk is gone", OSError(5, "gone")
+    )
+    assert not manager.dirs.is_online(dirs[0])
+    assert manager.registry.get(KAFKA_0) is not None
     managers.clock.sleep(11_000)
-    assert manager.get_log(KAFKA_0) is None
-    assert manager.live_log_dirs == [str(dirs[1])]
+    assert manager.registry.get(KAFKA_0) is None
+    assert [*manager.dirs.live] == [str(dirs[1])]
     with pytest.raises(ValueError, match="not one of the log dirs"):
-        manager.is_log_dir_online(dirs[0] / "other")
+        manager.dirs.is_online(dirs[0] / "other")
 
 
 def test_without_any_log_dir_nothing_can_be_created(managers: Managers, tmp_path: Path) -> None:
     manager = managers.start([tmp_path])
-    manager.handle_log_dir_failure(str(tmp_path))
+    manager.tasks.handle_log_dir_failure(str(tmp_path))
     with pytest.raises(LogDirFailureError, match="no log dir"):
         log_of(manager, is_new=True)
 
@@ -245,7 +247,7 @@ def test_new_logs_go_where_the_fewest_are(managers: Managers, tmp_path: Path) ->
     manager = managers.start([tmp_path / str(number) for number in range(3)])
     for number in range(7):
         log_of(manager, f"test-{number}")
-        counts = [len(manager.registry.in_dir(path)) for path in manager.live_log_dirs]
+        counts = [len(manager.registry.in_dir(path)) for path in manager.dirs.live]
         assert max(counts) <= min(counts) + 1
 
 
@@ -255,7 +257,7 @@ def test_a_log_can_be_asked_for_by_directory_id(managers: Managers, dirs: list[P
         text = f"version=1\ncluster.id=c\nnode.id=1\ndirectory.id={directory_id}\n"
         (log_dir / "meta.properties").write_text(text)
     manager = managers.start(dirs)
-    assert manager.directory_ids == {str(dirs[0]): FOO, str(dirs[1]): BAR}
+    assert manager.dirs.directory_ids == {str(dirs[0]): FOO, str(dirs[1]): BAR}
     for number in range(3):
         assert log_of(manager, f"test-{number}", directory_id=BAR).parent_dir == str(dirs[1])
 
@@ -275,12 +277,12 @@ def test_a_folder_that_is_marked_to_be_deleted_goes_after_the_next_start(
 ) -> None:
     first = managers.start([tmp_path])
     append(log_of(first), 3)
-    first.async_delete(KAFKA_0)
+    first.removal.async_delete(KAFKA_0)
     first.shutdown()
     (marked,) = names(tmp_path, "-delete")
     second = managers.start([tmp_path])
     assert second.registry.all == []
-    assert second.has_logs_to_be_deleted
+    assert second.deletions
     append(log_of(second), 1)
     managers.clock.sleep(CONFIG.file_delete_delay_ms)
     assert not (tmp_path / marked).exists()
@@ -290,7 +292,7 @@ def test_a_folder_that_is_marked_to_be_deleted_goes_after_the_next_start(
 def test_strays_are_set_aside_and_stay(managers: Managers, tmp_path: Path) -> None:
     manager = managers.start([tmp_path])
     append(log_of(manager), 3)
-    manager.async_delete_all([KAFKA_0, TopicPartition("none", 0)], is_stray=True)
+    manager.removal.async_delete_all([KAFKA_0, TopicPartition("none", 0)], is_stray=True)
     (marked,) = names(tmp_path, "-stray")
     managers.clock.sleep(CONFIG.file_delete_delay_ms * 3)
     assert (tmp_path / marked / "00000000000000000000.log").stat().st_size > 0
@@ -305,8 +307,10 @@ def test_a_log_that_cannot_be_deleted_does_not_keep_the_others(
         append(log_of(manager, name), 1)
     told = []
     partitions = [KAFKA_0, TopicPartition("kafka", 1)]
-    manager.async_delete_all(partitions, on_error=lambda *each: told.append(each))
-    manager.channel.maybe_add_offline_log_dir(str(dirs[0]), "a disk is gone", OSError(5, "gone"))
+    manager.removal.async_delete_all(partitions, on_error=lambda *each: told.append(each))
+    manager.dirs.channel.maybe_add_offline_log_dir(
+        str(dirs[0]), "a disk is gone", OSError(5, "gone")
+    )
     managers.clock.sleep(CONFIG.file_delete_delay_ms)
     assert told == []
     assert [names(each, "-delete") == [] for each in dirs] == [False, True]
@@ -322,18 +326,18 @@ def test_a_future_log_takes_the_place_of_the_current_one(
     source, target = current.parent_dir, str(dirs[1])
     with pytest.raises(StateError, match="preferred"):
         log_of(manager, is_future=True)
-    manager.prefer_log_dir(KAFKA_0, source)
+    manager.placement.prefer(KAFKA_0, source)
     with pytest.raises(StateError, match="preferred"):
         log_of(manager, is_future=True)
     with pytest.raises(LogDirFailureError, match="future"):
-        manager.replace_current_with_future_log(KAFKA_0)
-    manager.prefer_log_dir(KAFKA_0, target)
+        manager.removal.replace_current_with_future_log(KAFKA_0)
+    manager.placement.prefer(KAFKA_0, target)
     future = log_of(manager, is_future=True)
     assert (future.parent_dir, future.is_future) == (target, True)
     append(future, 5)
-    manager.replace_current_with_future_log(KAFKA_0)
-    assert manager.get_log(KAFKA_0) is future
-    assert manager.get_log(KAFKA_0, is_future=True) is None
+    manager.removal.replace_current_with_future_log(KAFKA_0)
+    assert manager.registry.get(KAFKA_0) is future
+    assert manager.registry.get(KAFKA_0, is_future=True) is None
     assert future.folder == os.path.join(target, "kafka-0")
     assert (future.is_future, future.high_watermark) == (False, 4)
     append(future, 1)
@@ -344,11 +348,11 @@ def test_a_future_log_takes_the_place_of_the_current_one(
 def test_a_future_log_is_found_again(managers: Managers, dirs: list[Path]) -> None:
     first = managers.start(dirs)
     append(log_of(first), 5)
-    first.prefer_log_dir(KAFKA_0, dirs[1])
+    first.placement.prefer(KAFKA_0, dirs[1])
     append(log_of(first, is_future=True), 2)
     first.shutdown()
     second = managers.start(dirs)
-    ends = [second.get_log(KAFKA_0, is_future=each) for each in (False, True)]
+    ends = [second.registry.get(KAFKA_0, is_future=each) for each in (False, True)]
     assert [each and each.log_end_offset for each in ends] == [5, 2]
 
 
@@ -359,12 +363,12 @@ def test_a_truncation_lowers_the_recovery_point_on_the_disk(
     log = log_of(manager)
     append(log, 50)
     log.flush()
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     checkpoint = OffsetCheckpointFile(tmp_path / RECOVERY_POINT_CHECKPOINT)
-    manager.truncate_to({KAFKA_0: 10, TopicPartition("none", 1): 0})
+    manager.removal.truncate_to({KAFKA_0: 10, TopicPartition("none", 1): 0})
     assert log.log_end_offset == 10
     assert checkpoint.read() == {KAFKA_0: 10}
-    manager.truncate_fully_and_start_at(KAFKA_0, 5)
+    manager.removal.truncate_fully_and_start_at(KAFKA_0, 5)
     assert checkpoint.read() == {KAFKA_0: 5}
     assert log.log_start_offset == 5
 
@@ -404,12 +408,12 @@ def test_compacted_logs_are_cleaned_and_others_let_go_of(
     assert cleaned == {logs[0].topic_partition: 60}
     kept = logs[0].size
     assert 0 < kept * 10 < logs[1].size
-    assert manager.cleanup_logs() > 1
+    assert manager.tasks.cleanup_logs() > 1
     assert [log.size for log in logs] == [kept, 0]
     manager.update_topic_config("compacted", replace(CONFIG, retention_size=0))
-    assert manager.cleanup_logs() > 1
+    assert manager.tasks.cleanup_logs() > 1
     assert logs[0].size == 0
-    assert manager.async_delete(logs[0].topic_partition) is logs[0]
+    assert manager.removal.async_delete(logs[0].topic_partition) is logs[0]
     assert OffsetCheckpointFile(tmp_path / CLEANER_OFFSET_CHECKPOINT).read() == {}
 
 
