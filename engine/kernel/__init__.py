@@ -70,10 +70,26 @@ __all__ = [
 ]
 
 _FUNCTIONS = (
-    "column_lines", "contains", "decode", "dump_rows", "encode_records", "find_batch", "floor_slot", "gather",
-    "gather_headers", "how_shown", "lines", "locate", "offsets_of", "put_keys", "read_batch", "read_record",
-    "summarize", "text_piece", "walk",
-)  # fmt: skip
+    "column_lines",
+    "contains",
+    "decode",
+    "dump_rows",
+    "encode_records",
+    "find_batch",
+    "floor_slot",
+    "gather",
+    "gather_headers",
+    "how_shown",
+    "lines",
+    "locate",
+    "offsets_of",
+    "put_keys",
+    "read_batch",
+    "read_record",
+    "summarize",
+    "text_piece",
+    "walk",
+)
 
 name = "python"
 """Kernel in use: "compiled" or "python"."""

@@ -69,16 +69,18 @@ def encode_records(
     for record in columns.table[kept.astype(bool)].tolist():
         offset, timestamp, key_at, value_at, headers_at = record[:5]
         key_size, value_size, headers_size, headers_count = record[5:9]
-        body = b"".join((
-            b"\0",
-            encode_varlong(to_int64(timestamp - base_timestamp)),
-            encode_varint(to_int32(offset - base_offset)),
-            encode_varint(key_size),
-            columns.arena[key_at : key_at + max(0, key_size)],
-            encode_varint(value_size),
-            columns.arena[value_at : value_at + max(0, value_size)],
-            encode_varint(headers_count),
-            columns.arena[headers_at : headers_at + max(0, headers_size)],
-        ))  # fmt: skip
+        body = b"".join(
+            (
+                b"\0",
+                encode_varlong(to_int64(timestamp - base_timestamp)),
+                encode_varint(to_int32(offset - base_offset)),
+                encode_varint(key_size),
+                columns.arena[key_at : key_at + max(0, key_size)],
+                encode_varint(value_size),
+                columns.arena[value_at : value_at + max(0, value_size)],
+                encode_varint(headers_count),
+                columns.arena[headers_at : headers_at + max(0, headers_size)],
+            )
+        )
         made += encode_varint(len(body)) + body
     return bytes(made)

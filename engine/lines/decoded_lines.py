@@ -179,10 +179,18 @@ class DecodedLines:
                     _field(arena, record[2], record[5]),
                     _field(arena, record[3], record[6]),
                 )
-                line = b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s",%s,"headers":[],"leaderEpoch":%d' % (
-                    options.prefix, offset, timestamp, _time(timestamp), label,
-                    internal_fields(self._decoder, key, value, options.mode), epoch,
-                )  # fmt: skip
+                line = (
+                    b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s",%s,"headers":[],"leaderEpoch":%d'
+                    % (
+                        options.prefix,
+                        offset,
+                        timestamp,
+                        _time(timestamp),
+                        label,
+                        internal_fields(self._decoder, key, value, options.mode),
+                        epoch,
+                    )
+                )
                 if has_producer and sequence >= 0:
                     line += b',"sequence":%d' % sequence
                 below = b',"belowLogStart":true' if offset < options.log_start_offset else b""

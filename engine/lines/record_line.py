@@ -111,11 +111,16 @@ def record_line(
             line_start(record, options),
             *_fields(record, options.mode, None if is_control else options.decoder),
             line_end(
-                record, options, producer_id=producer_id, producer_epoch=producer_epoch,
-                is_transactional=is_transactional, is_control=is_control, fate=fate,
+                record,
+                options,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                is_transactional=is_transactional,
+                is_control=is_control,
+                fate=fate,
             ),
         ]
-    )  # fmt: skip
+    )
 
 
 def line_start(record: Record, options: LineOptions) -> bytes:

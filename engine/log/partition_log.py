@@ -62,9 +62,24 @@ class PartitionLog:
     """
 
     __slots__ = (
-        "_checked", "_context", "_follower", "_is_live", "_live", "_lock", "_shared", "_view", "budgets",
-        "checkpoints", "folder", "frozen", "name", "only", "problems", "root", "topic_partition",
-    )  # fmt: skip
+        "_checked",
+        "_context",
+        "_follower",
+        "_is_live",
+        "_live",
+        "_lock",
+        "_shared",
+        "_view",
+        "budgets",
+        "checkpoints",
+        "folder",
+        "frozen",
+        "name",
+        "only",
+        "problems",
+        "root",
+        "topic_partition",
+    )
 
     def __init__(
         self,

@@ -180,9 +180,14 @@ def _change_partition(state: Tables, facts: Facts) -> None:
         return
     row = dict(rows[number].facts)
     lists = (
-        "isr", "replicas", "removingReplicas", "addingReplicas", "directories",
-        "eligibleLeaderReplicas", "lastKnownElr",
-    )  # fmt: skip
+        "isr",
+        "replicas",
+        "removingReplicas",
+        "addingReplicas",
+        "directories",
+        "eligibleLeaderReplicas",
+        "lastKnownElr",
+    )
     row |= {name: facts[name] for name in lists if facts.get(name) is not None}
     leader = facts.get("leader", NO_LEADER_CHANGE)
     if leader != NO_LEADER_CHANGE:
@@ -351,9 +356,15 @@ def _voters(state: Tables, facts: Facts) -> None:
 
 
 _WITHOUT_EFFECT = frozenset(
-    {"NO_OP_RECORD", "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD",
-     "ABORT_TRANSACTION_RECORD", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"}
-)  # fmt: skip
+    {
+        "NO_OP_RECORD",
+        "BEGIN_TRANSACTION_RECORD",
+        "END_TRANSACTION_RECORD",
+        "ABORT_TRANSACTION_RECORD",
+        "SNAPSHOT_HEADER",
+        "SNAPSHOT_FOOTER",
+    }
+)
 
 _CHANGES: dict[str, Callable[[Tables, Facts], None]] = {
     "REGISTER_BROKER_RECORD": _broker,

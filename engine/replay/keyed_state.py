@@ -101,9 +101,13 @@ class _Building:
     def finish(self) -> KeyedState:
         """Return the state at the view's end."""
         return KeyedState(
-            self._view.partition, self._view.log_end_offset, self._owners, self._pending,
-            tuple(self._unreadable), self._cost,
-        )  # fmt: skip
+            self._view.partition,
+            self._view.log_end_offset,
+            self._owners,
+            self._pending,
+            tuple(self._unreadable),
+            self._cost,
+        )
 
     def note(self, unreadable: Unreadable) -> None:
         """Add bytes without readable records."""

@@ -145,14 +145,24 @@ def _control_type(key: bytes | None) -> ControlRecordType | None:
 def damaged(name: str, damage: Damage | Disorder) -> Unreadable:
     """Return the entry for damage found by a scan."""
     return Unreadable(
-        name, damage.path, damage.position, damage.length, damage.reason,
-        damage.first_offset, damage.last_offset,
-    )  # fmt: skip
+        name,
+        damage.path,
+        damage.position,
+        damage.length,
+        damage.reason,
+        damage.first_offset,
+        damage.last_offset,
+    )
 
 
 def _undecoded(name: str, path: str, run: BatchRun, problem: BatchProblem) -> Unreadable:
     row = run.table[problem.row]
     return Unreadable(
-        name, path, int(row["position"]), int(row["size"]), problem.detail,
-        int(row["base_offset"]), int(row["last_offset"]),
-    )  # fmt: skip
+        name,
+        path,
+        int(row["position"]),
+        int(row["size"]),
+        problem.detail,
+        int(row["base_offset"]),
+        int(row["last_offset"]),
+    )

@@ -157,9 +157,13 @@ class SourceState:
                 yield topic, partition
 
     def _row(
-        self, group: Group, topic: str, partition: int, member: Member | None,
+        self,
+        group: Group,
+        topic: str,
+        partition: int,
+        member: Member | None,
         until: Timestamp | None,
-    ) -> GroupRow:  # fmt: skip
+    ) -> GroupRow:
         end = self.ends.end_of(topic, partition, until)
         return GroupRow(topic, partition, group.offsets.get((topic, partition)), end, member)
 

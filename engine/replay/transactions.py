@@ -302,14 +302,17 @@ def open_transactions(
             hangs, reason = _fate(image, view.partition, holder, is_complete=is_complete)
             newest = view.max_timestamp
             yield OpenTransaction(
-                view.partition, txn.producer_id, txn.producer_epoch, txn.first_offset,
+                view.partition,
+                txn.producer_id,
+                txn.producer_epoch,
+                txn.first_offset,
                 _timestamp_at(view, txn.first_offset),
                 None if newest is None else newest.timestamp,
                 None if holder is None else holder.transactional_id,
                 None if holder is None else holder.state,
                 hangs,
                 reason,
-            )  # fmt: skip
+            )
 
 
 def _ongoing(view: LogView, until: Timestamp | None) -> tuple[OngoingTxn, ...]:

@@ -263,12 +263,14 @@ _PROPERTIES = {
     "unclean.leader.election.enable": _Property("unclean_leader_election", _boolean),
     "min.insync.replicas": _Property("min_insync_replicas", _integer(1, MAX_INT32)),
 }
-_WITHOUT_EFFECT = frozenset({
-    "internal.segment.bytes",
-    "local.retention.ms",
-    "local.retention.bytes",
-    "remote.log.copy.disable",
-    "remote.log.delete.on.disable",
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-})  # fmt: skip
+_WITHOUT_EFFECT = frozenset(
+    {
+        "internal.segment.bytes",
+        "local.retention.ms",
+        "local.retention.bytes",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+    }
+)

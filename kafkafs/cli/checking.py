@@ -35,19 +35,50 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
 @click.command()
 @source_argument
 @partition_options
-@click.option("--rule", "rules", multiple=True, metavar="ID",
-              help="Show only findings of this rule. Repeatable.")  # fmt: skip
-@click.option("--severity", type=click.Choice(SEVERITIES), default="note", show_default=True,
-              help="Show only findings of at least this severity.")  # fmt: skip
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
-              help="Number of threads; by default one per core.")  # fmt: skip
-@click.option("--replica", "replicas", metavar="OTHER", multiple=True,
-              help="Compare SOURCE with this replica instead: report where the two diverge, by epoch "
-              "and offset. Repeatable.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True,
-              help="Print one JSON object a line: findings, partitions with their holes, a summary.")  # fmt: skip
-@click.option("--list-rules", is_flag=True, is_eager=True, expose_value=False,
-              callback=_list_rules, help="Print all rules and exit.")  # fmt: skip
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="ID",
+    help="Show only findings of this rule. Repeatable.",
+)
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    default="note",
+    show_default=True,
+    help="Show only findings of at least this severity.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Number of threads; by default one per core.",
+)
+@click.option(
+    "--replica",
+    "replicas",
+    metavar="OTHER",
+    multiple=True,
+    help="Compare SOURCE with this replica instead: report where the two diverge, by epoch "
+    "and offset. Repeatable.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object a line: findings, partitions with their holes, a summary.",
+)
+@click.option(
+    "--list-rules",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_rules,
+    help="Print all rules and exit.",
+)
 def check(
     sources: tuple[str, ...],
     topic_partitions: str | None,

@@ -36,31 +36,61 @@ def _decoder_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1)
-@click.option("--files", "file_list", metavar="LIST",
-              help="Dump these files, comma-separated as for DumpLogSegments.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["dump-log", "jsonl"]), default="dump-log",
-              show_default=True, help="Output format: the text of DumpLogSegments, or JSON lines.")  # fmt: skip
+@click.option(
+    "--files",
+    "file_list",
+    metavar="LIST",
+    help="Dump these files, comma-separated as for DumpLogSegments.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["dump-log", "jsonl"]),
+    default="dump-log",
+    show_default=True,
+    help="Output format: the text of DumpLogSegments, or JSON lines.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, as --format jsonl does.")
-@click.option("--from", "start", metavar="OFFSET|INSTANT",
-              help="Start at this offset, or at the first record at or after this instant "
-              "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).")  # fmt: skip
-@click.option("--to", "end", metavar="OFFSET|INSTANT",
-              help="Stop before this offset, or before the first record at or after this instant.")  # fmt: skip
+@click.option(
+    "--from",
+    "start",
+    metavar="OFFSET|INSTANT",
+    help="Start at this offset, or at the first record at or after this instant "
+    "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).",
+)
+@click.option(
+    "--to",
+    "end",
+    metavar="OFFSET|INSTANT",
+    help="Stop before this offset, or before the first record at or after this instant.",
+)
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
 @click.option(
     "--skip-record-metadata", is_flag=True, help="Print only key and payload of a record."
 )
-@click.option("--key-decoder-class", "--value-decoder-class", "string_decoders", multiple=True,
-              metavar="CLASS", help="Accept Kafka's StringDecoder only; implies --print-data-log.")  # fmt: skip
+@click.option(
+    "--key-decoder-class",
+    "--value-decoder-class",
+    "string_decoders",
+    multiple=True,
+    metavar="CLASS",
+    help="Accept Kafka's StringDecoder only; implies --print-data-log.",
+)
 @_decoder_options
 @click.option("--verify-index-only", is_flag=True, help="Check indexes, and do not print them.")
-@click.option("--index-sanity-check", is_flag=True,
-              help="Check only the size and the last entry of indexes.")  # fmt: skip
-@click.option("--max-bytes", type=click.IntRange(min=0), metavar="N",
-              help="Read at most N bytes of each log.")  # fmt: skip
-@click.option("--max-message-size", type=click.IntRange(min=0), metavar="N",
-              help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]")  # fmt: skip
+@click.option(
+    "--index-sanity-check", is_flag=True, help="Check only the size and the last entry of indexes."
+)
+@click.option(
+    "--max-bytes", type=click.IntRange(min=0), metavar="N", help="Read at most N bytes of each log."
+)
+@click.option(
+    "--max-message-size",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]",
+)
 def dump(
     paths: tuple[str, ...],
     file_list: str | None,

@@ -47,8 +47,13 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 @one_source_argument
 @click.argument("names", metavar="[GROUP]...", nargs=-1)
 @click.option("--list", "form", flag_value="list", help="Print only the names of groups.")
-@click.option("--offsets", "form", flag_value="offsets", default="offsets",
-              help="Print committed offsets and lag (the default).")  # fmt: skip
+@click.option(
+    "--offsets",
+    "form",
+    flag_value="offsets",
+    default="offsets",
+    help="Print committed offsets and lag (the default).",
+)
 @click.option("--members", "form", flag_value="members", help="Print the members of groups.")
 @click.option("--state", "form", flag_value="state", help="Print one line for each group.")
 @click.option(
@@ -151,9 +156,15 @@ def _member_row(state: SourceState, group: Group, member: Member) -> list[Any]:
         parts.append(f"{topic}({','.join(map(str, sorted(each.partitions)))})")
     count = sum(len(each.partitions) for each in member.assignment)
     return [
-        group.group_id, member.member_id, member.instance_id, member.client_host, member.client_id,
-        count, member.epoch, ",".join(sorted(parts)),
-    ]  # fmt: skip
+        group.group_id,
+        member.member_id,
+        member.instance_id,
+        member.client_host,
+        member.client_id,
+        count,
+        member.epoch,
+        ",".join(sorted(parts)),
+    ]
 
 
 def _state(
@@ -167,9 +178,17 @@ def _state(
             print_json(facts)
         protocol = group.details.get("protocol") or group.protocol_type
         offsets = len(group.offsets) + shared
-        rows.append([
-            group.group_id, group.kind, group.state, protocol, group.epoch, len(group.members),
-            offsets, None if group.coordinator < 0 else group.coordinator,
-        ])  # fmt: skip
+        rows.append(
+            [
+                group.group_id,
+                group.kind,
+                group.state,
+                protocol,
+                group.epoch,
+                len(group.members),
+                offsets,
+                None if group.coordinator < 0 else group.coordinator,
+            ]
+        )
     if not as_json:
         print_table(_STATES, rows)

@@ -24,22 +24,39 @@ BUDGET_HELP = (
     "-f", "--foreground", is_flag=True, help="Stay in the foreground; end by ^C or an unmount."
 )
 @click.option("-o", "options", multiple=True, metavar="OPT,…", help=BUDGET_HELP)
-@click.option("--allow-other", is_flag=True,
-              help="Let other users read, as far as the modes of the source's files allow it.")  # fmt: skip
-@click.option("--snapshot", is_flag=True,
-              help="Freeze the tree in its present state: for backups of a live directory.")  # fmt: skip
-@click.option("--auto-unmount", is_flag=True,
-              help="Unmount even after a crash. Without it a dead mount stays on purpose: an empty "
-              "folder would make rsync --delete erase the backup.")  # fmt: skip
+@click.option(
+    "--allow-other",
+    is_flag=True,
+    help="Let other users read, as far as the modes of the source's files allow it.",
+)
+@click.option(
+    "--snapshot",
+    is_flag=True,
+    help="Freeze the tree in its present state: for backups of a live directory.",
+)
+@click.option(
+    "--auto-unmount",
+    is_flag=True,
+    help="Unmount even after a crash. Without it a dead mount stays on purpose: an empty "
+    "folder would make rsync --delete erase the backup.",
+)
 @click.option(
     "--replace-dead", is_flag=True, help="Unmount a dead kafkafs mount at MOUNTPOINT first."
 )
 @click.option("--allow-non-empty", is_flag=True, help="Mount over a folder that is not empty.")
-@click.option("--loop", type=click.Choice(["fast", "stock"]), default=None,
-              help="Request loop: kafkafs' own (fast), or that of pyfuse3 (stock).")  # fmt: skip
+@click.option(
+    "--loop",
+    type=click.Choice(["fast", "stock"]),
+    default=None,
+    help="Request loop: kafkafs' own (fast), or that of pyfuse3 (stock).",
+)
 @click.option("--log-file", metavar="FILE", help="Write the daemon's log to this file, too.")
-@click.option("--values", type=click.Choice(VALUE_MODES), default=None,
-              help="Form of keys and values in record lines.")  # fmt: skip
+@click.option(
+    "--values",
+    type=click.Choice(VALUE_MODES),
+    default=None,
+    help="Form of keys and values in record lines.",
+)
 @click.option("--debug", is_flag=True, help="Log every request that fails.")
 def mount(
     sources: tuple[str, ...],
@@ -71,8 +88,14 @@ def mount(
 @click.option(
     "-l", "--lazy", is_flag=True, help="Detach now; the daemon ends with the last open file."
 )
-@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
-              help="Wait at most this long for the daemon to end.")  # fmt: skip
+@click.option(
+    "--timeout",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait at most this long for the daemon to end.",
+)
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount, and wait until the daemon is gone.
 

@@ -83,13 +83,22 @@ def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None
 
 @click.command()
 @source_argument
-@click.option("--time", "time_text", default="latest", metavar="TIME", show_default=True,
-              help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
-              "-1 to -5, or an instant: the first record at or after it.")  # fmt: skip
+@click.option(
+    "--time",
+    "time_text",
+    default="latest",
+    metavar="TIME",
+    show_default=True,
+    help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
+    "-1 to -5, or an instant: the first record at or after it.",
+)
 @partition_options
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
-@click.option("--committed", is_flag=True,
-              help="Use isolation level read_committed: latest is the last stable offset.")  # fmt: skip
+@click.option(
+    "--committed",
+    is_flag=True,
+    help="Use isolation level read_committed: latest is the last stable offset.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def offsets(
     sources: tuple[str, ...],
@@ -129,8 +138,10 @@ def offsets(
                 continue
             if time == SPECS["latest"] and view.unread_end is not None:
                 progress.clear()
-                fail(f"{log.name}: the log end cannot be read; no record is known from offset"
-                     f" {view.log_end_offset} on")  # fmt: skip
+                fail(
+                    f"{log.name}: the log end cannot be read; no record is known from offset"
+                    f" {view.log_end_offset} on"
+                )
                 continue
             offset = offset_for(view, time, committed=committed)
             lost = lost_end_for(log, view, time, offset)

@@ -81,11 +81,16 @@ class PartitionChoice(NamedTuple):
 def partition_options(command: Command) -> Command:
     """Add --topic and --topic-partitions; see `partition_choice`."""
     for option in (
-        click.option("--topic", metavar="REGEX", help="Take only topics that REGEX matches as a whole."),
-        click.option("--topic-partitions", metavar="LIST",
-                     help="Take only these, comma-separated: TOPIC, TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH "
-                     "exclusive) or a partition's folder (orders-0); TOPIC is a regular expression."),
-    ):  # fmt: skip
+        click.option(
+            "--topic", metavar="REGEX", help="Take only topics that REGEX matches as a whole."
+        ),
+        click.option(
+            "--topic-partitions",
+            metavar="LIST",
+            help="Take only these, comma-separated: TOPIC, TOPIC:PARTITION, TOPIC:LOW-HIGH (HIGH "
+            "exclusive) or a partition's folder (orders-0); TOPIC is a regular expression.",
+        ),
+    ):
         command = option(command)
     return command
 

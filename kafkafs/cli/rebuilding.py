@@ -25,28 +25,58 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source", metavar="SOURCE", required=False)
 @click.argument("target", metavar="TARGET", required=False)
-@click.option("--mode", type=click.Choice(["salvage", "broker"]), default="salvage",
-              show_default=True,
-              help="salvage: keep every good batch. broker: do what a broker does when it starts.")  # fmt: skip
-@click.option("--from", "start", metavar="WHEN",
-              help="Keep records from here on: an offset (digits), an instant, a day, or @MILLISECONDS.")  # fmt: skip
+@click.option(
+    "--mode",
+    type=click.Choice(["salvage", "broker"]),
+    default="salvage",
+    show_default=True,
+    help="salvage: keep every good batch. broker: do what a broker does when it starts.",
+)
+@click.option(
+    "--from",
+    "start",
+    metavar="WHEN",
+    help="Keep records from here on: an offset (digits), an instant, a day, or @MILLISECONDS.",
+)
 @click.option("--to", "stop", metavar="WHEN", help="Keep records before this: likewise.")
-@click.option("--whole-batches", is_flag=True,
-              help="With --from and --to: keep batches at the edges whole.")  # fmt: skip
-@click.option("--allow-empty", is_flag=True,
-              help="Accept a result without records, or a cut past the end of every log.")  # fmt: skip
-@click.option("--topic", "topics", multiple=True, metavar="PATTERN",
-              help="Take only these topics or folders; * and ? as in a shell. Repeatable.")  # fmt: skip
+@click.option(
+    "--whole-batches", is_flag=True, help="With --from and --to: keep batches at the edges whole."
+)
+@click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="Accept a result without records, or a cut past the end of every log.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="PATTERN",
+    help="Take only these topics or folders; * and ? as in a shell. Repeatable.",
+)
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
-@click.option("--topic-id", "topic_ids", multiple=True, metavar="TOPIC=ID",
-              help="Give a topic (by its new name) this id.")  # fmt: skip
-@click.option("--merge", multiple=True, metavar="OTHER",
-              help="Take the best copy of each batch, also from this replica's log dir. Repeatable.")  # fmt: skip
+@click.option(
+    "--topic-id",
+    "topic_ids",
+    multiple=True,
+    metavar="TOPIC=ID",
+    help="Give a topic (by its new name) this id.",
+)
+@click.option(
+    "--merge",
+    multiple=True,
+    metavar="OTHER",
+    help="Take the best copy of each batch, also from this replica's log dir. Repeatable.",
+)
 @click.option("--deleted", is_flag=True, help="Bring back records of .deleted files.")
 @click.option("--below-log-start", is_flag=True, help="Bring back records below the log start.")
 @click.option("--no-meta-properties", is_flag=True, help="Leave out meta.properties.")
-@click.option("--clean/--unclean", "clean", default=None,
-              help="With --mode broker: load as after a clean stop, or as after a crash.")  # fmt: skip
+@click.option(
+    "--clean/--unclean",
+    "clean",
+    default=None,
+    help="With --mode broker: load as after a clean stop, or as after a crash.",
+)
 @click.option(
     "--owner", metavar="USER", help="Owner of the files; for root, by default the owner of SOURCE."
 )

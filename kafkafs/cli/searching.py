@@ -44,8 +44,13 @@ Item = Match | DamageFacts | int
     help="Stop after N matching records.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; set only the exit status.")
-@click.option("--field", "fields", multiple=True, type=click.Choice(sorted(ALL_FIELDS)),
-              help="Search only this field. Repeatable.")  # fmt: skip
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    type=click.Choice(sorted(ALL_FIELDS)),
+    help="Search only this field. Repeatable.",
+)
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
 @click.option(
     "--json",
@@ -53,8 +58,14 @@ Item = Match | DamageFacts | int
     is_flag=True,
     help="Print damage as JSON lines, and with -c the count as JSON.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
-              help="Number of threads; by default one per core.")  # fmt: skip
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Number of threads; by default one per core.",
+)
 @values_option
 def grep(
     pattern: str,
@@ -210,15 +221,24 @@ def work(
 
     topic, partition = selection.view.partition
     options = kernel.LineOptions(
-        topic, partition, values=values, committed=selection.committed,
+        topic,
+        partition,
+        values=values,
+        committed=selection.committed,
         log_start_offset=selection.view.log_start_offset,
-        from_offset=selection.from_offset, to_offset=selection.to_offset,
-    )  # fmt: skip
+        from_offset=selection.from_offset,
+        to_offset=selection.to_offset,
+    )
     try:
         for match in search(
-            selection.view, query, from_offset=selection.from_offset, to_offset=selection.to_offset,
-            options=options, on_damage=put, on_bytes=put,
-        ):  # fmt: skip
+            selection.view,
+            query,
+            from_offset=selection.from_offset,
+            to_offset=selection.to_offset,
+            options=options,
+            on_damage=put,
+            on_bytes=put,
+        ):
             put(match)
         put(None)
     except Stopped:

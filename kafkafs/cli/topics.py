@@ -156,20 +156,24 @@ def _heading(name: str, facts: Mapping[str, Any]) -> str:
     replicas = max((len(row.get("replicas", ())) for row in rows), default=0)
     configs = ",".join(f"{key}={value}" for key, value in sorted(facts["configs"].items()))
     parts = (
-        f"Topic: {printable(name)}", f"TopicId: {facts['topicId'] or '-'}",
-        f"PartitionCount: {len(rows)}", f"ReplicationFactor: {replicas or '-'}",
+        f"Topic: {printable(name)}",
+        f"TopicId: {facts['topicId'] or '-'}",
+        f"PartitionCount: {len(rows)}",
+        f"ReplicationFactor: {replicas or '-'}",
         f"Configs: {printable(configs)}",
-    )  # fmt: skip
+    )
     return "\t".join(parts)
 
 
 def _line(name: str, row: Mapping[str, Any]) -> str:
     leader = row.get("leader")
     parts = [
-        f"\tTopic: {printable(name)}", f"Partition: {row['partition']}",
+        f"\tTopic: {printable(name)}",
+        f"Partition: {row['partition']}",
         f"Leader: {'-' if leader is None else 'none' if leader < 0 else leader}",
-        f"Replicas: {_numbers(row.get('replicas'))}", f"Isr: {_numbers(row.get('isr'))}",
-    ]  # fmt: skip
+        f"Replicas: {_numbers(row.get('replicas'))}",
+        f"Isr: {_numbers(row.get('isr'))}",
+    ]
     if leader is not None:
         parts.append(f"LeaderEpoch: {row['leaderEpoch']}")
         parts.append(f"Elr: {_numbers(row['eligibleLeaderReplicas'])}")

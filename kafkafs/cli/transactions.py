@@ -37,10 +37,18 @@ _OPEN = (
 
 @click.command()
 @one_source_argument
-@click.option("--open", "form", flag_value="open",
-              help="List transactions without an end marker, by partition.")  # fmt: skip
-@click.option("--hanging", "form", flag_value="hanging",
-              help="List only the open transactions that no coordinator will end.")  # fmt: skip
+@click.option(
+    "--open",
+    "form",
+    flag_value="open",
+    help="List transactions without an end marker, by partition.",
+)
+@click.option(
+    "--hanging",
+    "form",
+    flag_value="hanging",
+    help="List only the open transactions that no coordinator will end.",
+)
 @click.option(
     "--at",
     metavar="INSTANT",
@@ -93,11 +101,15 @@ def _show_ids(state: SourceState, until: int | None, *, as_json: bool) -> bool:
 
 def _id_row(found: Transaction) -> Sequence[object]:
     return (
-        found.transactional_id, found.producer_id, found.producer_epoch, found.state,
+        found.transactional_id,
+        found.producer_id,
+        found.producer_epoch,
+        found.state,
         None if found.timeout_ms is None else duration(found.timeout_ms),
-        moment(found.start_timestamp), moment(found.update_timestamp),
+        moment(found.start_timestamp),
+        moment(found.update_timestamp),
         ",".join(map(str, found.partitions)),
-    )  # fmt: skip
+    )
 
 
 def _show_open(state: SourceState, until: int | None, *, hanging: bool, as_json: bool) -> bool:
@@ -118,10 +130,17 @@ def _open_row(found: OpenTransaction, now: int) -> Sequence[object]:
     if found.hangs is None:
         hangs = f"not known: {hangs}"
     return (
-        found.partition.topic, found.partition.partition, found.producer_id, found.producer_epoch,
-        found.first_offset, moment(since), None if since is None else duration(max(now - since, 0)),
-        found.transactional_id, found.coordinator_state, hangs,
-    )  # fmt: skip
+        found.partition.topic,
+        found.partition.partition,
+        found.producer_id,
+        found.producer_epoch,
+        found.first_offset,
+        moment(since),
+        None if since is None else duration(max(now - since, 0)),
+        found.transactional_id,
+        found.coordinator_state,
+        hangs,
+    )
 
 
 def _now() -> int:

@@ -88,9 +88,13 @@ class BatchLines:
             if not is_left_out(self._run.table[self._row], self._fate, self._options):
                 run, row = self._run, self._row
                 self._columns = kernel.decode(
-                    run.buffer, run.table, row, row + 1,
-                    start_position=run.start_position, budgets=self._budgets,
-                )  # fmt: skip
+                    run.buffer,
+                    run.table,
+                    row,
+                    row + 1,
+                    start_position=run.start_position,
+                    budgets=self._budgets,
+                )
         except BaseException:
             self._room.__exit__(None, None, None)
             raise
@@ -120,9 +124,16 @@ class BatchLines:
         while record < len(columns):
             if not skip:
                 found = kernel.column_lines(
-                    self._run.table, self._row, columns, options=self._options, fate=self._fate,
-                    first_record=record, measure=measure, enough=PIECE_TEXT, most=LARGE,
-                )  # fmt: skip
+                    self._run.table,
+                    self._row,
+                    columns,
+                    options=self._options,
+                    fate=self._fate,
+                    first_record=record,
+                    measure=measure,
+                    enough=PIECE_TEXT,
+                    most=LARGE,
+                )
                 if found.size:
                     yield TextPiece(found.text, found.size, record, 0)
                 if found.rows_done:

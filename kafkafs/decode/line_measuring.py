@@ -238,10 +238,19 @@ class PartMeasuring:
         if self._size:
             record, skip, is_piece = (0, 0, 0) if first is None else (first.record, first.skip, 1)
             chunk = TextChunk(
-                self._text_start, self._text_start + self._size, self._part, self._start, end,
-                self._next_offset, self._scan_end, record, skip, is_piece, self._rows,
+                self._text_start,
+                self._text_start + self._size,
+                self._part,
+                self._start,
+                end,
+                self._next_offset,
+                self._scan_end,
+                record,
+                skip,
+                is_piece,
+                self._rows,
                 b"".join(self._fates) if self._has_fates else None,
-            )  # fmt: skip
+            )
             self._chunks.commit(chunk)
 
     def _close(self, end: Position, next_offset: Offset) -> None:

@@ -74,17 +74,29 @@ class Rendering(NamedTuple):
     ) -> kernel.LinesResult:
         """Make the lines of a run's batches up to a large one, or up to `enough` bytes."""
         return kernel.lines(
-            run.buffer, run.table, first_row, last_row, start_position=run.start_position,
-            options=self.options, fates=fates, measure=measure, budgets=self.budgets,
-            enough=enough or NO_BOUND, most=LARGE,
-        )  # fmt: skip
+            run.buffer,
+            run.table,
+            first_row,
+            last_row,
+            start_position=run.start_position,
+            options=self.options,
+            fates=fates,
+            measure=measure,
+            budgets=self.budgets,
+            enough=enough or NO_BOUND,
+            most=LARGE,
+        )
 
     def large(self, run: BatchRun, row: int, fates: Fates, path: str) -> BatchLines:
         """Return a large batch of a run, for lines in pieces."""
         return BatchLines(
-            run, row, options=self.options, fate=0 if fates is None else int(fates[row]),
-            budgets=self.budgets, path=path,
-        )  # fmt: skip
+            run,
+            row,
+            options=self.options,
+            fate=0 if fates is None else int(fates[row]),
+            budgets=self.budgets,
+            path=path,
+        )
 
     def text(
         self, view: LogView, segment: LogSegment, start: Position, end: Position, expected: Offset

@@ -19,13 +19,14 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem, Problem
-from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
-from engine.log.segment.scan import BatchRun, Damage, Table
+from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.log.segment.scan import BatchRun, Table
 from engine.memory_gate import DECODED, LARGE, batches_decoded, batches_read
 from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from engine.record.fate import Fate
 from engine.units import MAX_INT64, Offset
-from kafkafs.decode.error_line import damage_facts, exception_facts, problem_facts
+from kafkafs.decode.damaged_record import DamagedRecordError, damaged, explained, may_hold
+from kafkafs.decode.error_line import problem_facts
 from kafkafs.decode.failures import ChangedFileError
 
 if TYPE_CHECKING:
@@ -39,14 +40,6 @@ WINDOW = 128
 MOST_TEXT = 2 * MiB
 """Bytes of text of a batch that are cached, besides the wanted record."""
 _MOST_EMPTY_BATCHES = 10_000
-
-
-class DamagedRecordError(CorruptRecordError):
-    """The record at an offset cannot be returned; `damage` has the JSON facts."""
-
-    def __init__(self, reason: str, damage: dict[str, Any], **facts: object) -> None:
-        super().__init__(reason, **facts)  # type: ignore[arg-type]
-        self.damage = damage
 
 
 class FoundBatch(NamedTuple):
@@ -110,7 +103,7 @@ class RenderedBatch:
         "segment",
         "start_position",
         "table",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -135,9 +128,17 @@ class RenderedBatch:
             fates = np.zeros(len(run.table), np.uint8)
             fates[row] = fate
         result = kernel.lines(
-            run.buffer, run.table, row, row + 1, start_position=run.start_position,
-            options=options, fates=fates, budgets=budgets, enough=enough, most=LARGE,
-        )  # fmt: skip
+            run.buffer,
+            run.table,
+            row,
+            row + 1,
+            start_position=run.start_position,
+            options=options,
+            fates=fates,
+            budgets=budgets,
+            enough=enough,
+            most=LARGE,
+        )
         self._budgets = budgets
         self.problem: BatchProblem | None = result.problem
         self.large: Offset | None = None
@@ -159,13 +160,22 @@ class RenderedBatch:
         """Make the lines of a batch that needs much memory, up to the first line that is too long."""
         with batches_decoded.room(DECODED):
             columns = kernel.decode(
-                run.buffer, run.table, self.row, self.row + 1,
-                start_position=run.start_position, budgets=self._budgets,
-            )  # fmt: skip
+                run.buffer,
+                run.table,
+                self.row,
+                self.row + 1,
+                start_position=run.start_position,
+                budgets=self._budgets,
+            )
             result = kernel.column_lines(
-                run.table, self.row, columns,
-                options=self.options, fate=fate, enough=enough, most=LARGE,
-            )  # fmt: skip
+                run.table,
+                self.row,
+                columns,
+                options=self.options,
+                fate=fate,
+                enough=enough,
+                most=LARGE,
+            )
             if result.is_large:
                 self.large = int(columns.offset[result.next_record])
             if columns.problems:
@@ -217,9 +227,13 @@ class RenderedBatch:
             decoded = DECODED if self.is_large else 0
             with batches_read.room(size), batches_decoded.room(decoded):
                 columns = kernel.decode(
-                    self._bytes(), self.table, self.row, self.row + 1,
-                    start_position=self.buffer_start, budgets=self._budgets,
-                )  # fmt: skip
+                    self._bytes(),
+                    self.table,
+                    self.row,
+                    self.row + 1,
+                    start_position=self.buffer_start,
+                    budgets=self._budgets,
+                )
             if len(columns.arena) <= MiB:
                 self._columns = columns
         return columns
@@ -335,7 +349,7 @@ class RecordBatches:
         try:
             found = view.batch(offset, before_large)
         except DamagedFileError as error:
-            raise _explained(view, offset, error) from None
+            raise explained(view, offset, error) from None
         if found is None:
             return None
         batch = self._render(view, found, offset)
@@ -372,9 +386,13 @@ class RecordBatches:
         with batches_read.room(batch.size):
             run = batch.run()
             columns = kernel.decode(
-                run.buffer, run.table, 0, 1,
-                start_position=run.start_position, budgets=self._budgets,
-            )  # fmt: skip
+                run.buffer,
+                run.table,
+                0,
+                1,
+                start_position=run.start_position,
+                budgets=self._budgets,
+            )
             return np.array(columns.offset)  # a copy, so that the columns' buffers are freed
 
     # -- one batch --------------------------------------------------------------------------------
@@ -392,7 +410,7 @@ class RecordBatches:
             landing = segment.seek(target)
             batch, damage = landing.batch, landing.damage
             is_past = batch is None or int(batch["base_offset"][0]) > target
-            if damage is not None and is_past and _may_hold(damage, target):
+            if damage is not None and is_past and may_hold(damage, target):
                 raise damaged(damage)
             if batch is not None:
                 return FoundBatch(segment, batch)
@@ -423,9 +441,14 @@ class RecordBatches:
             fates = view.fates(segment, run)
             fate = 0 if fates is None else int(fates[row])
         return RenderedBatch(
-            segment, run, row, options, fate,
-            budgets=self._budgets, enough=1 if alone else MOST_TEXT,
-        )  # fmt: skip
+            segment,
+            run,
+            row,
+            options,
+            fate,
+            budgets=self._budgets,
+            enough=1 if alone else MOST_TEXT,
+        )
 
     def _refuse_if_lost(self, batch: RenderedBatch, offset: Offset) -> None:
         """Raise if the record may be among those of the batch that cannot be decoded."""
@@ -439,9 +462,11 @@ class RecordBatches:
             raise UnsupportedCodecError(problem.detail)
         path = batch.segment.file.path
         raise DamagedRecordError(
-            problem.detail, problem_facts(problem, batch.table[batch.row], path),
-            path=path, position=batch.header("position"),
-        )  # fmt: skip
+            problem.detail,
+            problem_facts(problem, batch.table[batch.row], path),
+            path=path,
+            position=batch.header("position"),
+        )
 
     # -- keeping ----------------------------------------------------------------------------------
 
@@ -469,30 +494,3 @@ class RecordBatches:
                     self.forget(batch)
                     self._cache.drop(batch)
             self._view = view
-
-
-def damaged(damage: Damage) -> DamagedRecordError:
-    """Return the error for a record in a damaged place."""
-    return DamagedRecordError(
-        damage.reason, damage_facts(damage), path=damage.path, position=damage.position,
-        expected=damage.expected, found=damage.found,
-    )  # fmt: skip
-
-
-def _explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:
-    """Return the error with the facts that a scan gives of the damaged place."""
-    segment = view.segment_for(offset)
-    for item in () if segment is None else segment.scan_from(offset):
-        if isinstance(item, Damage) and _may_hold(item, offset):
-            return damaged(item)
-        if isinstance(item, BatchRun) and item.base_offset > offset:
-            break
-    return DamagedRecordError(
-        error.reason, exception_facts(error), path=error.path, position=error.position,
-        expected=error.expected, found=error.found,
-    )  # fmt: skip
-
-
-def _may_hold(damage: Damage, offset: Offset) -> bool:
-    first, last = damage.first_offset, damage.last_offset
-    return (first is None or first <= offset) and (last is None or offset <= last)

@@ -187,9 +187,17 @@ def lines_at(
     first_record = 0
     while True:
         result = kernel.lines(
-            run.buffer, run.table, row, row + 1, start_position=run.start_position,
-            options=options, fates=fates, enough=ENOUGH, first_record=first_record, most=LARGE,
-        )  # fmt: skip
+            run.buffer,
+            run.table,
+            row,
+            row + 1,
+            start_position=run.start_position,
+            options=options,
+            fates=fates,
+            enough=ENOUGH,
+            first_record=first_record,
+            most=LARGE,
+        )
         found = [
             line + b"\n"
             for line in (result.text or b"").split(b"\n")

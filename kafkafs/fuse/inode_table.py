@@ -38,8 +38,16 @@ class InodeRecord:
     """
 
     __slots__ = (
-        "attrs", "contents", "identity", "inode", "lookups", "node", "parent", "path", "sent_size",
-    )  # fmt: skip
+        "attrs",
+        "contents",
+        "identity",
+        "inode",
+        "lookups",
+        "node",
+        "parent",
+        "path",
+        "sent_size",
+    )
 
     def __init__(self, path: str, inode: int, parent: int) -> None:
         self.path = path

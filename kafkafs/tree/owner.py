@@ -27,9 +27,17 @@ class Owner(NamedTuple):
     def directory(self, path: str, ttl: float) -> Attrs:
         """Return the attributes of a folder."""
         return Attrs(
-            Kind.DIRECTORY, self.directory_mode, 0, self.mtime_ns, inode_number(path), 2,
-            self.uid, self.gid, True, ttl,
-        )  # fmt: skip
+            Kind.DIRECTORY,
+            self.directory_mode,
+            0,
+            self.mtime_ns,
+            inode_number(path),
+            2,
+            self.uid,
+            self.gid,
+            True,
+            ttl,
+        )
 
     def link(self, path: str, target: str, mtime_ns: int, ttl: float) -> Attrs:
         """Return the attributes of a link."""
@@ -41,6 +49,14 @@ class Owner(NamedTuple):
     def file(self, path: str, size: int, mtime_ns: int, ttl: float, *, exact: bool = True) -> Attrs:
         """Return the attributes of a file."""
         return Attrs(
-            Kind.FILE, self.file_mode, size, mtime_ns, inode_number(path), 1,
-            self.uid, self.gid, exact, ttl,
-        )  # fmt: skip
+            Kind.FILE,
+            self.file_mode,
+            size,
+            mtime_ns,
+            inode_number(path),
+            1,
+            self.uid,
+            self.gid,
+            exact,
+            ttl,
+        )

@@ -113,7 +113,7 @@ def test_faults_027_to_033_what_stands_behind_a_broken_record_is_refused(
     assert listed["logEndOffset"] == 15
     # What is lost is neither silently absent nor an empty file.
     from engine.log.log_directory import open_source
-    from kafkafs.decode.record_batches import DamagedRecordError
+    from kafkafs.decode.damaged_record import DamagedRecordError
     from kafkafs.tree.tree import Tree
 
     tree = Tree(open_source(str(tmp_path)))

@@ -49,9 +49,16 @@ class _Producer:
     """
 
     __slots__ = (
-        "coordinator_epoch", "current_txn_first_offset", "is_shrunk", "last_data_offset",
-        "last_offset_delta", "last_sequence", "last_timestamp", "newest", "producer_epoch",
-    )  # fmt: skip
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "is_shrunk",
+        "last_data_offset",
+        "last_offset_delta",
+        "last_sequence",
+        "last_timestamp",
+        "newest",
+        "producer_epoch",
+    )
 
     def __init__(self) -> None:
         self.producer_epoch = NO_PRODUCER_EPOCH

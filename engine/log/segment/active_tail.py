@@ -41,9 +41,20 @@ class ActiveTail:
     """
 
     __slots__ = (
-        "_before_last", "_budgets", "_files", "_highest", "_is_live", "_last_header", "_last_position",
-        "_pending_since", "_searched", "_stamp", "has_grown", "next_offset", "segment",
-    )  # fmt: skip
+        "_before_last",
+        "_budgets",
+        "_files",
+        "_highest",
+        "_is_live",
+        "_last_header",
+        "_last_position",
+        "_pending_since",
+        "_searched",
+        "_stamp",
+        "has_grown",
+        "next_offset",
+        "segment",
+    )
 
     def __init__(self, files: SegmentFiles, is_live: Callable[[], bool], budgets: Budgets) -> None:
         self._files = files

@@ -200,8 +200,16 @@ class SegmentFiles:
     """
 
     __slots__ = (
-        "base_offset", "folder", "keep", "name", "open_segments", "opened", "problems", "root", "walked",
-    )  # fmt: skip
+        "base_offset",
+        "folder",
+        "keep",
+        "name",
+        "open_segments",
+        "opened",
+        "problems",
+        "root",
+        "walked",
+    )
 
     def __init__(
         self,

@@ -45,8 +45,12 @@ class Problems:
         entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
         entry |= {"kind": kind, "file": file, "reason": reason}
         facts = {
-            "position": position, "length": length, "expected": expected, "found": found, "errno": errno,
-        }  # fmt: skip
+            "position": position,
+            "length": length,
+            "expected": expected,
+            "found": found,
+            "errno": errno,
+        }
         entry |= {name: fact for name, fact in facts.items() if fact is not None}
         with self._lock:
             if self._entries is None:

@@ -18,8 +18,10 @@ from engine.units import MAX_INT32, Offset, Position
 
 LARGEST_PIECE = 1024**3
 REPAIRABLE = frozenset(DamageKind) | {
-    "misplaced", "unloadable", "cannot_be_cut",
-}  # fmt: skip
+    "misplaced",
+    "unloadable",
+    "cannot_be_cut",
+}
 """Kinds of bytes that are dropped for their content, not on request."""
 
 

@@ -243,14 +243,18 @@ def _offset(part: Part) -> CommittedOffset:
     epoch, expires = value.get("leaderEpoch", NONE), value.get("expireTimestamp", NONE)
     producer = entry.producer_id
     return CommittedOffset(
-        key["topic"], key["partition"], value["offset"],
+        key["topic"],
+        key["partition"],
+        value["offset"],
         None if epoch == NONE else epoch,
-        value["metadata"], value["commitTimestamp"],
+        value["metadata"],
+        value["commitTimestamp"],
         None if expires == NONE else expires,
         value.get("topicId"),
         None if producer == NO_PRODUCER else producer,
-        entry.offset, entry.timestamp,
-    )  # fmt: skip
+        entry.offset,
+        entry.timestamp,
+    )
 
 
 # Classic groups

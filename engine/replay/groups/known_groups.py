@@ -62,7 +62,10 @@ class KnownGroups:
         found = None if self.groups is None else self.groups.group(name)
         if found is None and name in self.shares.names:
             return Group(
-                group_id=name, kind=SHARE, state="Unknown", protocol_type=SHARE,
+                group_id=name,
+                kind=SHARE,
+                state="Unknown",
+                protocol_type=SHARE,
                 timestamp=self.shares.timestamp(name),
-            )  # fmt: skip
+            )
         return found

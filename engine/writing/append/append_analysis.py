@@ -30,9 +30,16 @@ from engine.writing.records.append_origin import AppendOrigin
 log = logging.getLogger(__name__)
 
 _HEADER = HEADER.subset(
-    "base_offset", "length", "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "max_timestamp",
+    "base_offset",
+    "length",
+    "partition_leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "max_timestamp",
     "producer_id",
-)  # fmt: skip
+)
 
 
 class AppendTerms(NamedTuple):
@@ -98,8 +105,17 @@ def facts_of(records: MemoryRecords) -> Iterator[AppendedBatch]:
             break
         codec_id = attributes & COMPRESSION_MASK
         yield AppendedBatch(
-            position, size, magic, crc, codec_id, base, base + delta, epoch, max_timestamp, producer_id
-        )  # fmt: skip
+            position,
+            size,
+            magic,
+            crc,
+            codec_id,
+            base,
+            base + delta,
+            epoch,
+            max_timestamp,
+            producer_id,
+        )
         position += size
     if position < end:
         rest = records.slice(records.start + position, end - position)

@@ -379,12 +379,14 @@ class WritableSegment(SegmentReading):
                 self.time_index.maybe_append(*self._max_timestamp_and_offset, skip_full_check=True)
             except FAILURES as error:
                 log.warning("the time index of %s lacks its last entry: %s", self.log.path, error)
-        do_all((
-            self.lazy_offset_index.close,
-            self.lazy_time_index.close,
-            self.log.close,
-            self.txn_index.close,
-        ))  # fmt: skip
+        do_all(
+            (
+                self.lazy_offset_index.close,
+                self.lazy_time_index.close,
+                self.log.close,
+                self.txn_index.close,
+            )
+        )
 
     def close_handlers(self) -> None:
         """Close all files without writing: their disk may have failed."""
@@ -432,12 +434,20 @@ class WritableSegment(SegmentReading):
     def delete_if_exists(self) -> None:
         """Close and remove its files, each that is there."""
         records, offset_index, time_index, txn_index = self.paths
-        do_all((
-            lambda: self._delete("log", records, self.log.delete_if_exists),
-            lambda: self._delete("offset index", offset_index, self.lazy_offset_index.delete_if_exists),
-            lambda: self._delete("time index", time_index, self.lazy_time_index.delete_if_exists),
-            lambda: self._delete("transaction index", txn_index, self.txn_index.delete_if_exists),
-        ))  # fmt: skip
+        do_all(
+            (
+                lambda: self._delete("log", records, self.log.delete_if_exists),
+                lambda: self._delete(
+                    "offset index", offset_index, self.lazy_offset_index.delete_if_exists
+                ),
+                lambda: self._delete(
+                    "time index", time_index, self.lazy_time_index.delete_if_exists
+                ),
+                lambda: self._delete(
+                    "transaction index", txn_index, self.txn_index.delete_if_exists
+                ),
+            )
+        )
 
     def _delete(self, kind: str, path: str, delete: Callable[[], bool]) -> None:
         may_be_missing = kind == "transaction index"

@@ -18,20 +18,49 @@ if TYPE_CHECKING:
 
 @click.command()
 @source_argument
-@click.option("--to", "target", metavar="TARGET",
-              help="Write the tables `findings` and `partitions` into this folder, new or empty.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(("parquet", "orc", "json", "csv")),
-              default="parquet", show_default=True, help="Format of the tables.")  # fmt: skip
+@click.option(
+    "--to",
+    "target",
+    metavar="TARGET",
+    help="Write the tables `findings` and `partitions` into this folder, new or empty.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("parquet", "orc", "json", "csv")),
+    default="parquet",
+    show_default=True,
+    help="Format of the tables.",
+)
 @click.option("--topic", metavar="REGEX", help="Take only topics that REGEX matches as a whole.")
-@click.option("--rule", "rules", multiple=True, metavar="ID",
-              help="Show only findings of this rule; `kafkafs check --list-rules` prints all. "
-              "Repeatable.")  # fmt: skip
-@click.option("--severity", type=click.Choice(("note", "warning", "error")), default="note",
-              show_default=True, help="Show only findings of at least this severity.")  # fmt: skip
-@click.option("--most", type=click.IntRange(min=0), default=100, show_default=True, metavar="N",
-              help="Print at most N findings; TARGET has all.")  # fmt: skip
-@click.option("--task-bytes", type=click.IntRange(min=1), metavar="N",
-              help="Size of a task, in about N bytes of logs; by default 128 MiB.")  # fmt: skip
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="ID",
+    help="Show only findings of this rule; `kafkafs check --list-rules` prints all. Repeatable.",
+)
+@click.option(
+    "--severity",
+    type=click.Choice(("note", "warning", "error")),
+    default="note",
+    show_default=True,
+    help="Show only findings of at least this severity.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Print at most N findings; TARGET has all.",
+)
+@click.option(
+    "--task-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Size of a task, in about N bytes of logs; by default 128 MiB.",
+)
 @job_options
 def audit(
     sources: tuple[str, ...],

@@ -16,17 +16,39 @@ FORMATS = ("parquet", "json", "csv", "orc")
 @click.command()
 @source_argument
 @click.argument("target", metavar="TARGET")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="parquet",
-              show_default=True, help="Format of the files.")  # fmt: skip
-@click.option("--values", type=click.Choice(["text", "base64"]), default="text", show_default=True,
-              help="Form of keys and values in JSON and CSV; text becomes base64 where bytes are not UTF-8.")  # fmt: skip
-@click.option("--compression", metavar="CODEC", help="Codec of the files; by default that of Spark.")  # fmt: skip
-@click.option("--where", metavar="SQL",
-              help="Take only records that match this condition, such as \"partition = 0 and value is not null\".")  # fmt: skip
-@click.option("--resume", is_flag=True,
-              help="Continue the export in TARGET, or add newer records to it.")  # fmt: skip
-@click.option("--chunk-size", "chunk_bytes", type=click.IntRange(min=1), metavar="BYTES",
-              help="Size of a chunk, in bytes of logs; by default 1 GiB or more.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
+)
+@click.option(
+    "--values",
+    type=click.Choice(["text", "base64"]),
+    default="text",
+    show_default=True,
+    help="Form of keys and values in JSON and CSV; text becomes base64 where bytes are not UTF-8.",
+)
+@click.option(
+    "--compression", metavar="CODEC", help="Codec of the files; by default that of Spark."
+)
+@click.option(
+    "--where",
+    metavar="SQL",
+    help='Take only records that match this condition, such as "partition = 0 and value is not null".',
+)
+@click.option(
+    "--resume", is_flag=True, help="Continue the export in TARGET, or add newer records to it."
+)
+@click.option(
+    "--chunk-size",
+    "chunk_bytes",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Size of a chunk, in bytes of logs; by default 1 GiB or more.",
+)
 @selection_options("fail")
 @job_options
 def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa: ANN401

@@ -35,15 +35,29 @@ Found = TypeVar("Found", bound="JobSummary")
 def job_options(command: Command) -> Command:
     """Add --master, --conf, --json and --progress, which every job has, as keyword arguments of a command."""
     for option in (
-        click.option("--progress/--no-progress", "progress", default=None,
-                     help="Show progress on standard error; by default only on a terminal."),
-        click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object."),
-        click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="Set a property of Spark, such as spark.driver.memory=4g. Repeatable."),
-        click.option("--master", metavar="URL",
-                     help="Master of Spark; by default local[*], all cores of this machine. Under "
-                     "spark-submit its --master applies."),
-    ):  # fmt: skip
+        click.option(
+            "--progress/--no-progress",
+            "progress",
+            default=None,
+            help="Show progress on standard error; by default only on a terminal.",
+        ),
+        click.option(
+            "--json", "as_json", is_flag=True, help="Print the summary as one JSON object."
+        ),
+        click.option(
+            "--conf",
+            "settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Set a property of Spark, such as spark.driver.memory=4g. Repeatable.",
+        ),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="Master of Spark; by default local[*], all cores of this machine. Under "
+            "spark-submit its --master applies.",
+        ),
+    ):
         command = option(command)
     return command
 

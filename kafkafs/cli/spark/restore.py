@@ -18,23 +18,50 @@ FORMATS = ("parquet", "json", "csv", "orc")
 @click.argument("target", metavar="TARGET")
 @click.option("--topics", metavar="LIST", help="Restore only these topics, comma-separated.")
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
-@click.option("--topic-id", "topic_ids", multiple=True, metavar="TOPIC=ID",
-              help="Give a topic (by its new name) this id, in the form of kafka-topics --describe; "
-              "by default a new one.")  # fmt: skip
-@click.option("--codec", type=click.Choice(CODEC_NAMES), default="none", show_default=True,
-              help="Codec of the batches.")  # fmt: skip
-@click.option("--batch-size", "batchBytes", metavar="SIZE", help="Size of a batch before compression; by default 64k.")  # fmt: skip
+@click.option(
+    "--topic-id",
+    "topic_ids",
+    multiple=True,
+    metavar="TOPIC=ID",
+    help="Give a topic (by its new name) this id, in the form of kafka-topics --describe; "
+    "by default a new one.",
+)
+@click.option(
+    "--codec",
+    type=click.Choice(CODEC_NAMES),
+    default="none",
+    show_default=True,
+    help="Codec of the batches.",
+)
+@click.option(
+    "--batch-size",
+    "batchBytes",
+    metavar="SIZE",
+    help="Size of a batch before compression; by default 64k.",
+)
 @click.option(
     "--segment-size", "segmentBytes", metavar="SIZE", help="Size of a .log file; by default 1g."
 )
-@click.option("--cluster-id", "clusterId", metavar="ID",
-              help="With --node-id: write a meta.properties for this broker.")  # fmt: skip
+@click.option(
+    "--cluster-id",
+    "clusterId",
+    metavar="ID",
+    help="With --node-id: write a meta.properties for this broker.",
+)
 @click.option("--node-id", "nodeId", metavar="NUMBER", help="See --cluster-id.")
-@click.option("--format", "form", type=click.Choice(FORMATS),
-              help="Format of the files, in a folder with the layout of an export but without its manifest.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the files, in a folder with the layout of an export but without its manifest.",
+)
 @click.option("--incomplete", is_flag=True, help="Accept an unfinished export.")
-@click.option("--tasks", type=click.IntRange(min=1), metavar="NUMBER",
-              help="Number of writing tasks; by default one per 128 MiB of files.")  # fmt: skip
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Number of writing tasks; by default one per 128 MiB of files.",
+)
 @job_options
 def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     """Make a log dir TARGET, which a broker loads, of an export by `kafkafs spark export`.

@@ -25,19 +25,45 @@ if TYPE_CHECKING:
 @click.option("--any", "anywhere", metavar="REGEX", help="Match the key, the value or a header.")
 @click.option("--key", metavar="REGEX", help="Match the key.")
 @click.option("--value", metavar="REGEX", help="Match the value.")
-@click.option("--header", "headers", multiple=True, metavar="NAME[=REGEX]",
-              help="Match records with this header, and its value. Repeatable.")  # fmt: skip
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME[=REGEX]",
+    help="Match records with this header, and its value. Repeatable.",
+)
 @click.option("--key-equals", metavar="TEXT", help="Match records with exactly this key.")
-@click.option("--where", metavar="SQL",
-              help="Take only records that match this condition, such as \"length(value) > 1000\".")  # fmt: skip
+@click.option(
+    "--where",
+    metavar="SQL",
+    help='Take only records that match this condition, such as "length(value) > 1000".',
+)
 @click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="Take REGEX as plain text.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore the case of letters.")
-@click.option("-m", "--max-count", "most", type=click.IntRange(min=0), default=1000,
-              show_default=True, metavar="N", help="Print at most the first N.")  # fmt: skip
-@click.option("--to", "target", metavar="TARGET",
-              help="Write all matches to files instead, in the layout of `export`.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
-              help="Format of the files.")  # fmt: skip
+@click.option(
+    "-m",
+    "--max-count",
+    "most",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Print at most the first N.",
+)
+@click.option(
+    "--to",
+    "target",
+    metavar="TARGET",
+    help="Write all matches to files instead, in the layout of `export`.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="json",
+    show_default=True,
+    help="Format of the files.",
+)
 @selection_options("skip")
 @job_options
 def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options

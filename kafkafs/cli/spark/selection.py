@@ -34,19 +34,39 @@ def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
 
 def _options(on_corrupt: str) -> tuple[Callable[[Command], Command], ...]:
     return (
-        click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE",
-                     help="Set another option of the data source, such as splitBytes=128m. Repeatable."),
-        click.option("--on-corrupt", type=click.Choice(["fail", "skip"]), default=on_corrupt,
-                     show_default=True, help="Fail at a damaged place, or list the place and continue."),
+        click.option(
+            "-O",
+            "--option",
+            "options",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Set another option of the data source, such as splitBytes=128m. Repeatable.",
+        ),
+        click.option(
+            "--on-corrupt",
+            type=click.Choice(["fail", "skip"]),
+            default=on_corrupt,
+            show_default=True,
+            help="Fail at a damaged place, or list the place and continue.",
+        ),
         click.option("--internal", is_flag=True, help="Include Kafka's own topics."),
         click.option("--committed", is_flag=True, help="Read as a read_committed consumer."),
-        click.option("--until", metavar="WHEN", help="Stop before the first record at or after this."),
-        click.option("--since", metavar="WHEN",
-                     help="Start at the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
-                     "or milliseconds since 1970."),
-        click.option("--topic-pattern", metavar="REGEX", help="Take only topics with a match of REGEX in their names."),
+        click.option(
+            "--until", metavar="WHEN", help="Stop before the first record at or after this."
+        ),
+        click.option(
+            "--since",
+            metavar="WHEN",
+            help="Start at the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
+            "or milliseconds since 1970.",
+        ),
+        click.option(
+            "--topic-pattern",
+            metavar="REGEX",
+            help="Take only topics with a match of REGEX in their names.",
+        ),
         click.option("--topics", metavar="LIST", help="Take only these topics, comma-separated."),
-    )  # fmt: skip
+    )
 
 
 def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:

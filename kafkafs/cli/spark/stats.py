@@ -19,11 +19,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @source_argument
-@click.option("--keys", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
-              help="Count the N most frequent keys of each topic; 0 reads only batch headers, which "
-              "is many times faster.")  # fmt: skip
-@click.option("--hours", type=click.IntRange(min=0), default=24, show_default=True, metavar="N",
-              help="Show the latest N hours; --json has all.")  # fmt: skip
+@click.option(
+    "--keys",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Count the N most frequent keys of each topic; 0 reads only batch headers, which "
+    "is many times faster.",
+)
+@click.option(
+    "--hours",
+    type=click.IntRange(min=0),
+    default=24,
+    show_default=True,
+    metavar="N",
+    help="Show the latest N hours; --json has all.",
+)
 @selection_options("skip")
 @job_options
 def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - click's options

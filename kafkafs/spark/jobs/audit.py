@@ -105,8 +105,18 @@ class Audit:
             found.append(Table("", ("severity", "rule", "findings", "what to do"), rules))
         sums = self._sums()
         rate = size(int(sums["bytes"] / max(self.seconds, 0.001)))
-        header = ("partitions", "segments", "batches", "records", "read", "per second", "holes",
-                  "errors", "warnings", "notes")  # fmt: skip
+        header = (
+            "partitions",
+            "segments",
+            "batches",
+            "records",
+            "read",
+            "per second",
+            "holes",
+            "errors",
+            "warnings",
+            "notes",
+        )
         row = (
             *(sums[name] for name in ("partitions", "segments", "batches", "records")),
             size(sums["bytes"]),

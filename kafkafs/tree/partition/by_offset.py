@@ -20,8 +20,9 @@ from engine.record.attributes import (
     TimestampType,
 )
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
+from kafkafs.decode.damaged_record import DamagedRecordError
 from kafkafs.decode.error_line import exception_facts
-from kafkafs.decode.record_batches import DamagedRecordError, RenderedBatch
+from kafkafs.decode.record_batches import RenderedBatch
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
@@ -158,15 +159,22 @@ class OffsetFolder(PartitionNode):
             if batch is None:
                 raise error
             rendered = RenderedBatch(
-                batch.segment, batch.run(), 0, partition.options, 0,
+                batch.segment,
+                batch.run(),
+                0,
+                partition.options,
+                0,
                 budgets=partition.context.budgets,
-            )  # fmt: skip
+            )
             return FieldFile(self.child(name), partition, view, rendered, offset, rendered.raw())
         facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
         return FailingFile(
-            self.child(name), error, partition.owner(view),
-            ttl=partition.ttl(view), xattrs={"user.kafka.error": plain_json(facts)},
-        )  # fmt: skip
+            self.child(name),
+            error,
+            partition.owner(view),
+            ttl=partition.ttl(view),
+            xattrs={"user.kafka.error": plain_json(facts)},
+        )
 
 
 def range_source(partition: Partition, view: LogView, offsets: OffsetRange) -> LineSource:

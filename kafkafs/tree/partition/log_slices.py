@@ -174,9 +174,12 @@ class SliceFolder(PartitionNode):
             raise NotFound(self.child(LEADER_EPOCH_CHECKPOINT))
         owner = self.partition.owner(view)
         return BytesFile(
-            self.child(LEADER_EPOCH_CHECKPOINT), render(entries), owner,
-            mtime_ns=owner.mtime_ns, ttl=self.partition.ttl(view),
-        )  # fmt: skip
+            self.child(LEADER_EPOCH_CHECKPOINT),
+            render(entries),
+            owner,
+            mtime_ns=owner.mtime_ns,
+            ttl=self.partition.ttl(view),
+        )
 
 
 class SliceFile(File):

@@ -74,9 +74,17 @@ class SourceFileNode(File):
         size = self._shown_size(view, status.st_size, (status.st_dev, status.st_ino))
         mtime = min(max(status.st_mtime_ns, 0), MAX_MTIME_NS)
         attrs = Attrs(
-            Kind.FILE, status.st_mode & 0o444, size, mtime, inode_number(self.path), 1,
-            status.st_uid, status.st_gid, True, partition.ttl(view),
-        )  # fmt: skip
+            Kind.FILE,
+            status.st_mode & 0o444,
+            size,
+            mtime,
+            inode_number(self.path),
+            1,
+            status.st_uid,
+            status.st_gid,
+            True,
+            partition.ttl(view),
+        )
         if partition.context.source.is_snapshot:
             partition.frozen_attrs[self._name] = attrs
         return attrs

@@ -48,9 +48,12 @@ class StateDirectory(Directory):
         known = document.timestamp >= 0
         mtime_ns = mtime_of(document.timestamp) if known else owner.mtime_ns
         return BytesFile(
-            self.child(name), pretty_json(document.facts), owner,
-            mtime_ns=mtime_ns, ttl=context.ttl(context.is_live),
-        )  # fmt: skip
+            self.child(name),
+            pretty_json(document.facts),
+            owner,
+            mtime_ns=mtime_ns,
+            ttl=context.ttl(context.is_live),
+        )
 
 
 class Documents(StateDirectory):

@@ -114,9 +114,12 @@ class RootFolder(Directory):
             case "README.txt":
                 owner = context.root_owner()
                 return BytesFile(
-                    name, readme(context), owner,
-                    mtime_ns=owner.mtime_ns, ttl=context.ttl(context.is_live),
-                )  # fmt: skip
+                    name,
+                    readme(context),
+                    owner,
+                    mtime_ns=owner.mtime_ns,
+                    ttl=context.ttl(context.is_live),
+                )
             case ".kafkafs":
                 return StatusFolder(name, context)
             case "state":

@@ -10,7 +10,8 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
-from kafkafs.decode.record_batches import BatchCache, DamagedRecordError, RecordBatches
+from kafkafs.decode.damaged_record import DamagedRecordError
+from kafkafs.decode.record_batches import BatchCache, RecordBatches
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.kafkafs.built_logs import BuiltLog, after_a_tick, batches_of, text_batch

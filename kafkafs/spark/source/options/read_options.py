@@ -149,9 +149,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         choice=parse_choice(given),
         start=start,
         end=end,
-        start_or_latest=one_of(
-            given, "startingOffsetsByTimestampStrategy", ("error", "latest")
-        ) == "latest",
+        start_or_latest=one_of(given, "startingOffsetsByTimestampStrategy", ("error", "latest"))
+        == "latest",
         fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
         min_partitions=count(given, "minPartitions"),
         max_records_per_partition=count(given, "maxRecordsPerPartition"),
@@ -170,7 +169,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         min_offsets=minimum,
         max_delay_ms=delay(given, "maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
         ignored=ignored,
-    )  # fmt: skip
+    )
 
 
 def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:

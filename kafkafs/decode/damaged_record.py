@@ -1,0 +1,57 @@
+"""The error of a record that cannot be returned, with the facts of the damaged place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CorruptRecordError, DamagedFileError
+from engine.log.segment.scan import BatchRun, Damage
+from engine.units import Offset
+from kafkafs.decode.error_line import damage_facts, exception_facts
+
+if TYPE_CHECKING:
+    from engine.log.log_view import LogView
+
+
+class DamagedRecordError(CorruptRecordError):
+    """The record at an offset cannot be returned; `damage` has the JSON facts."""
+
+    def __init__(self, reason: str, damage: dict[str, Any], **facts: object) -> None:
+        super().__init__(reason, **facts)  # type: ignore[arg-type]
+        self.damage = damage
+
+
+def damaged(damage: Damage) -> DamagedRecordError:
+    """Return the error for a record in a damaged place."""
+    return DamagedRecordError(
+        damage.reason,
+        damage_facts(damage),
+        path=damage.path,
+        position=damage.position,
+        expected=damage.expected,
+        found=damage.found,
+    )
+
+
+def explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:
+    """Return the error with the facts that a scan gives of the damaged place."""
+    segment = view.segment_for(offset)
+    for item in () if segment is None else segment.scan_from(offset):
+        if isinstance(item, Damage) and may_hold(item, offset):
+            return damaged(item)
+        if isinstance(item, BatchRun) and item.base_offset > offset:
+            break
+    return DamagedRecordError(
+        error.reason,
+        exception_facts(error),
+        path=error.path,
+        position=error.position,
+        expected=error.expected,
+        found=error.found,
+    )
+
+
+def may_hold(damage: Damage, offset: Offset) -> bool:
+    """Return whether damage may have taken an offset."""
+    first, last = damage.first_offset, damage.last_offset
+    return (first is None or first <= offset) and (last is None or offset <= last)
