@@ -40,7 +40,7 @@ from engine.files.openat2 import (
     openat2_works,
 )
 from engine.files.source_presence import check_there
-from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, UnreadableFile
+from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, Stretches
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -61,13 +61,14 @@ class SourceFile:
         name: last component of the path.
         fd: the descriptor, -1 once closed.
         device, inode: the file's identity; while it is open no other file can take them.
+        unreadable: the stretches that the device could not read; None while no read has failed.
 
     The descriptor is closed with the last reference, so a file that its source's cache has dropped
     stays readable for its holders. Call `close` only as the sole owner: no other thread may be
     reading.
     """
 
-    __slots__ = ("__weakref__", "_unreadable", "device", "fd", "inode", "name", "path")
+    __slots__ = ("__weakref__", "device", "fd", "inode", "name", "path", "unreadable")
 
     def __init__(self, fd: int, path: str, status: os.stat_result) -> None:
         self.fd = fd
@@ -75,7 +76,8 @@ class SourceFile:
         self.name = path.rpartition("/")[2]
         self.device = status.st_dev
         self.inode = status.st_ino
-        self._unreadable: UnreadableFile | None = UNREADABLE_FILES.known(status)
+        known = UNREADABLE_FILES.known(status)
+        self.unreadable: Stretches | None = None if known is None else known.stretches
 
     def __repr__(self) -> str:
         return f"SourceFile({self.path!r})"
@@ -119,7 +121,7 @@ class SourceFile:
         Never allocates more than the file has. Raises ValueError when closed, UnreadableError for
         bytes that the device cannot read, OSError for other failures or a negative number.
         """
-        if self._unreadable is not None:
+        if self.unreadable is not None:
             self._refuse_unreadable(position, size)
         fd = self._open_fd()
         try:
@@ -150,7 +152,7 @@ class SourceFile:
         """
         view = memoryview(buffer).cast("B")
         size = len(view)
-        if self._unreadable is not None:
+        if self.unreadable is not None:
             self._refuse_unreadable(position, size)
         fd = self._open_fd()
         got = 0
@@ -167,8 +169,8 @@ class SourceFile:
 
     def unreadable_in(self, position: int, end: int) -> Stretch | None:
         """Return the first stretch of [position, end) that is known to be unreadable, without a read."""
-        known = self._unreadable
-        return None if known is None else known.stretches.first_in(position, end)
+        known = self.unreadable
+        return None if known is None else known.first_in(position, end)
 
     def _refuse_unreadable(self, position: int, size: int) -> None:
         bad = self.unreadable_in(position, position + size)
@@ -180,7 +182,8 @@ class SourceFile:
         if error.errno not in MEDIA_ERRORS:
             raise error
         fd = self._open_fd()
-        known = self._unreadable = UNREADABLE_FILES.of(os.fstat(fd))
+        known = UNREADABLE_FILES.of(os.fstat(fd))
+        self.unreadable = known.stretches
         if known.find(fd, position, position + size, error.errno) is not None:
             self._refuse_unreadable(position, size)
         elif not known.is_worth_another_try():

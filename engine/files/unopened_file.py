@@ -7,7 +7,7 @@ from time import monotonic
 
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
-from engine.files.unreadable import Stretch
+from engine.files.unreadable import Stretch, Stretches
 
 
 class UnopenedFile(SourceFile):
@@ -25,6 +25,8 @@ class UnopenedFile(SourceFile):
         self._status = status
         self.errno = errno
         self.since = monotonic()
+        self.unreadable = Stretches()
+        self.unreadable.add(Stretch(0, status.st_size, errno))
 
     def stat(self) -> os.stat_result:
         """Return the file's status at the time of the failed open."""
@@ -43,11 +45,6 @@ class UnopenedFile(SourceFile):
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
         """Fill nothing after the end. Raises UnreadableError for any byte of the file."""
         return len(self.read_at(position, len(buffer)))
-
-    def unreadable_in(self, position: int, end: int) -> Stretch | None:
-        """Return the whole file as one stretch."""
-        size = self.size()
-        return Stretch(0, size, self.errno) if position < min(end, size) else None
 
     @property
     def error(self) -> UnreadableError:

@@ -560,14 +560,17 @@ def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t
         _give_worker(worker)
 
 
-def read_record(int fd, int64_t position, int64_t end, int64_t offset, *, budgets=DEFAULT_BUDGETS):
+def read_record(
+    int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH, budgets=DEFAULT_BUDGETS
+):
     """Return the record with exactly this offset alone, as columns; None if unusual."""
     cdef _Worker worker
     cdef kfs_limits limits
     cdef kfs_record record
     cdef const uint8_t *base
-    cdef int64_t largest = budgets.batch_bytes, start
+    cdef int64_t start
     cdef int found
+    largest = min(largest, <int64_t>budgets.batch_bytes)
     _set_limits(&limits, budgets)
     worker = _take_worker()
     try:
@@ -588,7 +591,7 @@ def read_record(int fd, int64_t position, int64_t end, int64_t offset, *, budget
     if found == KFS_NO_MEMORY:
         raise MemoryError
     if found == KFS_NEEDS_PYTHON:
-        return read_record_in_python(fd, position, end, offset, budgets=budgets)
+        return read_record_in_python(fd, position, end, offset, largest=largest, budgets=budgets)
     return None
 
 

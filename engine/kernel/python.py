@@ -380,6 +380,7 @@ def read_record(
     end: Position,
     offset: Offset,
     *,
+    largest: int = _LARGEST,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> Columns | None:
     """Return the record with exactly this offset, alone, from the first batch that reaches the offset.
@@ -389,12 +390,13 @@ def read_record(
 
     Args:
         fd, position, end: as for `locate`.
+        largest: largest batch to read, in bytes; also limited by the budgets.
         budgets: limits of the batch.
 
     Returns:
         columns of one record; their arena begins with its key and ends with its headers.
     """
-    found = read_batch(fd, position, end, offset, largest=budgets.batch_bytes)
+    found = read_batch(fd, position, end, offset, largest=min(largest, budgets.batch_bytes))
     if found is None:
         return None
     data, at, table = found

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 from engine import kernel
-from engine.budgets import Budgets
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError
 from engine.log.segment.batch_search import (
@@ -89,7 +87,9 @@ class OffsetLookUps(SegmentBytes):
         opened, start, end = self._begin(offset)
         if not opened.can_be_read(start, end):
             return None
-        return kernel.read_record(opened.fd, start, end, offset, budgets=_of_small(self.budgets))
+        return kernel.read_record(
+            opened.fd, start, end, offset, largest=LARGE, budgets=self.budgets
+        )
 
     def batch(
         self, offset: Offset, before_large: Callable[[int], object] | None = None
@@ -248,9 +248,3 @@ class OffsetLookUps(SegmentBytes):
                 known = max(known, int(table["last_offset"][-1]) + 1)
             self._next_offset = known
         return known
-
-
-@lru_cache(maxsize=16)
-def _of_small(budgets: Budgets) -> Budgets:
-    """Return budgets that forbid to read large batches."""
-    return replace(budgets, batch_bytes=min(budgets.batch_bytes, LARGE))
