@@ -1,4 +1,4 @@
-"""What lies in a partition's folder: its segments, and what is not part of the log."""
+"""Listing of a partition's folder: segments, snapshots, and entries that are not part of the log."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _LARGEST = str(MAX_INT64).zfill(20)
 
 
 class Leftover(NamedTuple):
-    """An entry that is not part of the log, and why."""
+    """An entry that is not part of the log, and the reason."""
 
     name: str
     reason: str
 
 
 class KRaftSnapshot(NamedTuple):
-    """A snapshot of all records before `end_offset`, the last of them of `epoch`."""
+    """A snapshot of all records before `end_offset`; `epoch` is that of the last record."""
 
     end_offset: Offset
     epoch: int
@@ -56,12 +56,12 @@ class FolderListing(NamedTuple):
     """A partition's folder at one moment.
 
     Attributes:
-        files: the names of its regular files, sorted.
-        others: what else is in it, sorted by name.
-        base_offsets: of the segments, ascending.
-        producer_snapshots: their offsets, ascending.
-        kraft_snapshots: ascending.
-        leftovers: what is not part of the log, sorted by name.
+        files: names of regular files, sorted.
+        others: other entries, sorted by name.
+        base_offsets: base offsets of segments, ascending.
+        producer_snapshots: offsets of producer snapshots, ascending.
+        kraft_snapshots: KRaft snapshots, ascending.
+        leftovers: entries that are not part of the log, sorted by name.
     """
 
     files: tuple[str, ...]
@@ -73,7 +73,7 @@ class FolderListing(NamedTuple):
 
     @property
     def entries(self) -> tuple[SourceEntry, ...]:
-        """All of it, sorted by name; made anew each time."""
+        """All entries, sorted by name; built at each access."""
         files = (SourceEntry(name, EntryKind.FILE) for name in self.files)
         return tuple(sorted([*files, *self.others], key=itemgetter(0)))
 
@@ -81,12 +81,12 @@ class FolderListing(NamedTuple):
 def sort_entries(
     files: Iterable[str], others: Iterable[SourceEntry] = (), only: str | None = None
 ) -> FolderListing:
-    """Tell apart what lies in a partition's folder.
+    """Return the listing of a partition's folder.
 
     Args:
-        files: the names of its regular files.
-        others: its other entries.
-        only: the one records file to see, with its indexes; None for the whole folder.
+        files: names of regular files.
+        others: other entries.
+        only: the one records file to show, with its indexes; None for the whole folder.
     """
     names = sorted(files)
     apart = sorted(others, key=itemgetter(0))
@@ -115,14 +115,14 @@ class _SortedOut(NamedTuple):
 
 
 def _sort_files(names: Iterable[str], only: str | None) -> _SortedOut:
-    """What the files of sorted names are. The names of one offset stand together, so an index waits for
-    its segment only until the next offset."""
+    """Sort the files by kind. Sorted names of one offset are adjacent, so an index waits for its segment
+    only until the next offset."""
     bases, snapshots, kraft, leftovers = found = _SortedOut([], [], [], [])
     base = -1
     waiting: list[str] = []
     for name in names:
         suffix = name[20:]
-        if suffix in _SEGMENT_SUFFIXES:  # most names are these: worth a short cut
+        if suffix in _SEGMENT_SUFFIXES:  # a short cut for most names
             digits = name[:20]
             if digits.isdigit() and digits.isascii() and digits <= _LARGEST:
                 if suffix == ".log":
@@ -156,7 +156,7 @@ def _without_log(names: Iterable[str]) -> list[Leftover]:
 
 
 def _why_leftover(parsed: FileName | None) -> str | None:
-    """Why a file is no part of the log; None when it is."""
+    """Return the reason why a file is not part of the log; None when it is."""
     if parsed is None:
         return "no file of a log has such a name"
     if parsed.state is not FileState.LIVE:

@@ -1,6 +1,6 @@
 """Sources as an operator names them: log dirs, one partition's folder, one records file, tiered copies.
 
-Opening a source lists its top folder and nothing else; partitions look at their own when they are asked.
+Opening a source lists only its top folder; the folder of a partition is listed when its view is asked for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SPARE_DESCRIPTORS = 256
 
 
 class Unread(NamedTuple):
-    """A folder or file that could not be read; `path` as shown to people, `errno` as read_failures.error_name has it."""
+    """A folder or file that could not be read; `path` as shown to people, `errno` by `read_failures.error_name`."""
 
     path: str
     reason: str
@@ -49,7 +49,7 @@ class Unread(NamedTuple):
 
     @classmethod
     def of(cls, path: str, error: Exception) -> Unread:
-        """What an error says of a path."""
+        """Return the entry for an error at a path."""
         return cls(path, reason_of(error), error_name(error))
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Unread(NamedTuple):
 
 
 class OtherEntry(NamedTuple):
-    """An entry of a log dir that is neither a partition nor a file of the log dir, and why."""
+    """An entry of a log dir that is neither a partition nor a file of the log dir, and the reason."""
 
     root: SourceRoot
     name: str
@@ -70,8 +70,8 @@ class _Directory:
     """One of a source's paths: a log dir, or a part of one.
 
     Attributes:
-        root: what is read.
-        log_dir: the log dir around it, when there is one.
+        root: the folder of the path.
+        log_dir: the log dir that the path is or is in; None without one.
         fixed: the one partition, when the path is not a log dir.
     """
 
@@ -89,27 +89,27 @@ class _Directory:
         self.entries: Sequence[SourceEntry] = ()
 
     def look(self, now: float) -> bool:
-        """List the log dir if it may have changed; whether it was listed.
+        """List the log dir if it may have changed; return whether it was listed.
 
-        Raises SourceGoneError; the entries stay those that were seen last.
+        Raises SourceGoneError, and keeps the last entries.
         """
         if self.fixed is not None or not self._watch.must_list(now):
             return False
         entries = sorted(self.root.list())
-        # A broker deletes partitions one by one, and leaves meta.properties where it is.
+        # A broker deletes partitions one by one, and never meta.properties.
         self._is_emptied = not entries and len(self.entries) > 1
         self.entries = self.entries if self._is_emptied else entries
         self.check_there()
         return True
 
     def check_there(self) -> None:
-        """Raise SourceGoneError when the folder is gone, or everything in it."""
+        """Raise SourceGoneError when the folder or all its entries were deleted."""
         self.root.check_there()
         if self._is_emptied:
             raise gone("everything in the source folder was deleted", self.root.path)
 
     def broker_pid(self) -> int | None:
-        """Who holds the log dir's lock, asked once a second at most."""
+        """Return the process that holds the log dir's lock, at most a second old."""
         now, known = monotonic(), self._live
         if known is None or now - known[0] > _LIVE_MAX_AGE:
             pid = None if self.log_dir is None else self.log_dir.broker_pid()
@@ -117,11 +117,11 @@ class _Directory:
         return known[1]
 
     def is_live(self) -> bool:
-        """Whether a broker has it open."""
+        """Return whether a broker has the log dir open."""
         return self.broker_pid() is not None
 
     def meta_properties(self) -> MetaProperties | None:
-        """What the log dir says about itself; None when it does not, or not well."""
+        """Return the log dir's meta.properties; None when it is missing or broken."""
         if self.log_dir is None:
             return None
         try:
@@ -136,7 +136,7 @@ class _Directory:
             return None
 
     def placed(self) -> Iterator[Placed | OtherEntry]:
-        """What the entries are."""
+        """Yield the partitions and the other entries."""
         if self.fixed is not None:
             yield self.fixed
         for entry in self.entries:
@@ -164,11 +164,11 @@ class _Directory:
 
 
 class LogSource:
-    """Everything that was named as one source; safe from several threads. Made by `open_source`.
+    """All paths of one source; safe from several threads. Made by `open_source`.
 
     Attributes:
-        is_snapshot: whether it shows what was there when it was opened, whatever happens since.
-        budgets: for what is read.
+        is_snapshot: whether the source shows the files as they were when it was opened.
+        budgets: limits for reads.
     """
 
     def __init__(
@@ -197,31 +197,31 @@ class LogSource:
 
     @property
     def roots(self) -> tuple[SourceRoot, ...]:
-        """The folders that are read, in the order they were named."""
+        """Folders of the source, in the order they were named."""
         return tuple(directory.root for directory in self._directories)
 
     @property
     def log_dirs(self) -> tuple[SourceRoot | None, ...]:
-        """The log dir of each root: itself, the folder above a partition's, or None if that is none."""
+        """Log dir of each root: the root, the folder above a partition's, or None."""
         return tuple(directory.log_dir for directory in self._directories)
 
     def partitions(self, max_age: float = MAX_AGE) -> Mapping[str, PartitionLog]:
-        """All partitions by name, in the order of their names.
+        """Return all partitions by name, in the order of their names.
 
-        The name is the folder's; of a partition's second folder in a later log dir it has "@2" behind it.
+        The name is the folder's, with "@2" for a partition's second folder in a later log dir.
         """
         self._look(max_age)
         return self._partitions
 
     @property
     def others(self) -> tuple[OtherEntry, ...]:
-        """What lies in the log dirs and is neither a partition nor a file of a log dir."""
+        """Entries of the log dirs that are neither a partition nor a file of a log dir."""
         self._look(MAX_AGE)
         return self._others
 
     @property
     def problems(self) -> list[ProblemEntry]:
-        """What was found wrong with the source and with the partitions that were looked at."""
+        """Problems found so far in the source and its partitions."""
         found = self._problems.entries()
         for log in list(self._logs.values()):
             if len(log.problems):
@@ -229,7 +229,7 @@ class LogSource:
         return found
 
     def unread(self) -> list[Unread]:
-        """The folders and files that the system did not let us read so far."""
+        """Return the folders and files that could not be read so far."""
         found = [
             Unread(entry["file"], entry["reason"], entry["errno"])
             for entry in self._problems.entries()
@@ -245,7 +245,7 @@ class LogSource:
         return found
 
     def unread_folders(self) -> list[Unread]:
-        """Partitions' folders that are links: a broker follows these, and nothing here does."""
+        """Return the partitions' folders that are symbolic links, which a broker follows and the engine does not."""
         return [
             Unread(each.root.display(each.name), each.reason, REFUSED)
             for each in self.others
@@ -254,19 +254,19 @@ class LogSource:
 
     @property
     def broker_pid(self) -> int | None:
-        """The broker that has the source open, 0 if its number is not known, None if there is none."""
+        """Process id of the broker that has the source open, 0 if unknown, None without a broker."""
         pids = (directory.broker_pid() for directory in self._directories)
         return next((pid for pid in pids if pid is not None), None)
 
     @property
     def meta_properties(self) -> tuple[MetaProperties | None, ...]:
-        """What each root's log dir says about itself."""
+        """The meta.properties of each root's log dir."""
         return tuple(directory.meta_properties() for directory in self._directories)
 
     def check_there(self) -> None:
-        """Look that every folder of the source is still there.
+        """Check that every folder of the source is still there.
 
-        Raises SourceGoneError: a list of the partitions would lack those of the folder that is gone.
+        Raises SourceGoneError: a list of the partitions would lack those of the deleted folder.
         """
         self._look(MAX_AGE)
         if self.is_snapshot:
@@ -279,11 +279,11 @@ class LogSource:
                 raise
 
     def checkpoints(self, root: SourceRoot) -> SourceCheckpoints:
-        """The offset checkpoints of a root's log dir."""
+        """Return the offset checkpoints of a root's log dir."""
         return next(each.checkpoints for each in self._directories if each.root is root)
 
     def close(self) -> None:
-        """Drop the folders; files that are held elsewhere stay open."""
+        """Close the folders; files that are held elsewhere stay open."""
         for directory in self._directories:
             directory.root.close()
             if directory.log_dir is not None:
@@ -303,7 +303,7 @@ class LogSource:
             self._checked = now
 
     def _look_at(self, directory: _Directory, now: float) -> bool:
-        """Whether a folder was listed; of one that is gone the partitions stay known, and give errors."""
+        """Return whether a folder was listed; the partitions of a deleted folder stay, and raise errors."""
         try:
             return directory.look(now)
         except OSError as error:
@@ -315,7 +315,7 @@ class LogSource:
             raise error from None
 
     def _sort(self) -> None:
-        """Name what there is; partitions that are still there stay the same objects."""
+        """Name the partitions and other entries; known partitions stay the same objects."""
         named: dict[str, PartitionLog] = {}
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
@@ -364,7 +364,7 @@ class LogSource:
         )
 
     def freeze(self) -> None:
-        """Open everything that a snapshot shows, as far as there are descriptors."""
+        """Open all files of a snapshot, as far as there are descriptors."""
         left = _raised_descriptor_limit() - _SPARE_DESCRIPTORS
         for log in self.partitions().values():
             try:
@@ -380,16 +380,16 @@ def open_source(
     cross_device: bool = False,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> LogSource:
-    """Open what an operator named, for reading.
+    """Open the paths of an operator for reading.
 
     Args:
-        paths: log dirs, partition folders or .log files.
-        snapshot: show what is there now, also when it is changed or deleted later.
+        paths: log dirs, partition folders, .log files or tiered copies.
+        snapshot: show the files as they are now, even when they are changed or deleted later.
         cross_device: enter other file systems mounted in the source.
-        budgets: for what is read.
+        budgets: limits for reads.
 
     Raises:
-        SourceError: it is not there, cannot be read, is empty, or is nothing of Kafka's.
+        SourceError: a path is missing, cannot be read, is empty, or has no files of Kafka.
     """
     names = [paths] if isinstance(paths, str) else list(paths)
     if not names:
@@ -408,7 +408,7 @@ def open_source(
 
 
 def _raised_descriptor_limit() -> int:
-    """How many descriptors this process may have, after asking for as many as it can get."""
+    """Raise this process's limit of descriptors as far as possible, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return 1 << 20

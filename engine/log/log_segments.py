@@ -1,6 +1,6 @@
-"""The segments of a log by base offset: Kafka's names for looking around in them.
+"""The segments of a log by base offset, with the look-ups of Kafka's LogSegments.
 
-A skip list underneath, so readers need no lock while the log's one owner rolls and deletes.
+They are kept in a skip list, so readers need no lock while the log's owner rolls and deletes segments.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from engine.units import Offset
 
 
 class Segment(Protocol):
-    """What a segment has to offer to stand among others."""
+    """The part of a segment that `LogSegments` uses."""
 
     @property
     def base_offset(self) -> Offset:
-        """The first offset that may be in it, which is also its name."""
+        """The smallest offset that may be in the segment; also its name."""
 
     @property
     def size(self) -> int:
-        """Bytes of its records file."""
+        """Size of the records file in bytes."""
 
     def close(self) -> None:
-        """Let go of its files."""
+        """Close the files."""
 
 
 S = TypeVar("S", bound=Segment)
@@ -43,24 +43,24 @@ class LogSegments(Generic[S]):
         self._active = self.last
 
     def add(self, segment: S) -> S | None:
-        """Put a segment; the one of the same base offset that it replaced."""
+        """Add a segment; return the one of the same base offset that it replaced."""
         replaced = self._segments.insert(segment.base_offset, segment)
         self._active = self.last
         return replaced
 
     def remove(self, base_offset: Offset) -> S | None:
-        """Take the segment of this base offset out, if it is there."""
+        """Remove and return the segment of a base offset, None without one."""
         removed = self._segments.remove(base_offset)
         self._active = self.last
         return removed
 
     def clear(self) -> None:
-        """Take all segments out."""
+        """Remove all segments."""
         self._segments.clear()
         self._active = None
 
     def close(self) -> None:
-        """Close every segment, also when one fails; then the first error is raised. They stay here."""
+        """Close every segment, even if one fails, and raise the first error. The segments are kept."""
         first: Exception | None = None
         for segment in self:
             try:
@@ -80,7 +80,7 @@ class LogSegments(Generic[S]):
         return self._segments.values()
 
     def get(self, base_offset: Offset) -> S | None:
-        """The segment of exactly this base offset."""
+        """Return the segment of exactly this base offset, None without one."""
         return self._segments.get(base_offset)
 
     @property
@@ -89,10 +89,10 @@ class LogSegments(Generic[S]):
         return list(self._segments)
 
     def values(self, start: Offset, stop: Offset) -> Iterator[S]:
-        """Segments that may hold offsets of [start, stop): from the floor of `start` on.
+        """Return the segments that may hold offsets of [start, stop), from the floor of `start` on.
 
         Raises:
-            ValueError: `start` lies above `stop`.
+            ValueError: `start` is above `stop`.
         """
         if start > stop:
             raise ValueError(f"segments from offset {start}, which is above the limit {stop}")
@@ -103,28 +103,28 @@ class LogSegments(Generic[S]):
         return (segment for _, segment in self._segments.between(first, stop))
 
     def non_active_from(self, start: Offset) -> Iterator[S]:
-        """Segments from the floor of `start` on, without the active one."""
+        """Return the segments from the floor of `start` on, without the active one."""
         active = self.active_segment.base_offset
         return iter(()) if start > active else self.values(start, active)
 
     def higher_segments(self, base_offset: Offset) -> Iterator[S]:
-        """Segments with a larger base offset."""
+        """Return the segments with a larger base offset."""
         return (segment for _, segment in self._segments.between(base_offset + 1, None))
 
     def floor(self, offset: Offset) -> S | None:
-        """The segment with the largest base offset at or below this offset."""
+        """Return the segment with the largest base offset at or below an offset."""
         return _value(self._segments.floor(offset))
 
     def lower(self, offset: Offset) -> S | None:
-        """The segment with the largest base offset below this offset."""
+        """Return the segment with the largest base offset below an offset."""
         return _value(self._segments.lower(offset))
 
     def ceiling(self, offset: Offset) -> S | None:
-        """The segment with the smallest base offset at or above this offset."""
+        """Return the segment with the smallest base offset at or above an offset."""
         return _value(self._segments.ceiling(offset))
 
     def higher(self, offset: Offset) -> S | None:
-        """The segment with the smallest base offset above this offset."""
+        """Return the segment with the smallest base offset above an offset."""
         return _value(self._segments.higher(offset))
 
     @property
@@ -151,11 +151,11 @@ class LogSegments(Generic[S]):
 
     @property
     def size(self) -> int:
-        """Bytes of all records files."""
+        """Size of all records files in bytes."""
         return sum(segment.size for segment in self)
 
     def filter(self, wanted: Callable[[S], bool]) -> list[S]:
-        """The segments that pass a test, in order."""
+        """Return the segments that pass a test, in order."""
         return [segment for segment in self if wanted(segment)]
 
 

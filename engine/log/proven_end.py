@@ -1,9 +1,9 @@
-"""Where a log ended, also when its records files have lost their last batches.
+"""The proven end of a log, also when its records files have lost their last batches.
 
-A broker notes how far a log came in several places: the recovery point (flushed up to there), the high watermark
-(replicated up to there), the cleaner's checkpoint, the names of producer snapshots, the start of the last leader epoch,
-the names and entries of indexes. None of them may lie behind the last record: a broker that truncates a log truncates
-them too. Where one does, records are gone, and their offsets were given once.
+A broker states how far a log reached in several places: the recovery point (flushed), the high watermark
+(replicated), the cleaner's checkpoint, the names of producer snapshots, the start of the last leader epoch, the names
+and entries of indexes. A broker that truncates a log truncates them too, so none of them may be after the last
+record. If one is, records with offsets up to it are lost.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class EndProof(NamedTuple):
     """A file that proves that a log reached an offset.
 
     Attributes:
-        offset: the log ended there or later.
-        file: the name of the file that says so.
-        says: the same in words: "the recovery point is 1600".
-        is_exact: whether a broker that stops cleanly writes the log end itself there, as a rule.
+        offset: the log ended at this offset or a later one.
+        file: name of the file.
+        says: the proof in words: "the recovery point is 1600".
+        is_exact: whether a clean stop of a broker normally writes the log end there.
     """
 
     offset: Offset
@@ -62,11 +62,11 @@ class EndProof(NamedTuple):
 
 
 class ProvenEnd(NamedTuple):
-    """Where a log ended.
+    """The end of a log.
 
     Attributes:
-        offset: the highest end that is proven; that of the records files where nothing proves a higher one.
-        proofs: what proves more than the records files hold, the highest first.
+        offset: the highest proven end; that of the records files without a higher one.
+        proofs: proofs of offsets above the records files' end, the highest first.
     """
 
     offset: Offset
@@ -74,13 +74,13 @@ class ProvenEnd(NamedTuple):
 
 
 class LostEnd(NamedTuple):
-    """Offsets at the end of a log that had records once and are in no records file.
+    """Offsets at the end of a log that had records and are in no records file.
 
     Attributes:
-        first: the first of them.
-        end: where the log ended, and what proves it.
-        file: the name of the last records file; "" where there is none.
-        sentence: what is gone, and what proves that.
+        first: first lost offset.
+        end: the end of the log, with its proofs.
+        file: name of the last records file; "" without one.
+        sentence: the lost offsets and the proofs in words.
     """
 
     first: Offset
@@ -90,7 +90,7 @@ class LostEnd(NamedTuple):
 
 
 def lost_end(view: LogView) -> LostEnd | None:
-    """The offsets that the records files lost at the end of a log; None where no file proves a loss."""
+    """Return the offsets that the records files lost at the end of a log; None without a proof of loss."""
     held = view.log_end_offset
     end = proven_end(view, held)
     if not end.proofs:
@@ -110,11 +110,11 @@ def lost_end(view: LogView) -> LostEnd | None:
 
 
 def proven_end(view: LogView, held: Offset) -> ProvenEnd:
-    """Where a log ended, when its records files end at `held`.
+    """Return the end of a log with records files that end at `held`.
 
-    After a clean stop the recovery point, the newest producer snapshot and, as a rule, the high watermark are the log
-    end itself. An end that two of them agree on, or one of them and the records files, is the end: a file that states
-    more is not believed, since that file is the damaged one.
+    After a clean stop the recovery point, the newest producer snapshot and normally the high watermark equal the log
+    end. An end that two of them state, or one of them and the records files, is the end: a file that states more is
+    then taken for damaged.
     """
     stated = sorted(_proofs(view, held), key=lambda proof: -proof.offset)
     higher = tuple(proof for proof in stated if proof.offset > held)
@@ -128,14 +128,14 @@ def proven_end(view: LogView, held: Offset) -> ProvenEnd:
 
 
 def _agreed_end(held: Offset, stated: Sequence[EndProof]) -> Offset | None:
-    """The end that most files state, the highest one in a tie; None where no two agree."""
+    """Return the end that most files state, the highest in a tie; None when no two agree."""
     ends = Counter([held, *(proof.offset for proof in stated if proof.is_exact)])
     offset, votes = max(ends.items(), key=lambda item: (item[1], item[0]))
     return offset if votes > 1 and offset >= held else None
 
 
 def first_offset_without_records(view: LogView, below: Offset) -> Offset:
-    """Where a log without records files began, by its indexes and leader epochs; 0 without these."""
+    """Return the start of a log without records files, by its indexes and leader epochs; 0 without these."""
     stated = [
         *orphan_indexes(view.listing),
         *(entry.start_offset for entry in leader_epochs(view, below)),
@@ -144,7 +144,7 @@ def first_offset_without_records(view: LogView, below: Offset) -> Offset:
 
 
 def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
-    """By base offset, ascending, an index whose records file is not there."""
+    """Return an index without a records file by base offset, ascending."""
     bases = set(listing.base_offsets)
     found: dict[Offset, str] = {}
     for file in listing.files:
@@ -172,10 +172,10 @@ def _proofs(view: LogView, held: Offset) -> Iterator[EndProof]:
 
 
 def _last_epoch(view: LogView, held: Offset) -> Iterator[EndProof]:
-    """A leader epoch starts where the log ended at that time, and truncation takes it away again.
+    """Yield the start of the last leader epoch: the log end at that time, which truncation would have removed.
 
-    A running broker writes the epoch before its first batch. An epoch that a batch below its start states already is
-    contradicted.
+    A running broker writes the epoch before its first batch. An epoch that is already in a batch below its start
+    proves nothing.
     """
     if view.live:
         return
@@ -195,7 +195,7 @@ def _last_epoch(view: LogView, held: Offset) -> Iterator[EndProof]:
 
 
 def _epoch_at_end(view: LogView, held: Offset) -> int:
-    """The leader epoch of the last batch below an offset; -1 where no batch ends there."""
+    """Return the leader epoch of the batch that ends at an offset; -1 without one."""
     try:
         found = view.batch(min(held, view.log_end_offset) - 1)
     except (DamagedFileError, OSError):
@@ -204,13 +204,13 @@ def _epoch_at_end(view: LogView, held: Offset) -> int:
 
 
 def _last_orphan(view: LogView) -> Iterator[EndProof]:
-    """What the indexes of the last segment without a records file state: its base offset, and their last entries."""
+    """Yield the base offset or last index entry of the last segment without a records file."""
     orphans = orphan_indexes(view.listing)
     if not orphans:
         return
     base, name = max(orphans.items())
     if log_file_name(base, FileState.DELETED) in view.listing.files:
-        return  # a broker was about to delete the segment: it renames the indexes after the records file
+        return  # a broker that deletes a segment renames the records file first, then the indexes
     proof = EndProof(base, name, f"an index names a segment {base} that is not there")
     for index in (offset_index_name(base), time_index_name(base)):
         last = _last_indexed(view, index, base) if index in view.listing.files else None
@@ -221,7 +221,7 @@ def _last_orphan(view: LogView) -> Iterator[EndProof]:
 
 
 def _last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
-    """The offset of an index's last entry; None for an index without entries, and for one that is out of order."""
+    """Return the offset of an index's last entry; None for an empty index and one that is out of order."""
     kind, dtype = (
         (OffsetIndex, offset_index.ENTRY.dtype)
         if name == offset_index_name(base)

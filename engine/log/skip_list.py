@@ -1,8 +1,8 @@
 """A sorted map from offsets to values that many threads read while one writes, without a lock.
 
-Pugh's skip list, with LevelDB's argument for it: a node is complete before the one assignment that
-links it, and an unlinked node keeps its own links, so a reader always stands on a list that was right
-at some moment. Writers take turns by themselves (one owner).
+Pugh's skip list, with LevelDB's argument: a node is complete before the one assignment that links it, and a
+removed node keeps its own links, so a reader is always on a list that was right at some moment. There is one
+writer at a time.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 MAX_HEIGHT = 12
-"""With one node in four a level higher, enough for 4^12 entries."""
+"""Enough for 4^12 entries, since one node in four is a level higher."""
 BRANCHING = 4
 BEFORE_ALL = -(2**64)
-"""The head's key: no offset is as small."""
+"""Key of the head, below every offset."""
 
 
 class _Node(Generic[V]):
@@ -30,7 +30,7 @@ class _Node(Generic[V]):
 
 
 class SkipList(Generic[V]):
-    """Entries by key, ascending; every look-up by neighbourhood is O(log n).
+    """Entries by key, ascending; look-ups of neighbours are O(log n).
 
     >>> segments = SkipList([(0, "first"), (100, "second"), (250, "third")])
     >>> segments.floor(249), segments.lower(100), segments.higher(100), segments.ceiling(251)
@@ -73,7 +73,7 @@ class SkipList(Generic[V]):
         return height
 
     def _before(self, key: int) -> _Node[V]:
-        """The last node with a smaller key, or the head."""
+        """Return the last node with a smaller key, or the head."""
         node = self._head
         for level in range(self._height - 1, -1, -1):
             following = node.next[level]
@@ -83,14 +83,14 @@ class SkipList(Generic[V]):
         return node
 
     def _from(self, key: int) -> _Node[V] | None:
-        """The first node with this key or a larger one."""
+        """Return the first node with this key or a larger one."""
         node = self._before(key).next[0]
-        while node is not None and node.key < key:  # put there since we passed
+        while node is not None and node.key < key:  # added after the search passed it
             node = node.next[0]
         return node
 
     def _path_to(self, key: int) -> list[_Node[V]]:
-        """On each level the last node with a smaller key."""
+        """Return the last node with a smaller key on each level."""
         path = [self._head] * MAX_HEIGHT
         node = self._head
         for level in range(self._height - 1, -1, -1):
@@ -102,7 +102,7 @@ class SkipList(Generic[V]):
         return path
 
     def insert(self, key: int, value: V) -> V | None:
-        """Put an entry; the value it replaced, or None. Writer only."""
+        """Add an entry; return the value that it replaced, or None. For the writer."""
         path = self._path_to(key)
         found = path[0].next[0]
         if found is not None and found.key == key:
@@ -119,7 +119,7 @@ class SkipList(Generic[V]):
         return None
 
     def remove(self, key: int) -> V | None:
-        """Take an entry out; its value, or None when there is none. Writer only."""
+        """Remove an entry; return its value, None without one. For the writer."""
         path = self._path_to(key)
         found = path[0].next[0]
         if found is None or found.key != key:
@@ -130,13 +130,13 @@ class SkipList(Generic[V]):
         return found.value
 
     def clear(self) -> None:
-        """Take everything out; readers that are under way end on what was there."""
+        """Remove all entries; readers go on over the old ones."""
         self._head = _Node(BEFORE_ALL, None, MAX_HEIGHT)
         self._height = 1
         self._count = 0
 
     def get(self, key: int) -> V | None:
-        """The value of exactly this key."""
+        """Return the value of a key, None without one."""
         node = self._from(key)
         return node.value if node is not None and node.key == key else None
 
@@ -148,27 +148,27 @@ class SkipList(Generic[V]):
         return self._count
 
     def floor(self, key: int) -> tuple[int, V] | None:
-        """The entry with the largest key at or below this one."""
+        """Return the entry with the largest key at or below this one."""
         return self._entry(self._before(key + 1))
 
     def lower(self, key: int) -> tuple[int, V] | None:
-        """The entry with the largest key below this one."""
+        """Return the entry with the largest key below this one."""
         return self._entry(self._before(key))
 
     def ceiling(self, key: int) -> tuple[int, V] | None:
-        """The entry with the smallest key at or above this one."""
+        """Return the entry with the smallest key at or above this one."""
         return self._entry(self._from(key))
 
     def higher(self, key: int) -> tuple[int, V] | None:
-        """The entry with the smallest key above this one."""
+        """Return the entry with the smallest key above this one."""
         return self._entry(self._from(key + 1))
 
     def first(self) -> tuple[int, V] | None:
-        """The entry with the smallest key."""
+        """Return the entry with the smallest key."""
         return self._entry(self._head.next[0])
 
     def last(self) -> tuple[int, V] | None:
-        """The entry with the largest key."""
+        """Return the entry with the largest key."""
         node = self._head
         for level in range(self._height - 1, -1, -1):
             following = node.next[level]
@@ -183,18 +183,18 @@ class SkipList(Generic[V]):
         return node.key, node.value  # type: ignore[return-value]  # only the head has no value
 
     def items(self) -> Iterator[tuple[int, V]]:
-        """All entries, ascending; those added meanwhile may or may not come."""
+        """Return all entries, ascending, perhaps with those added during the iteration."""
         return self.between(None, None)
 
     def values(self) -> Iterator[V]:
-        """All values in the order of their keys."""
+        """Return all values in the order of their keys."""
         return (value for _, value in self.between(None, None))
 
     def __iter__(self) -> Iterator[int]:
         return (key for key, _ in self.between(None, None))
 
     def between(self, start: int | None, stop: int | None) -> Iterator[tuple[int, V]]:
-        """Entries with start <= key < stop; None leaves that side open."""
+        """Yield the entries with start <= key < stop; None is no limit."""
         node = self._head.next[0] if start is None else self._from(start)
         while node is not None and (stop is None or node.key < stop):
             yield node.key, node.value  # type: ignore[misc]  # only the head has no value

@@ -1,7 +1,7 @@
-"""The offset checkpoints of a log dir, for all its partitions: read when they are first asked for.
+"""The offset checkpoints of a log dir for all its partitions, read at the first use and again when they changed.
 
-A broker replaces them every few seconds, so they lag behind it; they are read again when they changed. One
-that cannot be read is treated as if it were not there, as a broker does.
+A broker replaces them every few seconds, so they lag behind it. An unreadable one counts as missing, as it does
+for a broker.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class _CheckpointFile:
 
 
 class SourceCheckpoints:
-    """What a log dir's checkpoints say about its partitions; safe from several threads.
+    """Offsets of partitions in a log dir's checkpoints; safe from several threads.
 
     Args:
-        root: the log dir; None for a source without one, of which nothing is known.
-        problems: where to note files that do not parse.
+        root: the log dir; None for a source without one.
+        problems: receives files that do not parse.
         frozen: read each file once.
-        budgets: `checkpoint_bytes` bounds a file.
+        budgets: `checkpoint_bytes` is the largest file.
     """
 
     def __init__(
@@ -69,23 +69,23 @@ class SourceCheckpoints:
                 self._offsets(file)
 
     def log_start_offset(self, partition: TopicPartition) -> Offset | None:
-        """Where the log starts, when that is not its first segment's base."""
+        """Return the log start, None where it is the first segment's base offset."""
         return self._offsets(self._log_start).get(partition)
 
     def high_watermark(self, partition: TopicPartition) -> Offset | None:
-        """Up to where the log was known to be replicated."""
+        """Return the high watermark, None if unknown."""
         return self._offsets(self._replication).get(partition)
 
     def recovery_point(self, partition: TopicPartition) -> Offset | None:
-        """Up to where the log was flushed."""
+        """Return the recovery point, which the log is flushed up to; None if unknown."""
         return self._offsets(self._recovery).get(partition)
 
     def cleaner_offset(self, partition: TopicPartition) -> Offset | None:
-        """Up to where the log was compacted."""
+        """Return the offset that the log is compacted up to; None if unknown."""
         return self._offsets(self._cleaner).get(partition)
 
     def stopped_cleanly(self) -> bool:
-        """Whether the log dir is marked as closed properly."""
+        """Return whether the log dir has the marker of a clean shutdown."""
         if self._root is None:
             return False
         try:
@@ -95,7 +95,7 @@ class SourceCheckpoints:
         return True
 
     def all_high_watermarks(self) -> Mapping[TopicPartition, Offset]:
-        """The whole replication-offset-checkpoint."""
+        """Return all high watermarks."""
         return self._offsets(self._replication)
 
     def _offsets(self, file: _CheckpointFile) -> dict[TopicPartition, Offset]:
@@ -110,7 +110,7 @@ class SourceCheckpoints:
         return file.offsets
 
     def _read_again(self, root: SourceRoot, file: _CheckpointFile) -> None:
-        """Take in the file when it is another one than before."""
+        """Read the file if it changed."""
         try:
             status = root.stat(file.name)
             stamp = (status.st_ino, status.st_size, status.st_mtime_ns)

@@ -1,4 +1,4 @@
-"""What a path is that an operator named: a log dir, a partition's folder, or one records file."""
+"""Identify a path of an operator as a log dir, a partition's folder, a records file or a tiered copy."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LOG_DIR_FILES = {
     *(FileKind.META_PROPERTIES, FileKind.OFFSET_CHECKPOINT, FileKind.CLEAN_SHUTDOWN),
     *(FileKind.LOCK, FileKind.BOOTSTRAP_CHECKPOINT),
 }
-"""What a broker keeps beside the partitions."""
+"""Files of a log dir beside the partitions."""
 _PARTITION_FILES = {
     *(FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX),
     *(FileKind.PRODUCER_SNAPSHOT, FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),
 }
-"""The files that a broker writes into a partition's folder and nowhere else."""
+"""Files that are only in partitions' folders."""
 UNKNOWN_PARTITION = -1
 
 
@@ -44,10 +44,10 @@ class Placed(NamedTuple):
     """A partition's folder in a source.
 
     Attributes:
-        folder, name: where it is and what it is called.
-        topic_partition: whose it is.
-        only: the one records file to see of it.
-        is_log: whether it is the partition's log, not one that is deleted, moved in or stray.
+        folder, name: path of the folder in the source, and name of the partition.
+        topic_partition: topic and partition.
+        only: the one records file to show; None for the whole folder.
+        is_log: whether it is the partition's log, not a deleted, future or stray one.
     """
 
     folder: str
@@ -58,11 +58,11 @@ class Placed(NamedTuple):
 
 
 class Identified(NamedTuple):
-    """A path that was recognised.
+    """An identified path.
 
     Attributes:
-        root: what to read.
-        log_dir: the log dir: the same, or the folder above a partition's, None where that is none.
+        root: the source.
+        log_dir: the log dir: the source, or the folder above the partition's; None where that is not one.
         fixed: the one partition, when the path is not a log dir.
     """
 
@@ -73,7 +73,7 @@ class Identified(NamedTuple):
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Say in one sentence why a source cannot be read. Raises SourceError."""
+    """Turn an OSError into a SourceError with one sentence and a hint."""
     try:
         yield
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def readable(path: str) -> Iterator[None]:
 
 
 def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
-    """Open a path and tell what it is. Raises OSError, and SourceError when it is nothing of Kafka's."""
+    """Open and identify a path. Raises OSError, and SourceError for a path without Kafka's files."""
 
     def opened(folder: str) -> SourceRoot:
         return SourceRoot(folder, open_files=max(open_files, 1), cross_device=cross_device)
@@ -125,7 +125,7 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
 
 
 def refuse_tiered(path: str) -> None:
-    """Raises SourceError for a copy of tiered storage: a broker does not start on one."""
+    """Raise SourceError for a copy of tiered storage: a broker does not start on one."""
     with SourceRoot(path) as root:
         files, others = root.list_apart()
         if not may_be_tiered(path, files, others):
@@ -156,7 +156,7 @@ def _one_file(root: SourceRoot, folder: str, name: str, log_dir: SourceRoot | No
 
 
 def _partition_called(name: str) -> TopicPartition:
-    """Topic and number of a folder's name; a renamed copy is a topic of its own without a number."""
+    """Return topic and number of a folder's name; another name is a topic without a number."""
     try:
         return parse_folder_name(name).topic_partition
     except InvalidNameError:
@@ -164,7 +164,7 @@ def _partition_called(name: str) -> TopicPartition:
 
 
 def _is_log_dir(entries: Sequence[SourceEntry]) -> bool:
-    """Whether it holds a broker's own files or folders that are named like partitions."""
+    """Return whether there are files of a log dir, or folders with names of partitions."""
     for entry in entries:
         if entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES:
             return True
@@ -174,7 +174,7 @@ def _is_log_dir(entries: Sequence[SourceEntry]) -> bool:
 
 
 def _is_partition(entries: Sequence[SourceEntry]) -> bool:
-    """Whether it holds any file of a partition's folder; its records files may be gone."""
+    """Return whether there is any file of a partition's folder; its records files may be gone."""
     return any(
         entry.kind is EntryKind.FILE and _kind_of(entry.name) in _PARTITION_FILES
         for entry in entries
@@ -187,7 +187,7 @@ def _kind_of(name: str) -> FileKind | None:
 
 
 def is_partition_name(name: str) -> bool:
-    """Whether a broker would take a folder of this name for a partition's."""
+    """Return whether a broker takes a folder of this name for a partition's."""
     try:
         parse_folder_name(name)
     except InvalidNameError:
@@ -196,7 +196,7 @@ def is_partition_name(name: str) -> bool:
 
 
 def _log_dir_above(path: str, opened: Callable[[str], SourceRoot]) -> SourceRoot | None:
-    """The folder that a partition's folder lies in, if that is a log dir that can be read."""
+    """Return the folder above a partition's folder, if it is a log dir that can be read."""
     try:
         root = opened(os.path.dirname(os.path.realpath(path)))
         entries = root.list()

@@ -1,8 +1,7 @@
-"""State of a log that is worked out from side files and proven, or from the batches themselves.
+"""State of a log from side files that are checked against the log, or else from its batches.
 
-Open transactions: the newest producer snapshot that checks out, then the headers of everything after it.
-Leader epochs: their checkpoint, else the batches. A side file that is missing or wrong costs time, not
-truth.
+Open transactions: from the newest producer snapshot that is right, and the batch headers after it. Leader epochs:
+from their checkpoint, or else the batches. A missing or wrong side file costs time only.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from engine.units import EpochEntry, Offset
 
 
 def transaction_state(view: LogContents, until: Offset) -> TransactionState:
-    """The transactions that are open when the log ends at `until`.
+    """Return the transactions that are open when the log ends at `until`.
 
-    One that damage follows, which may have taken its end, does not hold up all that comes after.
+    A transaction counts as ended after damage that may have taken its marker.
     """
     start, state = _newest_snapshot(view, until)
     for _, item in view.runs(start, until):
@@ -40,18 +39,18 @@ def transaction_state(view: LogContents, until: Offset) -> TransactionState:
             state.apply(item, until)
         elif isinstance(item, Damage) and may_have_taken_a_marker(item):
             state.lose_track()
-        del item  # before the next one is read: a batch may be as large as the budget
+        del item  # free it before the next read: a batch may be as large as the budget
     return state
 
 
 def _from_offset(run: BatchRun, start: Offset) -> BatchRun:
-    """The run without the batches that lie below an offset."""
+    """Return the run without the batches below an offset."""
     keep = run.table["last_offset"] >= start
     return run._replace(table=run.table[keep])
 
 
 def _newest_snapshot(view: LogContents, until: Offset) -> tuple[Offset, TransactionState]:
-    """Where to go on from, and what is open there."""
+    """Return the offset of the newest right snapshot, or the log's first, and the open transactions there."""
     first = view.base_offsets[0] if view.base_offsets else 0
     for offset in reversed(view.listing.producer_snapshots):
         if offset > until:
@@ -65,7 +64,7 @@ def _newest_snapshot(view: LogContents, until: Offset) -> tuple[Offset, Transact
 
 
 def _proven_snapshot(view: LogContents, offset: Offset) -> list[OngoingTxn] | None:
-    """What a snapshot says is open; None when the snapshot is broken or the log says otherwise."""
+    """Return the open transactions of a snapshot; None when the snapshot is broken or contradicts the log."""
     name = producer_snapshot_name(offset)
     try:
         entries = ProducerSnapshot.iterate(view.log.read_side_file(name), name)
@@ -89,7 +88,7 @@ def _proven_snapshot(view: LogContents, offset: Offset) -> list[OngoingTxn] | No
 
 
 def _begins_transaction(view: LogContents, offset: Offset, producer_id: int) -> bool:
-    """Whether a batch of a producer's transaction starts at exactly this offset."""
+    """Return whether a batch of a producer's transaction starts at exactly this offset."""
     segment = view.segment_for(offset)
     if segment is None:
         return False
@@ -111,7 +110,7 @@ def _begins_transaction(view: LogContents, offset: Offset, producer_id: int) -> 
 
 
 def indexed_aborts(view: LogContents) -> dict[int, list[tuple[Offset, Offset]]]:
-    """By producer, first and last offsets of the aborted transactions that the indexes hold, unproven."""
+    """Return first and last offsets of aborted transactions by producer id, from the unproven indexes."""
     found: dict[int, list[tuple[Offset, Offset]]] = {}
     for place in range(len(view)):
         try:
@@ -125,7 +124,7 @@ def indexed_aborts(view: LogContents) -> dict[int, list[tuple[Offset, Offset]]]:
 
 
 def leader_epochs(view: LogContents, log_end: Offset | None = None) -> LeaderEpochCache:
-    """The epochs of a log's checkpoint, without those that begin past the log end; else of its batches."""
+    """Return the epochs of a log's checkpoint that start up to the log end, or else those of its batches."""
     end = view.log_end_offset if log_end is None else log_end
     name = LEADER_EPOCH_CHECKPOINT
     try:
@@ -148,7 +147,7 @@ def leader_epochs(view: LogContents, log_end: Offset | None = None) -> LeaderEpo
 
 
 def epochs_of_batches(view: LogContents) -> Iterator[EpochEntry]:
-    """The epochs that the batches name; a segment is not read when the next one begins in the same epoch."""
+    """Yield the epochs of the batches; a segment is skipped when the next one starts in the same epoch."""
     segments = [view.segment_at(place) for place in range(len(view))]
     firsts = [_first_epoch(segment) for segment in segments]
     following: list[int | None] = [None] * len(firsts)
@@ -179,7 +178,7 @@ def _first_epoch(segment: LogSegment) -> EpochEntry | None:
 
 
 def topic_id(log: LogContext) -> str | None:
-    """The id in partition.metadata; None when there is none or it is broken, which is noted."""
+    """Return the topic id in partition.metadata; None without one, or for a broken file, which is a problem."""
     try:
         data = log.read_side_file(PARTITION_METADATA)
         return parse_partition_metadata(data, path=PARTITION_METADATA).topic_id

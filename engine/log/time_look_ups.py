@@ -1,6 +1,6 @@
-"""Look-ups by time in a whole log: the segment that is new enough, and the first record in it.
+"""Look-ups by time in a whole log: find the first segment that is new enough, and the first record in it.
 
-What was learned is kept for the views of a log that follow while it only gains records.
+Results are kept for later views of the log while it only gains records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST_ANSWERS = 256
 
 
 class TimeLookUps:
-    """The answers and the bounds that one view knows; safe from several threads."""
+    """Known results and largest timestamps of one view; safe from several threads."""
 
     __slots__ = ("_answers", "_lock", "_newest")
 
@@ -30,11 +30,11 @@ class TimeLookUps:
         self._newest = list(newest[0]), list(newest[1])
 
     def of_later_view(self, segments: int, log_start_offset: Offset) -> TimeLookUps:
-        """What still holds after records were appended.
+        """Return the results that are right for a later view, after records were appended.
 
         Args:
-            segments: the number of complete segments that this view knew.
-            log_start_offset: of the later view.
+            segments: number of complete segments of this view.
+            log_start_offset: log start of the later view.
         """
         with self._lock:
             answers = {
@@ -48,7 +48,7 @@ class TimeLookUps:
     def find(
         self, view: LogContents, timestamp: Timestamp, *, records_only: bool
     ) -> FoundTimestamp | None:
-        """The first record of the view at or after a time; with `records_only`, no control record."""
+        """Return the first record of the view at or after a time; with `records_only` no control record."""
         question = timestamp, records_only
         with self._lock:
             if question in self._answers:
@@ -80,9 +80,9 @@ class TimeLookUps:
     def _first_new_enough(
         self, view: LogContents, start: int, timestamp: Timestamp, records_only: bool
     ) -> int:
-        """The first place from `start` on that can hold a record this new; their number if none.
+        """Return the first segment from `start` on that can hold a record this new, by index; their number without one.
 
-        Kept is the largest timestamp up to each place, which only grows.
+        The largest timestamp up to each segment is kept; it only grows.
         """
         with self._lock:
             newest = self._newest[records_only]
@@ -97,7 +97,7 @@ class TimeLookUps:
 
 
 def first_of_newest(view: LogContents) -> FoundTimestamp | None:
-    """The first record of a log that has the largest timestamp; None when no record has one."""
+    """Return the first record with the largest timestamp of a log; None when no record has a timestamp."""
     first = max(bisect_right(view.base_offsets, view.log_start_offset) - 1, 0)
     best: tuple[Timestamp, int] | None = None
     for place in range(first, len(view)):

@@ -1,9 +1,8 @@
-"""What became of transactional records: committed, aborted or still open.
+"""Fates of transactional records: committed, aborted or open.
 
-A producer's transactional batch is decided by that producer's next end marker at a higher offset: ABORT or
-COMMIT; without one it is open. The markers themselves are read from the log: the index of aborted
-transactions is not needed, and its absence or damage changes nothing. Only where damage may have taken a
-marker is the index asked what that was.
+The fate of a producer's transactional batch is that producer's next end marker, ABORT or COMMIT; without one the
+batch is open. Markers are read from the log. The index of aborted transactions is used only where damage may
+have taken a marker.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class OngoingTxn(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A batch that begins, continues or ends a transaction; `ended` is None for data."""
+    """A batch of a transaction; `ended` is the fate that an end marker gives, None for data."""
 
     row: int
     producer_id: int
@@ -49,14 +48,14 @@ class Event(NamedTuple):
 
 
 def events(run: BatchRun) -> list[Event]:
-    """The transactional batches that hold records, and the end markers, in file order."""
+    """Return the transactional batches with records, and the end markers, in file order."""
     table = run.table
     attributes = table["attributes"]
     marked = (attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)) != 0
     if not marked.any():
         return []
-    # An empty batch is what compaction left: nothing in it is undecided, and an empty marker's
-    # transaction is gone from the log.
+    # Compaction leaves empty batches: they have no record to decide, and the transaction of an empty
+    # marker was removed.
     marked &= (table["magic"] == 2) & (table["producer_id"] >= 0) & (table["record_count"] > 0)
     found = []
     for row in np.flatnonzero(marked).tolist():
@@ -75,7 +74,7 @@ _ENDS_BY_ID = {int(kind): fate for kind, fate in _ENDS.items()}
 
 
 def _end_marker(run: BatchRun, row: int, flags: int) -> Fate | None:
-    """How a control batch ended its producer's transaction, None when it is another control record."""
+    """Return the fate that a control batch gives its producer's transaction; None for another control record."""
     buffer = run.buffer
     at = int(run.table["position"][row]) - run.start_position + HEADER.size
     if not flags & COMPRESSION_MASK:
@@ -96,7 +95,7 @@ def _end_marker(run: BatchRun, row: int, flags: int) -> Fate | None:
 
 
 class TransactionState:
-    """The open transactions at some offset, carried forward by the batches that follow."""
+    """The open transactions at an offset, updated by the batches after it."""
 
     __slots__ = ("_open",)
 
@@ -104,11 +103,11 @@ class TransactionState:
         self._open = {txn.producer_id: txn for txn in ongoing}
 
     def copy(self) -> TransactionState:
-        """An independent state of the same transactions."""
+        """Return an independent copy."""
         return TransactionState(self._open.values())
 
     def apply(self, run: BatchRun, until: Offset | None = None) -> None:
-        """Take note of the run's batches, of those that start before `until`."""
+        """Update the state with a run's batches that start before `until`."""
         for event in events(run):
             if until is not None and event.base_offset >= until:
                 return
@@ -120,7 +119,7 @@ class TransactionState:
                 )
 
     def lose_track(self) -> None:
-        """After damage that may have taken markers: nothing before it is known to be open."""
+        """Forget all transactions, after damage that may have taken their markers."""
         self._open.clear()
 
     @property
@@ -130,7 +129,7 @@ class TransactionState:
 
 
 class MarkedSegment(Protocol):
-    """What looking ahead needs of a segment."""
+    """The part of a segment that the search for markers uses."""
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -138,18 +137,18 @@ class MarkedSegment(Protocol):
 
     @property
     def tail_end(self) -> Position:
-        """Where it ends, damage behind its last good batch included."""
+        """End of the segment, with the damage after its last good batch."""
 
     def scan(
         self, start: Position, end: Position | None = None, *, chunk: int = MiB
     ) -> Iterator[ScanItem]:
-        """Good batches and damage of [start, end)."""
+        """Yield good batches and damage of [start, end)."""
 
 
 class _Chunk(NamedTuple):
-    """The markers between two positions of a file: by producer, offsets ascending.
+    """The markers of a part of a file by producer id, offsets ascending.
 
-    `lost` are the first and last offsets that damage can have taken.
+    `lost` has the first and last offsets that damage may have held.
     """
 
     end: Position
@@ -159,7 +158,7 @@ class _Chunk(NamedTuple):
 
 
 class MarkerCache:
-    """End markers of the stretches of files that were looked at, bounded; safe from several threads."""
+    """A bounded cache of end markers of parts of files; safe from several threads."""
 
     def __init__(self, most_markers: int = _MOST_MARKERS) -> None:
         self._most = most_markers
@@ -168,7 +167,7 @@ class MarkerCache:
         self._lock = Lock()
 
     def chunk_at(self, segment: MarkedSegment, position: Position) -> _Chunk:
-        """The markers from a position on, for at most about 1 MiB; `position` starts a batch."""
+        """Return the markers of about 1 MiB from a position on, which is the start of a batch."""
         with self._lock:
             starts, chunks = self._files.get(segment.identity, ([], {}))
             place = bisect_right(starts, position) - 1
@@ -209,24 +208,24 @@ def _read_chunk(segment: MarkedSegment, start: Position, end: Position) -> _Chun
         position = item.end_position
         if position - start >= _CHUNK // 2:
             return _Chunk(position, markers, count, tuple(lost))
-        del item  # before the next one is read: a batch may be as large as the budget
+        del item  # free it before the next read: a batch may be as large as the budget
     return _Chunk(end, markers, count, tuple(lost))
 
 
 def may_have_taken_a_marker(damage: Damage) -> bool:
-    """Whether bytes are lost; what is only not there yet at a log's end is not."""
+    """Return whether damage may have held a marker; the tail of a log is not damage that did."""
     return not damage.kind.is_tail
 
 
 class FateFinder:
-    """Decides the batches of runs, looking ahead in the log as far as it takes.
+    """Finds the fates of batches by their producers' next markers in the log.
 
     Args:
-        segments_from: the segment that holds an offset and those after it.
-        ongoing: asked when a transaction does not end soon: what is known to be open, so that the rest
-            of the log need not be read for it.
-        cache: of markers.
-        aborted: what the indexes say: first and last offsets of a producer's aborted transactions.
+        segments_from: returns a segment and those after it.
+        ongoing: returns the open transactions; called for a transaction that does not end soon, to spare
+            a read of the rest of the log.
+        cache: cache of markers.
+        aborted: returns first and last offsets of a producer's aborted transactions by the indexes.
     """
 
     __slots__ = ("_aborted", "_cache", "_ongoing", "_segments_from")
@@ -244,7 +243,7 @@ class FateFinder:
         self._cache = cache
 
     def fates(self, segment: MarkedSegment, run: BatchRun) -> npt.NDArray[np.uint8] | None:
-        """A Fate per row of the run's table; None when no row is transactional."""
+        """Return a Fate for each row of the run's table; None when no row is transactional."""
         found = events(run)
         if not any(event.ended is None for event in found):
             return None
@@ -266,7 +265,7 @@ class FateFinder:
     def _look_ahead(
         self, segment: MarkedSegment, position: Position, pending: Mapping[int, Offset]
     ) -> dict[int, Fate]:
-        """How the transactions end that are under way at a position; those that do not are left out."""
+        """Return the fates of the transactions that are open at a position, without those that do not end."""
         decided: dict[int, Fate] = {}
         left = dict(pending)
         lost: list[tuple[Offset, Offset]] = []
@@ -301,9 +300,9 @@ class FateFinder:
         marker: tuple[Offset, Fate],
         lost: Sequence[tuple[Offset, Offset]],
     ) -> Fate:
-        """The fate that a marker gives, unless damage took one before it and an index knows which.
+        """Return the fate of a marker, or of an earlier one that damage took and an index has.
 
-        The index is believed as far as the log does not say otherwise: an abort whose marker is lost.
+        An index entry counts only where the log does not contradict it.
         """
         end, fate = marker
         gaps = [(first, last) for first, last in lost if offset < last and first < end]

@@ -1,4 +1,4 @@
-"""Sentences for a selection that matches nothing: they name what there is."""
+"""Sentences for a selection without a match, with the names of the source."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _LIKENESS = 0.6
 
 
 def unmatched_partition(selector: str, text: str, logs: Mapping[str, PartitionLog]) -> str:
-    """What to say when no partition is selected.
+    """Return the sentence for a selection that matches no partition.
 
     Args:
-        selector: as the user wrote it, such as "--topic order"; "" to say nothing of it.
-        text: the name in it, for which a like one is looked for.
+        selector: the option as the user wrote it, such as "--topic order"; "" to leave it out.
+        text: name in the selector, to suggest a similar one.
         logs: all partitions of the source by name.
     """
     what = f"no partition matches {selector}" if selector else "no such partition"
@@ -33,13 +33,13 @@ def unmatched_partition(selector: str, text: str, logs: Mapping[str, PartitionLo
 def known_names(
     names: Sequence[str], noun: str, text: str = "", candidates: Iterable[str] | None = None
 ) -> str:
-    """What the source has, and the name that is most like a text.
+    """Return a sentence with some names of the source, and the name that is most similar to a text.
 
     Args:
-        names: what there is, some of which are named.
-        noun: what each is.
-        text: what was asked for.
-        candidates: names that may have been meant; by default `names`.
+        names: all names; the first four are shown.
+        noun: kind of the names, for an empty list.
+        text: name that was asked for.
+        candidates: names to suggest; by default `names`.
     """
     if not names:
         return f"the source has no {noun}"
