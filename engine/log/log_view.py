@@ -64,7 +64,7 @@ class LogView(LogContents):
     rewrites: int = 0
     after: InitVar[LogView | None] = None
     known_transactions: TransactionState | None = None
-    _times: TimeLookUps = field(default_factory=TimeLookUps, init=False)
+    _times: TimeLookUps | None = field(default=None, init=False)
     _all_segments: LogSegments[LogSegment] | None = field(default=None, init=False)
     _transactions_below: tuple[Offset, TransactionState] | None = field(default=None, init=False)
     _leader_epochs: LeaderEpochCache | None = field(default=None, init=False)
@@ -75,7 +75,7 @@ class LogView(LogContents):
 
     def __post_init__(self, after: LogView | None) -> None:
         LogContents.__post_init__(self)
-        if after is not None and after.rewrites == self.rewrites:
+        if after is not None and after._times is not None and after.rewrites == self.rewrites:
             known = len(after.base_offsets)
             is_same = self.base_offsets is after.base_offsets
             if is_same or self.base_offsets[:known] == after.base_offsets:
@@ -242,7 +242,10 @@ class LogView(LogContents):
         Raises:
             UnsupportedCodecError: the codec of a batch that may hold the record is not installed.
         """
-        return self._times.find(self, timestamp, records_only=records_only)
+        times = self._times
+        if times is None:
+            times = self._times = TimeLookUps()
+        return times.find(self, timestamp, records_only=records_only)
 
     @property
     def max_timestamp(self) -> FoundTimestamp | None:

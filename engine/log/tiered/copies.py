@@ -1,10 +1,9 @@
-"""Tiered copies of segments: what each of them holds, and which of them are the log.
+"""Tiered copies of segments: read what each holds, and choose those that are the log.
 
-A segment can have been copied more than once: a copy was retried, or another broker led the partition and
-copied from where its own segments began. Kafka's remote log metadata tells the copies apart by leader
-epochs and takes, for an offset, the copy with the highest start. Here there are only the copies: the newest
-epochs that one of them states are the log's lineage, what does not agree with it is not in the log, and
-what another copy holds too is not needed.
+A segment may be copied more than once: a copy was retried, or another leader copied its own segments, which start
+at other offsets. Kafka's remote log metadata tells the copies apart by leader epochs and takes, for an offset, the
+copy with the highest start. Here only the copies exist: the newest leader epochs in one of them are the lineage of
+the log. Copies that contradict the lineage, or that another copy covers, are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from engine.units import MAX_INT64, EpochEntry, Offset, Position
 LOG, OFFSET_INDEX, MANIFEST = ".log", ".index", ".rsm-manifest"
 LEADER_EPOCHS = ".leader_epoch_checkpoint"
 _LAST_FILES = (".snapshot", MANIFEST)
-"""What is copied last: with it a copy is complete."""
+"""Files that are copied last: a copy with one is complete."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -36,12 +35,12 @@ class TieredCopy:
     """One copy of a segment.
 
     Attributes:
-        base_offset: in its name.
-        files: paths by what follows the segment's id in the name, `.log` among them.
-        next_offset: one past its last good batch.
-        last_epoch: of that batch; -1 when it has none.
-        is_whole: whether all its files are there, and the last batch ends where the `.log` does.
-        epochs: where its epochs begin, when that is known without its checkpoint.
+        base_offset: base offset in the name.
+        files: paths by the suffix after the segment's id, `.log` among them.
+        next_offset: one past the last good batch.
+        last_epoch: leader epoch of that batch; -1 without one.
+        is_whole: whether all files are there, and the last batch ends at the end of the `.log`.
+        epochs: starts of its leader epochs, when known without its checkpoint.
     """
 
     base_offset: Offset
@@ -53,40 +52,40 @@ class TieredCopy:
 
     @property
     def path(self) -> str:
-        """The records file."""
+        """Path of the records file."""
         return self.files[LOG]
 
     @property
     def end(self) -> Offset:
-        """One past what it stands for, which is at least its base offset."""
+        """One past the offsets of the copy, which has at least its base offset."""
         return max(self.next_offset, self.base_offset + 1)
 
 
 class ChosenCopy(NamedTuple):
-    """A copy that is a segment of the log, up to `end`: an offset inside it where another one goes on."""
+    """A copy that is a segment of the log, up to `end`, at which another copy may go on."""
 
     copy: TieredCopy
     end: Offset
 
     @property
     def is_cut(self) -> bool:
-        """Whether the log goes on elsewhere before the copy ends."""
+        """Whether the log goes on in another copy before this one ends."""
         return self.end < self.copy.end
 
 
 class Choice(NamedTuple):
-    """The log's segments, ascending; its newest copy; and why the other copies, by path, are not in it."""
+    """The log's segments, ascending; its newest copy; the reasons to leave out other copies, by path."""
 
     chosen: list[ChosenCopy]
     newest: TieredCopy | None
     reasons: dict[str, str]
 
 
-# What a copy holds
+# Contents of a copy
 
 
 def encoding_of(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> str | None:
-    """Why a copy's records file cannot be read as it is, None when it can. Raises OSError."""
+    """Return why a copy's records file cannot be read as it is, None when it can. Raises OSError."""
     manifest = _manifest(root, files)
     if manifest.get("encryption"):
         return "it is encrypted"
@@ -105,7 +104,7 @@ def encoding_of(root: SourceRoot, base_offset: Offset, files: Mapping[str, str])
 
 
 def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> TieredCopy:
-    """What a copy holds, from its end: little of it is read where it has an offset index or a manifest.
+    """Return the contents of a copy, from its manifest, or from its end by the offset index, or else from all of it.
 
     Raises OSError.
     """
@@ -142,7 +141,7 @@ def _runs(file: SourceFile, start: Position) -> Iterator[BatchRun]:
 def _runs_near(
     file: SourceFile, hint: Position, *, below: Offset = MAX_INT64
 ) -> Iterator[BatchRun]:
-    """Good batches from a hint on, if one below an offset stands there, else all of them."""
+    """Yield good batches from a hint on, if one below an offset is there, else all of them."""
     if hint > 0:
         runs = _runs(file, hint)
         first = next(runs, None)
@@ -154,12 +153,12 @@ def _runs_near(
 
 
 def _epochs_in(run: BatchRun) -> Iterator[tuple[int, Offset]]:
-    """The leader epoch of each batch, and its base offset."""
+    """Return leader epoch and base offset of each batch."""
     return zip(run.table["leader_epoch"].tolist(), run.table["base_offset"].tolist(), strict=True)
 
 
 def _last_place(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> Position:
-    """Where the offset index leads to last; 0 without one."""
+    """Return the position in the last entry of the offset index; 0 without one."""
     if OFFSET_INDEX not in files:
         return 0
     try:
@@ -170,7 +169,7 @@ def _last_place(root: SourceRoot, base_offset: Offset, files: Mapping[str, str])
 
 
 def _manifest(root: SourceRoot, files: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON that Aiven's plugin writes beside a segment; empty when it is not there or not that."""
+    """Return the JSON manifest that Aiven's plugin writes beside a segment; empty when it is missing or broken."""
     if MANIFEST not in files:
         return {}
     try:
@@ -183,7 +182,7 @@ def _manifest(root: SourceRoot, files: Mapping[str, str]) -> dict[str, Any]:
 def _stated(
     manifest: dict[str, Any], base_offset: Offset, files: Mapping[str, str], size: int
 ) -> TieredCopy | None:
-    """What the manifest says of a copy that is as long as it says."""
+    """Return the copy that the manifest describes; None when it has another size."""
     try:
         facts = manifest["remoteLogSegmentMetadata"]
         last = int(facts["endOffset"])
@@ -197,11 +196,11 @@ def _stated(
     return TieredCopy(base_offset, files, last + 1, epochs[-1].epoch, True, epochs)
 
 
-# Which copies are the log
+# Choice of copies
 
 
 def choose(root: SourceRoot, copies: Iterable[TieredCopy]) -> Choice:
-    """Which copies are the log's segments; none of them overlap. Raises OSError."""
+    """Choose the copies that are the log's segments, without overlaps. Raises OSError."""
     by_age = sorted(copies, key=lambda copy: (copy.last_epoch, copy.next_offset), reverse=True)
     lineage = _lineage(by_age, lambda copy: _epochs_of(root, copy))
     reasons: dict[str, str] = {}
@@ -219,7 +218,7 @@ def choose(root: SourceRoot, copies: Iterable[TieredCopy]) -> Choice:
 
 
 def _epochs_of(root: SourceRoot, copy: TieredCopy) -> Sequence[EpochEntry]:
-    """Where the epochs began, as a copy has it: its own and, in a checkpoint, those before."""
+    """Return the starts of a copy's leader epochs and, with a checkpoint, of those before."""
     if LEADER_EPOCHS in copy.files:
         try:
             path = copy.files[LEADER_EPOCHS]
@@ -236,7 +235,7 @@ def _epochs_of(root: SourceRoot, copy: TieredCopy) -> Sequence[EpochEntry]:
 def _lineage(
     by_age: Sequence[TieredCopy], epochs_of: Callable[[TieredCopy], Sequence[EpochEntry]]
 ) -> list[EpochEntry]:
-    """The epochs of the newest copy, and below where they begin those of the newest that reaches there."""
+    """Return the epochs of the newest copy, with those of the newest other copies below their start."""
     lineage: list[EpochEntry] = []
     lowest = min((copy.base_offset for copy in by_age), default=0)
     for copy in by_age:
@@ -254,13 +253,13 @@ def _lineage(
 
 
 def _epoch_at(lineage: Sequence[EpochEntry], offset: Offset) -> int | None:
-    """The epoch that an offset is of; None below the lineage."""
+    """Return the leader epoch of an offset; None below the lineage."""
     place = bisect_right(lineage, offset, key=lambda entry: entry.start_offset) - 1
     return None if place < 0 else lineage[place].epoch
 
 
 def _agreed_end(root: SourceRoot, copy: TieredCopy, lineage: Sequence[EpochEntry]) -> Offset:
-    """Up to where a copy is of the lineage: two logs that agree on an offset's epoch agree on all before."""
+    """Return the end of a copy's part in the lineage: logs that agree on an offset's epoch agree on all before it."""
     if copy.last_epoch < 0 or _epoch_at(lineage, copy.next_offset - 1) in (None, copy.last_epoch):
         return copy.end
     with root.open_fresh(copy.path) as file:
@@ -272,7 +271,7 @@ def _agreed_end(root: SourceRoot, copy: TieredCopy, lineage: Sequence[EpochEntry
 
 
 def _without_overlaps(agreed: list[ChosenCopy], reasons: dict[str, str]) -> list[ChosenCopy]:
-    """Leave out what others hold too, and cut what goes on in another; notes what is left out."""
+    """Leave out copies that others cover, cut those that go on in another; add reasons."""
     chosen: list[ChosenCopy] = []
     for each in sorted(agreed, key=_before):
         last = chosen[-1] if chosen else None
@@ -293,7 +292,7 @@ def _before(each: ChosenCopy) -> tuple[object, ...]:
 
 
 def cut_position(root: SourceRoot, chosen: ChosenCopy) -> Position:
-    """Where the batches of a copy end that are in the log. Raises OSError."""
+    """Return the end of a copy's batches that are in the log. Raises OSError."""
     copy, hint = chosen.copy, 0
     if OFFSET_INDEX in copy.files:
         with root.open_fresh(copy.files[OFFSET_INDEX]) as index:

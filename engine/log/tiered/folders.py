@@ -1,30 +1,35 @@
-"""Folders of tiered copies, told by their names and by a glance at what is in them."""
+"""Folders of tiered copies, recognized by their names and by the first names in them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from engine.files.file_names import (
+    FileKind,
+    FolderState,
+    folder_name,
     parse_tiered_file_name,
     parse_tiered_folder_name,
     parse_tiered_topic_name,
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
+from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT32, TopicPartition
 
 MOST_PEEKS = 64
-"""Names of a folder, and folders, that are looked at to tell what a source is."""
+"""Largest number of names, and of folders, to look at to recognize a source."""
 _ID_LENGTH = 22
 UNKNOWN_PARTITION = -1
+_MAX_TIMESTAMP = HEADER.position_of("max_timestamp")
 
 
 class TieredFolder(NamedTuple):
-    """The copies of a partition: their folder in the source, whose they are, and the topic's id if known."""
+    """The copies of a partition: their folder in the source, the partition, and the topic's id if known."""
 
     path: str
     partition: TopicPartition
@@ -32,13 +37,13 @@ class TieredFolder(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the partition is called: a copy under another name keeps that."""
+        """Name of the partition; a folder under another name keeps that name."""
         topic, number = self.partition
         return topic if number == UNKNOWN_PARTITION else str(self.partition)
 
 
 def folder_called(path: str) -> TieredFolder:
-    """A partition's folder of copies by its path; under another name it is a topic of its own."""
+    """Return a partition's folder of copies by its path; another name is a topic of its own."""
     name, above = name_of(path), name_of(os.path.dirname(os.path.abspath(path)))
     local, topic = parse_tiered_folder_name(name), parse_tiered_topic_name(above)
     if local is not None:
@@ -49,7 +54,7 @@ def folder_called(path: str) -> TieredFolder:
 
 
 def candidates(path: str, others: Sequence[SourceEntry]) -> list[str]:
-    """The folders in a folder whose names are those of tiered storage, or could be."""
+    """Return the folders with names that tiered storage may have given."""
     is_topic = parse_tiered_topic_name(name_of(path)) is not None
     return [
         name
@@ -61,7 +66,7 @@ def candidates(path: str, others: Sequence[SourceEntry]) -> list[str]:
 
 
 def folders_of_copies(root: SourceRoot, names: Sequence[str]) -> Iterator[str]:
-    """Which of some folders, and of the numbered folders in them, hold copies and can be read."""
+    """Yield those of some folders, and of the numbered folders in them, that hold copies and can be read."""
     for name in names:
         with suppress(OSError):
             if has_copies(root, name):
@@ -72,13 +77,13 @@ def folders_of_copies(root: SourceRoot, names: Sequence[str]) -> Iterator[str]:
 
 
 def has_copies(root: SourceRoot, folder: str) -> bool:
-    """Whether a folder holds files of tiered storage, as far as its first names tell."""
+    """Return whether the first names of a folder are those of tiered copies."""
     names = root.iterate_files(folder)
     return any(is_copy(name) for name in islice(names, MOST_PEEKS))
 
 
 def numbered_in(root: SourceRoot, folder: str) -> list[str]:
-    """The folders in a folder that are called like a partition's number."""
+    """Return the folders with a partition's number as their name."""
     return [
         entry.name
         for entry in root.list_apart(folder)[1]
@@ -87,16 +92,90 @@ def numbered_in(root: SourceRoot, folder: str) -> list[str]:
 
 
 def name_of(path: str) -> str:
-    """The last component of a path."""
+    """Return the last component of a path."""
     return os.path.basename(os.path.abspath(path))
 
 
 def is_copy(name: str) -> bool:
-    """Whether a file is called like one of a tiered copy."""
+    """Return whether a name is that of a file of a tiered copy."""
     return parse_tiered_file_name(name) is not None
 
 
 def is_number(name: str) -> bool:
-    """Whether a name is a partition's number."""
+    """Return whether a name is a partition's number."""
     is_decimal = name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
     return is_decimal and len(name) <= 10 and int(name) <= MAX_INT32
+
+
+# The partitions of a source
+
+
+class TieredEntries(NamedTuple):
+    """The entries of a folder of tiered copies.
+
+    Attributes:
+        files: names of regular files.
+        others: entries that are not folders of copies.
+        folders: the partitions' folders by the names they are shown under.
+    """
+
+    files: Sequence[str]
+    others: Sequence[SourceEntry]
+    folders: Mapping[str, TieredFolder]
+
+
+def list_partitions(root: SourceRoot) -> TieredEntries:
+    """List a folder of tiered copies. Raises OSError."""
+    files, others = root.list_apart()
+    found: dict[TopicPartition, list[TieredFolder]] = {}
+    rest = []
+    for entry in others:
+        is_folder = entry.kind is EntryKind.DIRECTORY
+        folders = list(_folders_in(root, entry.name)) if is_folder else []
+        for folder in folders:
+            found.setdefault(folder.partition, []).append(folder)
+        if not folders:
+            rest.append(entry)
+    return TieredEntries(files, rest, dict(_named(root, found)))
+
+
+def _folders_in(root: SourceRoot, name: str) -> Iterator[TieredFolder]:
+    """Yield the partitions with copies in a folder: one, all of a topic, or none."""
+    topic = parse_tiered_topic_name(name_of(root.path))
+    if topic is not None and is_number(name):
+        yield TieredFolder(name, TopicPartition(topic[0], int(name)), topic[1])
+        return
+    local, topic = parse_tiered_folder_name(name), parse_tiered_topic_name(name)
+    if local is not None and has_copies(root, name):
+        yield TieredFolder(name, *local)
+        return
+    if topic is None:
+        return
+    numbers = numbered_in(root, name)
+    for number in numbers:
+        yield TieredFolder(f"{name}/{number}", TopicPartition(topic[0], int(number)), topic[1])
+    if local is not None and not numbers:
+        yield TieredFolder(name, *local)
+
+
+def _named(
+    root: SourceRoot, found: Mapping[TopicPartition, list[TieredFolder]]
+) -> Iterator[tuple[str, TieredFolder]]:
+    """Yield folders with their names: of topics of one name the one with the newest records is the log, others are stray."""
+    for partition, folders in found.items():
+        if len(folders) > 1:
+            folders.sort(key=lambda folder: _newest_timestamp(root, folder))
+        yield str(partition), folders.pop()
+        for older in folders:
+            yield folder_name(partition, FolderState.STRAY, older.topic_id), older
+
+
+def _newest_timestamp(root: SourceRoot, folder: TieredFolder) -> int:
+    """Return the largest timestamp of the last segment's first batch, -1 without one."""
+    try:
+        files, _ = root.list_apart(folder.path)
+        newest = max(name for name in files if is_copy(name) and name.endswith(FileKind.LOG.value))
+        with root.open_fresh(f"{folder.path}/{newest}") as file:
+            return int.from_bytes(file.read_at(_MAX_TIMESTAMP, 8), "big", signed=True)
+    except (OSError, ValueError):
+        return -1

@@ -1,4 +1,4 @@
-"""What a path is that an operator named, if it is a copy of tiered storage or a part of one."""
+"""Recognize paths of an operator that are copies of tiered storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engine.log.tiered.root import TieredRoot
 
 
 def may_be_tiered(path: str, files: Sequence[str], others: Sequence[SourceEntry]) -> bool:
-    """Whether names in a folder look like tiered copies or folders of them; costs a glance at a log dir."""
+    """Return whether the first names of a folder are those of tiered copies or of folders of them."""
     return any(map(is_copy, files[:MOST_PEEKS])) or bool(candidates(path, others))
 
 
@@ -35,15 +35,15 @@ def tiered_root(
     open_files: int,
     cross_device: bool,
 ) -> tuple[TieredRoot, TieredFolder | None] | None:
-    """The source that a folder of tiered copies is, and whose copies, if of one partition; None for others.
+    """Return the source of a folder of tiered copies, and the partition if they are of one; None for other folders.
 
     Args:
-        root: the folder, no log dir of a broker.
-        files, others: what is in it.
+        root: the folder, which is not a broker's log dir.
+        files, others: entries of the folder.
         open_files, cross_device: see SourceRoot.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the folder cannot be read.
         SourceError: its copies are compressed by chunks, or encrypted.
     """
     path = root.path
@@ -61,7 +61,7 @@ def tiered_root(
 def tiered_file_root(
     path: str, *, open_files: int, cross_device: bool
 ) -> tuple[TieredRoot, TieredFolder, str] | None:
-    """The source that shows one copy's records file, whose it is, and its name there; None for other files.
+    """Return the source of one copy's records file, its partition and its name there; None for other files.
 
     Raises as `tiered_root`.
     """
@@ -85,7 +85,7 @@ def tiered_file_root(
 
 
 def _refuse_encoded(root: SourceRoot, folder: str, ending: str) -> None:
-    """Say why copies cannot be read, by the first whose records file ends so. Raises OSError, SourceError."""
+    """Raise SourceError if the first copy with this ending is encoded. Raises OSError."""
     files = root.list_apart(folder)[0]
     log = min((name for name in files if is_copy(name) and name.endswith(ending)), default=None)
     if log is None:

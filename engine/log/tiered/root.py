@@ -1,86 +1,26 @@
 """A copy of Kafka's tiered storage, shown as the log dir that its segments came from.
 
 LocalTieredStorage keeps `<topic>-<partition>-<topic id>/<offset>-<segment id>.log`, with an `.index`,
-`.timeindex`, `.txnindex`, `.leader_epoch_checkpoint` and `.snapshot` of the same name; Aiven's plugin keeps
-`<topic>-<topic id>/<partition>/<offset>-<segment id>.log`, and what it puts beside it is not read, but for
-what the manifest says of the copy. Here a folder is `<topic>-<partition>` and its files have the names that
-they have in a log dir; what opens is the real file, and what is shown to people is its path.
+`.timeindex`, `.txnindex`, `.leader_epoch_checkpoint` and `.snapshot` of the same name. Aiven's plugin keeps
+`<topic>-<topic id>/<partition>/<offset>-<segment id>.log`; of its other files only the manifest is read. A folder
+is shown as `<topic>-<partition>`, and its files under their names in a log dir. Reads open the real file, and
+messages show its path.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import RLock
-from typing import NamedTuple, TypeVar
 
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
-from engine.files.file_names import (
-    LEADER_EPOCH_CHECKPOINT,
-    PARTITION_METADATA,
-    FolderState,
-    folder_name,
-    log_file_name,
-    offset_index_name,
-    parse_tiered_file_name,
-    parse_tiered_folder_name,
-    parse_tiered_topic_name,
-    producer_snapshot_name,
-    time_index_name,
-    transaction_index_name,
-)
+from engine.files.file_names import PARTITION_METADATA, parse_tiered_file_name
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.index.abstract_index import AbstractIndex
-from engine.index.offset_index import OffsetIndex
-from engine.index.time_index import TimeIndex
-from engine.index.transaction_index import TransactionIndex
-from engine.log.tiered.copies import (
-    LEADER_EPOCHS,
-    LOG,
-    ChosenCopy,
-    TieredCopy,
-    choose,
-    cut_position,
-    encoding_of,
-    read_copy,
-)
-from engine.log.tiered.folders import (
-    TieredFolder,
-    has_copies,
-    is_copy,
-    is_number,
-    name_of,
-    numbered_in,
-)
-from engine.record.batch_frame import HEADER
-from engine.units import Offset, Position, TopicPartition
-
-_MAX_TIMESTAMP = HEADER.position_of("max_timestamp")
-_INDEX_NAMES: dict[str, Callable[[Offset], str]] = {
-    ".index": offset_index_name,
-    ".timeindex": time_index_name,
-    ".txnindex": transaction_index_name,
-}
-Entry = TypeVar("Entry")
-
-
-class _Shown(NamedTuple):
-    """What a partition's folder is shown to hold.
-
-    Attributes:
-        names: where each file really lies, by the name it is shown under.
-        others: what is no file of the log: further copies among them.
-        stamp: what the folder looked like.
-        copies: what was read of each, by its records file, and what that looked like.
-    """
-
-    names: dict[str, str]
-    others: Sequence[SourceEntry]
-    stamp: object
-    copies: dict[str, tuple[object, TieredCopy]]
+from engine.log.tiered.folders import TieredFolder, list_partitions
+from engine.log.tiered.shown_copies import ShownCopies, ShownFolder
+from engine.units import Position
 
 
 class TieredRoot(SourceRoot):
@@ -88,8 +28,8 @@ class TieredRoot(SourceRoot):
 
     Args:
         path: the folder.
-        only: the one partition whose copies these are, with the path "".
-        segment_id: of the one copy to show.
+        only: the one partition of the copies, with the path "".
+        segment_id: id of the one copy to show.
         open_files, cross_device: see SourceRoot.
     """
 
@@ -106,12 +46,10 @@ class TieredRoot(SourceRoot):
         self._plain = SourceRoot(path, open_files=1, cross_device=cross_device)
         self._plain.when_exhausted = self._free_descriptors
         self._only = only
-        self._segment_id = segment_id
         self._look_lock = RLock()
-        self._folders: dict[str, TieredFolder] | None = None
-        self._shown: dict[str, _Shown] = {}
-        self._cuts: dict[str, Position] = {}
-        self._remarks: dict[str, str] = {}
+        self._folders: Mapping[str, TieredFolder] | None = None
+        self._copies = ShownCopies(self._plain, segment_id)
+        self._shown: dict[str, ShownFolder] = {}
 
     def close(self) -> None:
         super().close()
@@ -135,11 +73,11 @@ class TieredRoot(SourceRoot):
         return f"{folder.path}/{name}" if folder.path else name
 
     def remark(self, relative: str) -> str:
-        """Say why a copy is not part of the log, and where an index is that is not here."""
-        return self._remarks.get(self.real(relative), "")
+        """Return why a copy is not part of the log, or where a missing index is."""
+        return self._copies.remarks.get(self.real(relative), "")
 
     def _split(self, relative: str) -> tuple[TieredFolder | None, str]:
-        """The partition that an entry belongs to, None for one of the log dir, and its name there."""
+        """Return the partition that an entry belongs to, None for one of the log dir, and the name in its folder."""
         if self._only is not None:
             return self._only, relative
         if not relative:
@@ -148,7 +86,7 @@ class TieredRoot(SourceRoot):
         return self.folders().get(folder), name
 
     def folders(self) -> Mapping[str, TieredFolder]:
-        """The partitions' folders by the names they are shown under."""
+        """Return the partitions' folders by the names they are shown under."""
         known = self._folders
         if known is None:
             self.list_apart()
@@ -156,16 +94,19 @@ class TieredRoot(SourceRoot):
             assert known is not None
         return known
 
-    # What a SourceRoot does
+    # Files
 
     def list_apart(self, folder: str = "") -> tuple[Sequence[str], Sequence[SourceEntry]]:
         with self._look_lock:
             if self._only is None and not folder:
-                return self._list_partitions()
+                files, others, self._folders = list_partitions(self._plain)
+                folders = (SourceEntry(name, EntryKind.DIRECTORY) for name in self._folders)
+                return files, [*folders, *others]
             place, rest = self._split(folder)
             if place is None or rest:
                 return self._plain.list_apart(folder)
-            shown = self._shown[folder] = self._look(folder, place)
+            shown = self._copies.look(place, self._shown.get(folder))
+            self._shown[folder] = shown
             made = {} if place.topic_id is None else {PARTITION_METADATA: ""}
             return list(shown.names | made), shown.others
 
@@ -178,7 +119,7 @@ class TieredRoot(SourceRoot):
                 return file.stat()
         real = self.real(relative)
         status = super().stat(real)
-        end = self._cuts.get(real)
+        end = self._copies.ends.get(real)
         return status if end is None else _shortened(status, end)
 
     def open_fresh(self, relative: str) -> SourceFile:
@@ -186,8 +127,16 @@ class TieredRoot(SourceRoot):
             return self._made(relative)
         real = self.real(relative)
         file = super().open_fresh(real)
-        end = self._cuts.get(real)
+        end = self._copies.ends.get(real)
         return file if end is None else _CutFile(file, end)
+
+    def _shown_in(self, folder: str) -> ShownFolder:
+        known = self._shown.get(folder)
+        if known is None:
+            with self._look_lock:
+                self.list_apart(folder)
+                known = self._shown[folder]
+        return known
 
     def _is_made(self, relative: str) -> bool:
         if not relative.endswith(PARTITION_METADATA):
@@ -196,7 +145,7 @@ class TieredRoot(SourceRoot):
         return folder is not None and name == PARTITION_METADATA and folder.topic_id is not None
 
     def _made(self, relative: str) -> SourceFile:
-        """partition.metadata: there is none, the folder's name has what it says."""
+        """Return a partition.metadata with the topic id of the folder's name."""
         folder, _ = self._split(relative)
         assert folder is not None
         assert folder.topic_id is not None
@@ -213,183 +162,9 @@ class TieredRoot(SourceRoot):
             os.close(fd)
             raise
 
-    # The partitions
-
-    def _list_partitions(self) -> tuple[Sequence[str], Sequence[SourceEntry]]:
-        files, others = self._plain.list_apart()
-        found: dict[TopicPartition, list[TieredFolder]] = {}
-        rest = []
-        for entry in others:
-            is_folder = entry.kind is EntryKind.DIRECTORY
-            folders = list(self._folders_in(entry.name)) if is_folder else []
-            for folder in folders:
-                found.setdefault(folder.partition, []).append(folder)
-            if not folders:
-                rest.append(entry)
-        self._folders = dict(self._named(found))
-        return files, [*(SourceEntry(name, EntryKind.DIRECTORY) for name in self._folders), *rest]
-
-    def _folders_in(self, name: str) -> Iterator[TieredFolder]:
-        """The partitions that a folder of the source has the copies of: one, all of a topic, or none."""
-        topic = parse_tiered_topic_name(name_of(self.path))
-        if topic is not None and is_number(name):
-            yield TieredFolder(name, TopicPartition(topic[0], int(name)), topic[1])
-            return
-        local, topic = parse_tiered_folder_name(name), parse_tiered_topic_name(name)
-        if local is not None and has_copies(self._plain, name):
-            yield TieredFolder(name, *local)
-            return
-        if topic is None:
-            return
-        numbers = numbered_in(self._plain, name)
-        for number in numbers:
-            yield TieredFolder(f"{name}/{number}", TopicPartition(topic[0], int(number)), topic[1])
-        if local is not None and not numbers:
-            yield TieredFolder(name, *local)
-
-    def _named(
-        self, found: Mapping[TopicPartition, list[TieredFolder]]
-    ) -> Iterator[tuple[str, TieredFolder]]:
-        """Of topics of one name, the one with the newest records is the log; the others stand apart."""
-        for partition, folders in found.items():
-            if len(folders) > 1:
-                folders.sort(key=self._newest_timestamp)
-            yield str(partition), folders.pop()
-            for older in folders:
-                yield folder_name(partition, FolderState.STRAY, older.topic_id), older
-
-    def _newest_timestamp(self, folder: TieredFolder) -> int:
-        """Of the first batch of the last segment."""
-        try:
-            files, _ = self._plain.list_apart(folder.path)
-            newest = max(name for name in files if is_copy(name) and name.endswith(LOG))
-            with self._plain.open_fresh(f"{folder.path}/{newest}") as file:
-                return int.from_bytes(file.read_at(_MAX_TIMESTAMP, 8), "big", signed=True)
-        except (OSError, ValueError):
-            return -1
-
-    # A partition's segments
-
-    def _shown_in(self, folder: str) -> _Shown:
-        known = self._shown.get(folder)
-        if known is None:
-            with self._look_lock:
-                self.list_apart(folder)
-                known = self._shown[folder]
-        return known
-
-    def _look(self, folder: str, place: TieredFolder) -> _Shown:
-        """Which copies are the partition's log, and what its files are called then."""
-        files, entries = self._plain.list_apart(place.path)
-        others = list(entries)
-        names: dict[str, str] = {}
-        found = list(self._sorted_out(place, files, names))
-        stamp = sorted(files), entries, [self._stamp(copy_files[LOG]) for _, copy_files in found]
-        known = self._shown.get(folder)
-        if known is not None and known.stamp == stamp:
-            return known
-        before = {} if known is None else known.copies
-        copies: dict[str, tuple[object, TieredCopy]] = {}
-        for base_offset, copy_files in found:
-            path = copy_files[LOG]
-            copy_stamp = self._stamp(path), copy_files
-            if path in before and before[path][0] == copy_stamp:
-                copies[path] = before[path]
-                continue
-            encoding = encoding_of(self._plain, base_offset, copy_files)
-            if encoding is None:
-                copies[path] = copy_stamp, read_copy(self._plain, base_offset, copy_files)
-            else:
-                others.append(self._aside(path, EntryKind.ENCODED_COPY, encoding))
-        chosen, newest, reasons = choose(self._plain, [copy for _, copy in copies.values()])
-        others += [
-            self._aside(path, EntryKind.FURTHER_COPY, reason) for path, reason in reasons.items()
-        ]
-        for each in chosen:
-            names |= self._names_of(each)
-        if newest is not None and LEADER_EPOCHS in newest.files:
-            names[LEADER_EPOCH_CHECKPOINT] = newest.files[LEADER_EPOCHS]
-        elif newest is not None:
-            self._note_elsewhere(newest, LEADER_EPOCH_CHECKPOINT)
-        return _Shown(names, others, stamp, copies)
-
-    def _stamp(self, path: str) -> tuple[int, int, int]:
-        status = self._plain.stat(path)
-        return status.st_ino, status.st_size, status.st_mtime_ns
-
-    def _sorted_out(
-        self, place: TieredFolder, files: Sequence[str], names: dict[str, str]
-    ) -> Iterator[tuple[Offset, dict[str, str]]]:
-        """The files of each copy that has a records file; puts what is nothing of tiered storage into names."""
-        found: dict[tuple[Offset, str], dict[str, str]] = {}
-        for name in files:
-            path = f"{place.path}/{name}" if place.path else name
-            parsed = parse_tiered_file_name(name)
-            if parsed is None:
-                names[name] = path
-            elif self._segment_id in (None, parsed.segment_id):
-                found.setdefault(parsed[:2], {})[parsed.suffix] = path
-        for base_offset, segment_id in sorted(found):
-            copy_files = found[base_offset, segment_id]
-            if LOG in copy_files:
-                yield base_offset, copy_files
-
-    def _aside(self, path: str, kind: EntryKind, reason: str) -> SourceEntry:
-        self._remarks[path] = reason
-        return SourceEntry(path.rpartition("/")[2], kind)
-
-    def _names_of(self, chosen: ChosenCopy) -> dict[str, str]:
-        """The files of a segment under the names that a log dir has for them."""
-        copy = chosen.copy
-        names = {log_file_name(copy.base_offset): copy.path}
-        if chosen.is_cut:
-            self._cut(copy.path, cut_position(self._plain, chosen))
-        for suffix, name in _INDEX_NAMES.items():
-            path = copy.files.get(suffix)
-            if path is None:
-                self._note_elsewhere(copy, name(copy.base_offset))
-            else:
-                names[name(copy.base_offset)] = path
-                self._cut(path, None)
-                if chosen.is_cut:
-                    self._cut(path, self._index_end(suffix, path, chosen))
-        if ".snapshot" in copy.files and copy.is_whole and not chosen.is_cut:
-            names[producer_snapshot_name(copy.next_offset)] = copy.files[".snapshot"]
-        return names
-
-    def _note_elsewhere(self, copy: TieredCopy, name: str) -> None:
-        folder, _, log = copy.path.rpartition("/")
-        if ".indexes" in copy.files:
-            beside = log.removesuffix(LOG)
-            path = f"{folder}/{name}" if folder else name
-            self._remarks[path] = f"it is in {beside}.indexes, which is not read"
-
-    def _cut(self, path: str, end: Position | None) -> None:
-        if end is None:
-            self._cuts.pop(path, None)
-        else:
-            self._cuts[path] = end
-
-    def _index_end(self, suffix: str, path: str, chosen: ChosenCopy) -> Position:
-        base_offset, end = chosen.copy.base_offset, chosen.end
-        with self._plain.open_fresh(path) as file:
-            if suffix == ".index":
-                return _end(OffsetIndex(file, base_offset), end, lambda entry: entry.offset)
-            if suffix == ".timeindex":
-                return _end(TimeIndex(file, base_offset), end, lambda entry: entry.offset)
-            index = TransactionIndex(file, base_offset)
-            return _end(index, end, lambda entry: entry.last_offset)
-
-
-def _end(
-    index: AbstractIndex[Entry], offset: Offset, offset_of: Callable[[Entry], Offset]
-) -> Position:
-    """Where the entries of an index end that lie below an offset."""
-    return bisect_left(index, offset, key=offset_of) * index.entry_size
-
 
 class _CutFile(SourceFile):
-    """The beginning of a file; what follows is no part of the log."""
+    """A file up to a position; the bytes after it are not part of the log."""
 
     __slots__ = ("_end",)
 
