@@ -30,7 +30,7 @@ from engine.plan.topic_ids import read_topic_id
 from engine.units import EpochEntry, Offset, TopicPartition
 from engine.writing.log.log_loader import LoadedLogOffsets, LogLoader
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.scheduler import DeferredScheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -242,12 +242,7 @@ def _load(
         rules=version.rules.producers,
     )
     loader = LogLoader(
-        log.path,
-        log.partition,
-        config,
-        tasks,
-        clock,
-        LogDirFailureChannel(),
+        WritableLogFolder(log.path, log.partition, config, tasks, clock, disk=disk),
         log.clean,
         loaded.segments,
         log.log_start,
@@ -255,7 +250,6 @@ def _load(
         loaded.epochs,
         producers,
         version.rules,
-        disk,
     )
     loaded.recovered = loader.recovered
     try:

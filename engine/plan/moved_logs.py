@@ -13,7 +13,7 @@ from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
 from engine.plan.lost_records import NOTHING_LOST, LostOffsets, lost_records
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
-from engine.writing.log.log_folder_names import log_delete_dir_name
+from engine.writing.log_folder import log_delete_dir_name
 
 _LOG = FileKind.LOG.value
 

@@ -31,8 +31,8 @@ from engine.plan.topic_ids import read_topic_id
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import TopicPartition
-from engine.writing.log.log_folder_names import log_stray_dir_name
 from engine.writing.log_config import LogConfig
+from engine.writing.log_folder import log_stray_dir_name
 
 
 class StartPlan:

@@ -24,7 +24,7 @@ from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
 from engine.writing.log.log_loader import LogLoader
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.scheduler import DeferredScheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -171,7 +171,6 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
     partition, source = chosen.partition, log.topic_partition
     later = DeferredScheduler()
     segments: LogSegments[WritableSegment] = LogSegments()
-    channel = LogDirFailureChannel()
     try:
         epochs = LeaderEpochFileCache(partition, BrokerEpochCheckpoint(folder, disk), later)
         producers = ProducerStateManager(
@@ -184,12 +183,7 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
             rules=BROKER_RULES.producers,
         )
         offsets = LogLoader(
-            folder,
-            partition,
-            LOADED,
-            later,
-            SYSTEM_CLOCK,
-            channel,
+            WritableLogFolder(folder, partition, LOADED, later, disk=disk),
             clean,
             segments,
             max(log.checkpoints.log_start_offset(source) or 0, 0),
@@ -197,7 +191,6 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
             epochs,
             producers,
             BROKER_RULES,
-            disk,
         ).load()
         later.run()
         segments.close()

@@ -53,7 +53,7 @@ class ScheduledTask:
 
 
 class DeferredScheduler:
-    """Runs what is due at once, and keeps what is not until `run`. Periodic tasks are left out."""
+    """Scheduler that runs tasks without a delay at once, delayed ones in `run`, and periodic ones never."""
 
     def __init__(self) -> None:
         self._kept: list[ScheduledTask] = []
@@ -65,7 +65,7 @@ class DeferredScheduler:
         delay_ms: int = 0,
         period_ms: int = NEVER_AGAIN,
     ) -> ScheduledTask:
-        """Run a task now, or keep it."""
+        """Run a task without a delay now; keep a delayed one for `run`."""
         made = ScheduledTask(name, task, None)
         if period_ms < 0 and delay_ms > 0:
             self._kept.append(made)
@@ -74,7 +74,7 @@ class DeferredScheduler:
         return made
 
     def run(self) -> None:
-        """Run the tasks that are kept, also those that they schedule."""
+        """Run the kept tasks in order, and the tasks that they schedule."""
         while self._kept:
             kept = self._kept.pop(0)
             if not kept.is_cancelled:

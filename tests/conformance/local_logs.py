@@ -10,7 +10,7 @@ from engine.log.segment.fetch import FetchDataInfo
 from engine.units import LogOffsetMetadata, TopicPartition
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.writable_segment import WritableSegment
@@ -34,15 +34,12 @@ class LocalLogSetUp:
         config = config or LogConfig()
         segment = WritableSegment.open(self.folder, 0, config, self.clock)
         self.log = LocalLog(
-            self.folder,
-            config,
+            WritableLogFolder(
+                self.folder, TOPIC_PARTITION, config, MockScheduler(self.clock), self.clock
+            ),
             LogSegments([segment]),
             0,
             LogOffsetMetadata(0, 0, 0),
-            MockScheduler(self.clock),
-            self.clock,
-            TOPIC_PARTITION,
-            LogDirFailureChannel(),
         )
 
     def append(self, first_offset: int, *records: tuple[str, str], later_ms: int = 0) -> None:

@@ -15,6 +15,7 @@ from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import (
+    WritableSegmentFiles,
     log_path,
     offset_index_path,
     time_index_path,
@@ -41,10 +42,12 @@ def create_segment(
     """A segment with index files of 1000 and 1500 bytes; `named` is for base offsets that no file has."""
     name = offset if named is None else named
     return WritableSegment(
-        WritableFileRecords.open(log_path(folder, name)),
-        LazyWritableIndex.for_offset(offset_index_path(folder, name), offset, 1000),
-        LazyWritableIndex.for_time(time_index_path(folder, name), offset, 1500),
-        WritableTransactionIndex(offset, transaction_index_path(folder, name)),
+        WritableSegmentFiles(
+            WritableFileRecords.open(log_path(folder, name)),
+            LazyWritableIndex.for_offset(offset_index_path(folder, name), offset, 1000),
+            LazyWritableIndex.for_time(time_index_path(folder, name), offset, 1500),
+            WritableTransactionIndex(offset, transaction_index_path(folder, name)),
+        ),
         offset,
         index_interval_bytes,
         0,

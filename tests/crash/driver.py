@@ -21,13 +21,13 @@ from engine.units import MAX_INT32, Offset, TopicPartition
 from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
 from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.writing.disk import DISK, Disk
-from engine.writing.log.local_log import create_new_cleaned_segment
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import end_transaction_marker, records_of
 from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.segment.segment_replacement import create_new_cleaned_segment
 from tests.clocks import MockClock, MockScheduler
 from tests.crash.recording import RecordingDisk
 
@@ -341,14 +341,12 @@ class Driver:
         if not old or sum(segment.size for segment in old) > 2 * self.config.segment_size:
             return
         with self._doing():
-            new = create_new_cleaned_segment(
-                self.log.folder, self.config, old[0].base_offset, disk=self.disk
-            )
+            new = create_new_cleaned_segment(self.log.log_folder, old[0].base_offset)
             for segment in old:
                 assert new.append_from_file(segment.log, 0) == segment.size
                 for aborted in segment.txn_index.all_aborted_txns():
                     new.txn_index.append(aborted)
             new.on_become_inactive_segment()
             new.flush()
-            new.set_last_modified(old[-1].last_modified)
+            new.files.set_last_modified(old[-1].files.last_modified)
             self.log.replace_segments([new], old)

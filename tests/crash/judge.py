@@ -210,7 +210,9 @@ def judge_append(log: UnifiedLog) -> list[str]:
     """Whether the log can be appended to."""
     end = log.log_end_offset
     epoch = log.latest_epoch or 0
-    info = log.append_as_leader(records_of(SimpleRecord(b"k", b"after", log.clock.now_ms())), epoch)
+    info = log.append_as_leader(
+        records_of(SimpleRecord(b"k", b"after", log.log_folder.clock.now_ms())), epoch
+    )
     assert isinstance(info.first_offset, int)
     found = log.read(end, 1).records
     assert isinstance(found, MemoryRecords) or found.size

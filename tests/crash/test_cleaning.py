@@ -99,14 +99,14 @@ def clean(root: Path, disk: Disk) -> UnifiedLog:
     log = open_log(root, disk)
     log.update_high_watermark(log.log_end_offset)
     config = CleanerConfig(dedupe_buffer_size=24 * 100, io_buffer_size=2048)
-    cleaner = LogCleaner([root], {PARTITION: log}, config, clock=log.clock, disk=disk)
+    cleaner = LogCleaner([root], {PARTITION: log}, config, clock=log.log_folder.clock, disk=disk)
     for _ in range(2):
         cleaner.clean_once()
         log.append_as_leader(records_of(SimpleRecord(b"0", NEW, 10**12)), 0)
         log.roll()
         log.flush(force_active_segment=True)
         log.update_high_watermark(log.log_end_offset)
-        log.clock.sleep(600)
+        log.log_folder.clock.sleep(600)
     return log
 
 

@@ -122,7 +122,7 @@ class Ours:
         return "-"
 
     def before(self, offset: str) -> str:
-        self.manager.delete_snapshots_before(int(offset))
+        self.manager.snapshots.delete_before(int(offset))
         return "-"
 
     def state(self, now: int) -> str:
@@ -130,7 +130,7 @@ class Ours:
         unstable = manager.first_unstable_offset
         words = [
             manager.map_end_offset,
-            number(manager.oldest_snapshot_offset),
+            number(manager.snapshots.oldest),
             number(manager.latest_snapshot_offset),
             number(manager.first_undecided_offset),
             unstable.offset if unstable else -1,

@@ -25,7 +25,6 @@ from engine.clock import Clock
 from engine.errors import LogCleaningAbortedError, OffsetOverflowError
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp, TopicPartition
-from engine.writing.disk import DISK, Disk
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.segment.segment_replacement import create_new_cleaned_segment
 from engine.writing.segment.writable_segment import WritableSegment
@@ -44,7 +43,6 @@ class Cleaner:
         throttler: limits the rate of reads and writes.
         check_done: called often; raises LogCleaningAbortedError to stop.
         budgets: limits of a decoded batch.
-        disk: disk of the logs.
 
     Attributes:
         offset_map: the given map.
@@ -63,7 +61,6 @@ class Cleaner:
         throttler: Throttler,
         check_done: Callable[[TopicPartition], object],
         budgets: Budgets = DEFAULT_BUDGETS,
-        disk: Disk = DISK,
     ) -> None:
         if offset_map.slots * load_factor <= 1:
             raise ValueError(
@@ -77,7 +74,6 @@ class Cleaner:
         self._throttler = throttler
         self._check_done = check_done
         self._budgets = budgets
-        self._disk = disk
 
     def clean(
         self, cleanable: LogToClean, now: Timestamp | None = None
@@ -192,10 +188,8 @@ class Cleaner:
             legacy_delete_horizon_ms: segments modified later keep tombstones of magic 0 and 1.
             upper_bound_offset: end of this round of cleaning.
         """
-        cleaned = create_new_cleaned_segment(
-            log.folder, log.config, segments[0].base_offset, clock=log.clock, disk=self._disk
-        )
-        modified = segments[-1].last_modified
+        cleaned = create_new_cleaned_segment(log.log_folder, segments[0].base_offset)
+        modified = segments[-1].files.last_modified
         try:
             transactions.cleaned_index = cleaned.txn_index
             last_records = _last_records_of_active_producers(log)
@@ -212,13 +206,13 @@ class Cleaner:
                     transactions,
                     last_records,
                     upper_bound_offset,
-                    segment.last_modified > legacy_delete_horizon_ms,
+                    segment.files.last_modified > legacy_delete_horizon_ms,
                     stats,
                 )
                 self._clean_into(log, segment, cleaned, decides)
             cleaned.on_become_inactive_segment()
             cleaned.flush()
-            cleaned.set_last_modified(modified)
+            cleaned.files.set_last_modified(modified)
             self._check_done(log.topic_partition)
         except BaseException:
             _discard(cleaned)
@@ -287,7 +281,7 @@ def _legacy_delete_horizon(log: UnifiedLog, first_dirty_offset: Offset) -> Times
     It is the last clean segment's modification time less delete.retention.ms.
     """
     clean = log.segments_between(0, first_dirty_offset)
-    return clean[-1].last_modified - log.config.delete_retention_ms if clean else 0
+    return clean[-1].files.last_modified - log.config.delete_retention_ms if clean else 0
 
 
 def _last_records_of_active_producers(log: UnifiedLog) -> dict[int, LastRecord]:
@@ -304,6 +298,6 @@ def _last_records_of_active_producers(log: UnifiedLog) -> dict[int, LastRecord]:
 def _discard(cleaned: WritableSegment) -> None:
     """Remove an incomplete segment; if that fails, the next load of the log removes it."""
     try:
-        cleaned.delete_if_exists()
+        cleaned.files.delete_if_exists()
     except OSError:
         logger.exception("%s cannot be removed", cleaned)

@@ -56,7 +56,7 @@ class LogCleaner:
         logs: all logs in the log dirs; may change at any time.
         config: configuration.
         clock: source of the time.
-        disk: disk of the logs and checkpoints.
+        disk: disk of the checkpoints.
 
     Attributes:
         config: the given configuration.
@@ -81,7 +81,6 @@ class LogCleaner:
         self.last_stats = CleanerStats()
         self.last_pre_clean_stats = PreCleanStats()
         self._clock = clock
-        self._disk = disk
         self._throttler = Throttler(self.config.max_io_bytes_per_second, clock)
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -147,7 +146,6 @@ class LogCleaner:
             load_factor=self.config.dedupe_buffer_load_factor,
             throttler=self._throttler,
             check_done=self._check_done,
-            disk=self._disk,
         )
 
     def _run(self) -> None:

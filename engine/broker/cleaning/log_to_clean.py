@@ -161,4 +161,4 @@ def compaction_delay(log: UnifiedLog, first_dirty_offset: Offset, now: Timestamp
 
 
 def _first_timestamp(segment: WritableSegment) -> Timestamp:
-    return segment.first_batch_timestamp
+    return segment.age.first_batch_timestamp

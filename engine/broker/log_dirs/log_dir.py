@@ -22,8 +22,8 @@ from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
 from engine.writing.checkpoint.file_lock import FileLock
 from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.log_folder_names import parse_topic_partition_name
 from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_folder import parse_topic_partition_name
 
 logger = logging.getLogger(__name__)
 

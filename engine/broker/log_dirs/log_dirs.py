@@ -27,10 +27,10 @@ from engine.errors import InconsistentTopicIdError, StateError
 from engine.files.file_names import FolderState
 from engine.units import Offset, TopicPartition
 from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.log_folder_names import log_stray_dir_name, parse_topic_partition_name
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import log_stray_dir_name, parse_topic_partition_name
 from engine.writing.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)

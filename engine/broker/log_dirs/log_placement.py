@@ -11,7 +11,7 @@ from engine.broker.log_dirs.log_registry import LogRegistry
 from engine.errors import LogDirFailureError, StateError
 from engine.units import TopicPartition
 from engine.writing.disk import StrPath
-from engine.writing.log.log_folder_names import log_dir_name, log_future_dir_name
+from engine.writing.log_folder import log_dir_name, log_future_dir_name
 
 
 class LogPlacement:

@@ -12,12 +12,12 @@ from engine.broker.log_dirs.log_dir_set import LogDirSet
 from engine.broker.log_dirs.log_registry import LogRegistry
 from engine.errors import KafkaStorageError, LogDirFailureError
 from engine.units import Offset, TopicPartition
-from engine.writing.log.log_folder_names import (
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_folder import (
     log_delete_dir_name,
     log_dir_name,
     log_stray_dir_name,
 )
-from engine.writing.log.unified_log import UnifiedLog
 
 
 class LogRemoval:

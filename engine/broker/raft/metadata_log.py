@@ -337,7 +337,7 @@ class MetadataLog:
     def _clean_by_age(self) -> bool:
         def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
             timestamp = self.snapshots.last_timestamp(snapshot_id)
-            now = self.log.clock.now_ms()
+            now = self.log.log_folder.clock.now_ms()
             if timestamp is None or now - timestamp <= self.config.retention_ms:
                 return None
             return f"its last record is of {timestamp}, which is too old at {now}"

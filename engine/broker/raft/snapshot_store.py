@@ -87,7 +87,7 @@ class SnapshotStore:
         for name in unneeded:
             disk.remove(os.path.join(log.folder, name), missing_ok=True)
             logger.info("removed the snapshot %s, which is not needed", name)
-        return cls(log.folder, kept, log.scheduler, delete_delay_ms, disk)
+        return cls(log.folder, kept, log.log_folder.scheduler, delete_delay_ms, disk)
 
     def __len__(self) -> int:
         return len(self._readers)

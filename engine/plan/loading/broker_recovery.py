@@ -51,7 +51,7 @@ def recover_in_chunks(
         if not had_transactions:
             transactions = segment.txn_index
             transactions.delete_if_exists()
-            segment.txn_index = WritableTransactionIndex(
+            segment.files.txn_index = WritableTransactionIndex(
                 transactions.base_offset, transactions.path, disk=disk
             )
         raise NotAllGood from error

@@ -173,7 +173,7 @@ def recover_unflushed(loader: LogLoader) -> None:
 def refuse_negative_start(loader: LogLoader) -> None:
     """Raise BrokerFailure where a new segment would begin below 0: no name of a file says so."""
     start, last = loader.log_start_offset, loader.segments.last
-    if start >= 0 or loader.is_being_deleted:
+    if start >= 0 or loader.log_folder.is_being_deleted:
         return
     if last is None or last.read_next_offset() < start:
         reason = f"{loader.folder} has no records file, and begins at the offset {start}"

@@ -77,16 +77,11 @@ def finish_replacements(loader: LogLoader) -> None:
             if each.read_next_offset() > base_offset
         ]
         replace_segments(
+            loader.log_folder,
             loader.segments,
             [segment],
             replaced,
-            loader.folder,
-            loader.topic_partition,
-            loader.config,
-            loader.scheduler,
-            loader.log_dir_failure_channel,
             is_recovered_swap_file=True,
-            disk=loader.disk,
         )
 
 

@@ -1,4 +1,4 @@
-"""How batches get into a log, in Kafka's order: offsets, epochs, roll, producers, bytes, transactions."""
+"""Append batches to a log, in Kafka's order: offsets, epochs, roll, producers, bytes, transactions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engine.writing.append.validation_result import OffsetCounter
 from engine.writing.log.log_upkeep import LogUpkeep
 from engine.writing.log.producer_rebuild import update_producers
 from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.segment.roll_params import RollParams
+from engine.writing.segment.rolling import RollParams
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import ProducerAppendInfo
@@ -42,12 +42,12 @@ _CHECKED_FOR_TRANSACTIONS = (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
 
 
 class ProducerChanges(NamedTuple):
-    """What an append does to its producers.
+    """Changes of the producer state by an append.
 
     Attributes:
-        updated: the new state of each.
-        completed: the transactions that it ends.
-        duplicate: the batch in the log that it repeats; then nothing is to be written.
+        updated: new state of each producer.
+        completed: transactions that the append ends.
+        duplicate: batch in the log that the append repeats; then nothing is written.
     """
 
     updated: ProducerUpdates[ProducerAppendInfo]
@@ -56,22 +56,21 @@ class ProducerChanges(NamedTuple):
 
 
 def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppendInfo:
-    """Append what is whole of some batches.
+    """Append the whole batches of some records.
 
     Returns:
-        What was appended, or the facts of the batch in the log that these repeat. When there was no whole
-        batch, `valid_bytes` is 0.
+        Facts about the append, or about the batch in the log that it repeats; `valid_bytes` is 0 without
+        a whole batch.
 
     Raises:
-        KafkaStorageError: one of many kinds, see `UnifiedLog.append_as_leader` and `append_as_follower`.
+        KafkaStorageError: see `UnifiedLog.append_as_leader` and `append_as_follower`.
     """
     to.topic_identity.maybe_flush()
-    local_log = to.local_log
     info, batches = analyze(
         records,
         terms,
-        local_log.topic_partition,
-        max_message_size=local_log.config.max_message_size,
+        to.log_folder.topic_partition,
+        max_message_size=to.log_folder.config.max_message_size,
         log_start_offset=to.watermarks.log_start_offset,
     )
     if info.valid_bytes <= 0:
@@ -84,7 +83,7 @@ def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppe
         if terms.assigns_offsets:
             valid = _assign_offsets(to, valid, info, terms)
             batches = list(facts_of(valid))
-        elif info.first_or_last_offset_of_first_batch < local_log.next_offset_metadata.offset:
+        elif info.first_or_last_offset_of_first_batch < to.local_log.next_offset_metadata.offset:
             raise _unexpected_offset(to, info, batch_of(valid, batches[0]))
         _append_valid(to, valid, batches, info, terms)
     return info
@@ -98,10 +97,11 @@ def _append_valid(
     terms: AppendTerms,
 ) -> None:
     _note_epochs(to, batches)
-    if records.size > to.local_log.config.segment_size:
+    segment_size = to.log_folder.config.segment_size
+    if records.size > segment_size:
         raise RecordBatchTooLargeError(
-            f"batches of together {records.size} bytes for {to.topic_partition} are above the size"
-            f" of a segment, {to.config.segment_size}"
+            f"batches of {records.size} bytes in total for {to.topic_partition} are above the size"
+            f" of a segment, {segment_size}"
         )
     segment = maybe_roll(to, records.size, info)
     changes = _check_producers(to, records, segment, batches, terms)
@@ -119,8 +119,11 @@ def _append_valid(
 def _follow(
     to: LogUpkeep, log_end: Offset, segment: WritableSegment, changes: ProducerChanges | None
 ) -> None:
-    """The log end has moved before the transaction index is written: should that fail, offsets still ascend."""
-    producers, local_log = to.producer_state, to.local_log
+    """Update offsets and producers after an append.
+
+    The log end moves before the transaction index is written: if that fails, offsets still ascend.
+    """
+    producers = to.producer_state
     to.watermarks.follow_log_end()
     if changes is not None:
         for update in changes.updated.values():
@@ -130,21 +133,21 @@ def _follow(
             producers.complete_txn(completed)
     producers.update_map_end_offset(log_end)
     to.watermarks.refresh_first_unstable()
-    if log_end - local_log.recovery_point >= local_log.config.flush_interval:
+    if log_end - to.local_log.recovery_point >= to.log_folder.config.flush_interval:
         to.flush()
 
 
 def _assign_offsets(
     to: LogUpkeep, records: MemoryRecords, info: LogAppendInfo, terms: AppendTerms
 ) -> MemoryRecords:
-    local_log = to.local_log
-    config = local_log.config
-    counter = OffsetCounter(local_log.next_offset_metadata.offset)
+    folder = to.log_folder
+    config = folder.config
+    counter = OffsetCounter(to.local_log.next_offset_metadata.offset)
     info.first_offset = counter.value
     result = LogValidator(
         records,
-        local_log.topic_partition,
-        local_log.clock,
+        folder.topic_partition,
+        folder.clock,
         info.source_compression,
         Compression(*(config.compression or (info.source_compression, None))),
         config.compact,
@@ -164,7 +167,7 @@ def _assign_offsets(
         for batch in result.records.batches():
             if batch.size > config.max_message_size:
                 raise RecordTooLargeError(
-                    f"a batch for {local_log.topic_partition} has {batch.size} bytes after its conversion,"
+                    f"a batch for {folder.topic_partition} has {batch.size} bytes after its conversion,"
                     f" above max.message.bytes, {config.max_message_size}"
                 )
     return result.records
@@ -185,14 +188,17 @@ def _unexpected_offset(
 
 
 def _note_epochs(to: LogUpkeep, batches: list[AppendedBatch]) -> None:
-    """Magic 0 and 1 have no epochs: what is known does not tell any more where to truncate."""
+    """Assign the leader epochs of batches.
+
+    Batches of magic 0 and 1 have no epoch; after them, the known epochs no longer tell where to truncate.
+    """
     for batch in batches:
         if batch.magic >= 2:
-            # Of each batch: a follower's may go back, and the epoch then begins earlier.
+            # For each batch: the epochs of a follower may go back, and then begin earlier.
             to.leader_epoch_cache.assign(batch.leader_epoch, batch.base_offset)
         elif to.leader_epoch_cache.latest_entry is not None:
             log.warning(
-                "the leader epochs of %s are forgotten after a batch of magic %d",
+                "the leader epochs of %s are removed after a batch of magic %d",
                 to.topic_partition,
                 batch.magic,
             )
@@ -200,14 +206,15 @@ def _note_epochs(to: LogUpkeep, batches: list[AppendedBatch]) -> None:
 
 
 def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment:
-    """The segment for an append of `size` bytes: the active one, or a new one if that is full or old.
+    """Return the segment for an append of `size` bytes: the active one, or a new one if that is full or old.
 
-    The base offset of a new one is the first offset. Where a follower does not know it without
-    decompressing, the last offset less 2^31-1 is not above it, and near enough to hold the last.
+    The base offset of a new one is the first appended offset. If a follower would have to decompress a
+    batch to know it, the last offset minus 2^31-1 serves: it is not above the first offset, and near
+    enough to the last.
     """
-    local_log = to.local_log
-    segment = local_log.segments.active_segment
-    params = RollParams.of(local_log.config, info, size, local_log.clock.now_ms())
+    segment = to.local_log.segments.active_segment
+    folder = to.log_folder
+    params = RollParams.of(folder.config, info, size, folder.clock.now_ms())
     if not segment.should_roll(params):
         return segment
     first = info.first_offset if info.first_offset >= 0 else info.last_offset - MAX_INT32
@@ -221,7 +228,7 @@ def _check_producers(
     batches: list[AppendedBatch],
     terms: AppendTerms,
 ) -> ProducerChanges | None:
-    """What batches that are about to lie behind the segment's do to producers; None without any."""
+    """Return the changes of the producer state by batches to append to a segment; None without a producer."""
     changes = None
     for facts in batches:
         if facts.producer_id <= NO_PRODUCER_ID:

@@ -1,12 +1,12 @@
-"""What an interrupted deletion, compaction or split leaves in a log's folder, and which of its ends it is brought to.
+"""Finish or undo interrupted deletions, compactions and splits in the folder of a log.
 
-A replacement of segments by others goes from ``.cleaned`` (being written) over ``.swap`` (written; those
-with the highest offsets first) to no suffix, while the old segments become ``.deleted``. So a ``.swap`` counts
-when no ``.cleaned`` lies at or below it: then all of the new segments were complete, and the replacement is
-carried through. Else it is undone. See LogLoader and LocalLog.replaceSegments in Kafka.
+A replacement renames new segments from ``.cleaned`` (being written) to ``.swap`` (complete; the highest
+offsets first) to no suffix, and old ones to ``.deleted``. So a ``.swap`` file counts if no ``.cleaned`` file
+is at or below its offset: then all new segments were complete, and the replacement is finished. Otherwise it
+is undone. See LogLoader and LocalLog.replaceSegments in Kafka.
 
-Names go in an order, and the folder is synced between steps, so that a crash in here leaves a folder from
-which the same end is reached.
+Files are removed and renamed in a fixed order, and the folder is synced between the steps, so that after a
+crash here the next loading comes to the same result.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from engine.clock import Clock
 from engine.files.file_names import FileKind, FileName, FileState, parse_file_name
 from engine.units import MAX_INT64, Offset
 from engine.writing.disk import Disk
-from engine.writing.log_config import LogConfig
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.writable_segment import WritableSegment
 
 log = logging.getLogger(__name__)
@@ -32,11 +31,11 @@ _RENAMING_ORDER = (FileKind.LOG, *_INDEXES)
 
 
 class LogFile(NamedTuple):
-    """A file of a log's folder that has an offset in its name.
+    """File with an offset in its name.
 
     Attributes:
-        path: where it is.
-        kind, base_offset, state: what its name says.
+        path: path of the file.
+        kind, base_offset, state: parts of the name.
     """
 
     path: str
@@ -46,7 +45,7 @@ class LogFile(NamedTuple):
 
 
 def log_files(folder: str, disk: Disk) -> list[LogFile]:
-    """The files of segments and the snapshots, those of each base offset together, records first."""
+    """Return the files of segments and the snapshots: by base offset, the records first."""
     found = []
     for name in disk.list(folder):
         parsed = parse_file_name(name)
@@ -57,21 +56,21 @@ def log_files(folder: str, disk: Disk) -> list[LogFile]:
     return sorted(found, key=lambda file: (file.base_offset, _place(file.kind), file.path))
 
 
-def clear_leftovers(folder: str, config: LogConfig, clock: Clock, disk: Disk) -> None:
-    """Bring each interrupted operation to its end, so that only live files are left.
+def clear_leftovers(folder: WritableLogFolder) -> None:
+    """Finish or undo each interrupted operation, so that only live files are left.
 
-    Files marked as deleted go, but not those of KRaft snapshots, which others look after.
+    Files marked as deleted are removed, except KRaft snapshots, which belong to the metadata log.
     """
-    _remove_deleted(folder, disk)
-    swaps = _undo_replacements(folder, disk)
+    path, disk = folder.path, folder.disk
+    _remove_deleted(path, disk)
+    swaps = _undo_replacements(path, disk)
     if swaps:
-        offsets = _replaced_offsets(folder, swaps, config, clock, disk)
-        _remove_replaced(folder, offsets, swaps, disk)
-        _put_in_place(folder, disk)
+        _remove_replaced(path, _replaced_offsets(folder, swaps), swaps, disk)
+        _put_in_place(path, disk)
 
 
 def remove_orphaned_indexes(folder: str, disk: Disk) -> None:
-    """Remove index files that stand there without the records that they are an index of."""
+    """Remove the index files without a records file."""
     files = [file for file in log_files(folder, disk) if file.state is FileState.LIVE]
     with_records = {file.base_offset for file in files if file.kind is FileKind.LOG}
     for file in files:
@@ -98,7 +97,7 @@ def _remove_deleted(folder: str, disk: Disk) -> None:
 
 
 def _undo_replacements(folder: str, disk: Disk) -> list[LogFile]:
-    """Remove what is not complete; the swap files that are."""
+    """Remove the files of incomplete replacements; return the swap files of complete ones."""
     files = log_files(folder, disk)
     cleaned = [file for file in files if file.state is FileState.CLEANED]
     swaps = [file for file in files if file.state is FileState.SWAP]
@@ -106,7 +105,7 @@ def _undo_replacements(folder: str, disk: Disk) -> list[LogFile]:
     undone = [file for file in swaps if file.base_offset >= first_cleaned]
     _remove(undone, disk)
     if undone:
-        disk.sync_folder(folder)  # what is left of them must not look complete
+        disk.sync_folder(folder)  # the remaining swap files must not look complete
     _remove(cleaned, disk)
     return [file for file in swaps if file.base_offset < first_cleaned]
 
@@ -117,35 +116,39 @@ def _remove(files: Iterable[LogFile], disk: Disk) -> None:
         disk.remove(file.path, missing_ok=True)
 
 
-def _replaced_offsets(
-    folder: str, swaps: list[LogFile], config: LogConfig, clock: Clock, disk: Disk
-) -> range:
-    """The offsets that the complete new segments hold."""
+def _replaced_offsets(folder: WritableLogFolder, swaps: list[LogFile]) -> range:
+    """Return the offsets of the complete new segments."""
     records = [file for file in swaps if file.kind is FileKind.LOG]
     if not records:
         return range(0)
     present = {file.path for file in swaps}
     end = 0
     for file in records:
-        log.info("%s is complete and takes the place of what it replaces", file.path)
+        log.info("%s is complete and replaces other segments", file.path)
         segment = WritableSegment.open(
-            folder, file.base_offset, config, clock, suffix=FileState.SWAP.value, disk=disk
+            folder.path,
+            file.base_offset,
+            folder.config,
+            folder.clock,
+            suffix=FileState.SWAP.value,
+            disk=folder.disk,
         )
         try:
             end = max(end, segment.read_next_offset())
         finally:
             segment.close()
-    for file in log_files(folder, disk):
+    for file in log_files(folder.path, folder.disk):
         if file.state is FileState.SWAP and file.path not in present:
-            disk.remove(file.path)  # an empty index that the look above has made
+            folder.disk.remove(file.path)  # an empty index that reading the segment created
     return range(records[0].base_offset, end)
 
 
 def _remove_replaced(folder: str, offsets: range, swaps: list[LogFile], disk: Disk) -> None:
-    """Remove the old segments and their snapshots; an empty range removes none.
+    """Remove the old segments and their snapshots.
 
-    An index of the same name as a new segment's may have been that segment's, if names reached the device in
-    another order. So the segment's indexes are made again, which the lack of an offset index brings about.
+    An index with the name of a new segment's index may belong to the new segment, if the names reached the
+    device in another order. So the indexes of that segment are rebuilt: loading rebuilds them if the offset
+    index is missing.
     """
     new = {(file.base_offset, file.kind): file for file in swaps}
     removed = False
@@ -165,14 +168,14 @@ def _remove_replaced(folder: str, offsets: range, swaps: list[LogFile], disk: Di
 
 
 def _put_in_place(folder: str, disk: Disk) -> None:
-    """Take the suffix off the new segments, the lowest offset first.
+    """Remove the suffix of the new segments, the lowest offset first.
 
-    A segment in its place between two that are not would be taken for one that they replace: so each is on
-    the device before the next.
+    Each name is on the device before the next: a renamed segment between two others that are not would count
+    as one that they replace.
     """
     swaps = [file for file in log_files(folder, disk) if file.state is FileState.SWAP]
     for at, file in enumerate(swaps):
-        log.info("putting %s in its place", file.path)
+        log.info("renaming %s to its name in the log", file.path)
         disk.rename(file.path, file.path.removesuffix(FileState.SWAP.value))
         if at + 1 == len(swaps) or swaps[at + 1].base_offset != file.base_offset:
             disk.sync_folder(folder)

@@ -1,8 +1,8 @@
-"""The steps in which we load a log.
+"""Our steps to load a log.
 
-Two of them are kinder to a log than Kafka's: an I/O error while a segment is recovered does not empty the
-segment, it ends the loading; and segments after a damaged one go before the damaged one is cut, since after a
-crash between the two nobody could tell that records are missing.
+Two steps are safer than Kafka's: an I/O error during the recovery of a segment ends the loading instead of
+emptying the segment; and the segments after a damaged one are removed before that one is truncated, since
+after a crash between the two nobody could tell that records are missing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 
 def finish_operations(loader: LogLoader) -> None:
-    """Bring what was interrupted to an end."""
-    clear_leftovers(loader.folder, loader.config, loader.clock, loader.disk)
+    """Finish or undo interrupted operations."""
+    clear_leftovers(loader.log_folder)
 
 
 def open_segments(loader: LogLoader) -> None:
-    """Open all segments in order of their offsets, since transactions may reach over segments.
+    """Open all segments in the order of their offsets, since transactions may span segments.
 
-    Segments that will be recovered are not checked before: those that they follow may be damaged.
+    Segments that will be recovered are not checked now: earlier segments may be damaged.
     """
     loader.segments.close()
     loader.segments.clear()
@@ -63,21 +63,21 @@ def _open(loader: LogLoader, base_offset: Offset, *, is_recovered_later: bool) -
 
 
 def _check_indexes(loader: LogLoader, segment: WritableSegment, *, had_time_index: bool) -> None:
-    """Make the indexes of a segment again that lacks one, or whose transaction index is damaged.
+    """Rebuild the indexes of a segment if one is missing or the transaction index is damaged.
 
-    An empty time index would do for Kafka, and hide the segment's records from looks by time.
+    Kafka accepts an empty time index, which hides the records of the segment from look-ups by time.
     """
     try:
         segment.sanity_check(not had_time_index)
         if had_time_index or not segment.size:
             return
-        log.error("%r has no time index; its indexes are made again", segment)
+        log.error("%r has no time index; its indexes are rebuilt", segment)
     except FileNotFoundError:
-        log.error("%r has no offset index; its indexes are made again", segment)
+        log.error("%r has no offset index; its indexes are rebuilt", segment)
     except CorruptIndexError as error:
-        log.warning("the indexes of %r are made again: %s", segment, error)
+        log.warning("the indexes of %r are rebuilt: %s", segment, error)
     _recover(loader, segment)
-    segment.flush()  # it may lie below the recovery point
+    segment.flush()  # the segment may be below the recovery point
     loader.disk.sync_folder(loader.folder)
 
 
@@ -86,10 +86,10 @@ def _recover(
     segment: WritableSegment,
     before_truncation: Callable[[], None] | None = None,
 ) -> int:
-    """Make a segment's indexes again and cut off what is no batch; return the number of bytes cut.
+    """Rebuild the indexes of a segment and cut off invalid bytes; return the number of these bytes.
 
-    Where no producer ever expires, those of the segment before go on: what would be loaded from their snapshot
-    is what they know.
+    If producers never expire, the producer state after the previous segment is used: its snapshot would give
+    the same state.
     """
     nobody_expires = loader.producers.config.producer_id_expiration_ms == MAX_INT64
     producers = loader.producers_before(segment, may_follow=nobody_expires)
@@ -102,14 +102,14 @@ def _recover(
 
 
 def recover_unflushed(loader: LogLoader) -> None:
-    """Recover the segments from the recovery point on, up to the first that is damaged."""
+    """Recover the segments from the recovery point on, up to the first damaged one."""
     if not loader.needs_recovery:
         return
     unflushed = list(loader.segments.values(loader.recovery_point, MAX_INT64))
     for at, segment in enumerate(unflushed):
         log.info("recovering %r, %d of %d", segment, at + 1, len(unflushed))
         if _recover_or_empty(loader, segment, unflushed[at + 1 :]):
-            log.warning("%r was damaged and ends at %d now", segment, segment.read_next_offset())
+            log.warning("%r was damaged and now ends at %d", segment, segment.read_next_offset())
             return
     _drop_begun_too_early(loader)
 
@@ -117,7 +117,7 @@ def recover_unflushed(loader: LogLoader) -> None:
 def _recover_or_empty(
     loader: LogLoader, segment: WritableSegment, later: list[WritableSegment]
 ) -> bool:
-    """Return whether anything had to be cut; then the later segments are gone."""
+    """Recover a segment; return whether bytes were cut off, and the later segments removed."""
 
     def drop_later() -> None:
         loader.remove_and_delete_later(later)
@@ -127,26 +127,26 @@ def _recover_or_empty(
     try:
         return _recover(loader, segment, drop_later) > 0
     except InvalidOffsetError as error:
-        log.warning("%r is emptied, its offsets are not in order: %s", segment, error)
+        log.warning("%r is emptied: its offsets are not in order: %s", segment, error)
         drop_later()
         return segment.truncate_to(segment.base_offset) > 0
 
 
 def _drop_begun_too_early(loader: LogLoader) -> None:
-    """Let an empty active segment go when the end of the one before it was never on the disk.
+    """Remove an empty active segment if the end of the previous one never reached the device.
 
-    Else the log would end where that segment was to begin, and nobody would know that records are
-    missing. In a compacted log they may well have been compacted away.
+    Otherwise the log would end at the base offset of the empty segment, and nobody would know that records
+    are missing. In a compacted log, compaction may have removed these records.
     """
     active = loader.segments.last
-    if active is None or active.size or loader.config.compact:
+    if active is None or active.size or loader.log_folder.config.compact:
         return
-    if active.base_offset <= loader.recovery_point:  # all before it was on the disk
+    if active.base_offset <= loader.recovery_point:  # all earlier batches were on the device
         return
     before = loader.segments.lower(active.base_offset)
     if before is None or before.read_next_offset() >= active.base_offset:
         return
-    log.warning("%r goes, since %r ends before it", active, before)
+    log.warning("removing %r, since %r ends below it", active, before)
     loader.remove_and_delete_later([active])
 
 

@@ -1,29 +1,26 @@
-"""Loading a log from its folder, after a clean stop or a crash.
+"""Load a log from its folder, after a clean stop or a crash.
 
-See LogLoader in Kafka. What is done to files that may be damaged, and in which order, is a value: `LoadingRules`.
-Ours are in `loading_steps`, those of a broker in `engine.plan.loading`.
+See LogLoader in Kafka. The treatment of damaged files, and the order of the steps, is a value: `LoadingRules`.
+Our rules are in `loading_steps`, those of a broker in `engine.plan.loading`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from engine.clock import Clock
 from engine.errors import StateError
-from engine.files.file_names import FolderState
 from engine.log.log_segments import LogSegments
-from engine.units import LogOffsetMetadata, Offset, TopicPartition
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.local_log import delete_segment_files, split_overflowed_segment
+from engine.units import LogOffsetMetadata, Offset
+from engine.writing.disk import Disk
 from engine.writing.log.producer_rebuild import delete_producer_snapshots, rebuild_producer_state
-from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
-from engine.writing.scheduler import Scheduler
+from engine.writing.log_folder import WritableLogFolder
+from engine.writing.segment.segment_replacement import (
+    delete_segment_files,
+    split_overflowed_segment,
+)
 from engine.writing.segment.segment_rules import SegmentRules
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -33,17 +30,16 @@ from engine.writing.state.producer_state_manager import ProducerStateManager
 log = logging.getLogger(__name__)
 
 Step: TypeAlias = Callable[["LogLoader"], None]
-"""A part of the loading; it finds and leaves everything in the loader."""
+"""Step of the loading, which works on the loader."""
 
 
 class LoadingRules(NamedTuple):
-    """How a log is loaded whose files may be damaged.
+    """Rules to load a log with files that may be damaged.
 
     Attributes:
-        steps: what makes the folder and the segments fit each other, in order: leftovers are cleared, segments
-            opened and checked, and what was not flushed recovered.
-        segments: how segments read their files.
-        producers: which snapshots and control batches count.
+        steps: steps in order: clear leftovers, open and check segments, recover unflushed segments.
+        segments: rules of segments to read their files.
+        producers: rules for valid snapshots and control batches.
     """
 
     steps: tuple[Step, ...]
@@ -52,12 +48,12 @@ class LoadingRules(NamedTuple):
 
 
 class LoadedLogOffsets(NamedTuple):
-    """Where a loaded log begins and ends, and from where on it may not be on the disk.
+    """Offsets of a loaded log.
 
     Attributes:
-        log_start_offset: the first offset that readers see.
-        recovery_point: what lies below is on the disk.
-        next_offset_metadata: the log's end, and where that is in the active segment.
+        log_start_offset: first offset that readers see.
+        recovery_point: offset below which all is on the device.
+        next_offset_metadata: log end, with its position in the active segment.
     """
 
     log_start_offset: Offset
@@ -66,7 +62,7 @@ class LoadedLogOffsets(NamedTuple):
 
 
 class SegmentOverflow(Exception):
-    """A segment to split: it has offsets too far from its base offset."""
+    """Segment with offsets too far from its base offset, to be split."""
 
     def __init__(self, segment: WritableSegment) -> None:
         super().__init__(segment.base_offset)
@@ -74,7 +70,7 @@ class SegmentOverflow(Exception):
 
 
 def splitting_overflows(step: Step) -> Step:
-    """Make a step that splits each segment for which SegmentOverflow is raised, and begins again."""
+    """Return a step that splits a segment that raises SegmentOverflow, and then starts again."""
 
     def until_none_overflows(loader: LogLoader) -> None:
         while True:
@@ -91,32 +87,21 @@ class LogLoader:
     """Loads one log, once.
 
     Args:
-        folder: the log's.
-        topic_partition: whose log it is.
-        config: how the log is kept.
-        scheduler: deletes later what the loading takes out of the log.
-        clock: tells the time.
-        log_dir_failure_channel: where failures of those deletions are reported.
-        had_clean_shutdown: whether the log was closed properly; if so nothing is recovered.
-        segments: an empty collection; filled with what the log has.
-        log_start_offset: where the log begins, as the log dir's checkpoint has it.
-        recovery_point: from where on segments have to be recovered, as the checkpoint has it.
-        leader_epochs: brought to fit the log.
-        producers: an empty manager; brought to fit the log.
-        rules: what is done, in which order.
-        disk: does the writing.
+        log_folder: folder of the log.
+        had_clean_shutdown: whether the log was closed cleanly; then nothing is recovered.
+        segments: empty collection, filled with the segments of the log.
+        log_start_offset: log start in the checkpoint of the log dir.
+        recovery_point: recovery point in the checkpoint of the log dir.
+        leader_epochs: leader epochs, adapted to the log.
+        producers: empty manager, filled with the producers of the log.
+        rules: steps and rules for damaged files.
 
     Attributes:
-        recovered: the base offsets of the segments whose records were all read; grows while the log is loaded.
-        last_recovered: the producers after the last recovery of a segment, whose snapshots are those in the folder.
+        recovered: base offsets of the recovered segments; grows during the loading.
+        last_recovered: producers after the last recovered segment, with the snapshots in the folder.
     """
 
-    folder: str
-    topic_partition: TopicPartition
-    config: LogConfig
-    scheduler: Scheduler
-    clock: Clock
-    log_dir_failure_channel: LogDirFailureChannel
+    log_folder: WritableLogFolder
     had_clean_shutdown: bool
     segments: LogSegments[WritableSegment]
     log_start_offset: Offset
@@ -124,18 +109,17 @@ class LogLoader:
     leader_epochs: LeaderEpochFileCache
     producers: ProducerStateManager
     rules: LoadingRules
-    disk: Disk = DISK
     recovered: set[Offset] = field(default_factory=set, init=False)
     last_recovered: ProducerStateManager | None = field(default=None, init=False)
     _opened: list[WritableSegment] = field(default_factory=list, init=False)
 
     def load(self) -> LoadedLogOffsets:
-        """Make the folder, the segments, the epochs and the producers fit each other.
+        """Load the segments, and make leader epochs and producers consistent with them.
 
         Raises:
-            OSError: the disk fails; what is there can be loaded another time.
-            StateError: something is known of producers already.
-            ValueError: a segment has offsets that no segment of its base offset can have.
+            OSError: the disk fails; the log can be loaded another time.
+            StateError: the manager has producers already.
+            ValueError: a segment has offsets that do not fit its base offset.
         """
         try:
             for step in self.rules.steps:
@@ -149,27 +133,28 @@ class LogLoader:
     # For the steps
 
     @property
-    def is_being_deleted(self) -> bool:
-        """Whether the folder's name says that the log is deleted: nothing is recovered then."""
-        return os.path.abspath(self.folder).endswith(FolderState.DELETE.value)
+    def folder(self) -> str:
+        """Path of the log's folder."""
+        return self.log_folder.path
+
+    @property
+    def disk(self) -> Disk:
+        """Disk to read and write with."""
+        return self.log_folder.disk
 
     @property
     def needs_recovery(self) -> bool:
         """Whether segments from the recovery point on have to be recovered."""
-        return not self.had_clean_shutdown and not self.is_being_deleted
+        return not self.had_clean_shutdown and not self.log_folder.is_being_deleted
 
-    def open_segment(
-        self, base_offset: Offset, *, is_new: bool = False, suffix: str = ""
-    ) -> WritableSegment:
-        """Open a segment, which is closed if the loading fails."""
+    def open_segment(self, base_offset: Offset, *, suffix: str = "") -> WritableSegment:
+        """Open an existing segment, which is closed if the loading fails."""
         segment = WritableSegment.open(
             self.folder,
             base_offset,
-            self.config,
-            self.clock,
-            file_already_exists=not is_new,
-            init_file_size=self.config.initial_file_size if is_new else 0,
-            preallocate=is_new and self.config.preallocate,
+            self.log_folder.config,
+            self.log_folder.clock,
+            file_already_exists=True,
             suffix=suffix,
             disk=self.disk,
             rules=self.rules.segments,
@@ -180,11 +165,11 @@ class LogLoader:
     def producers_before(
         self, segment: WritableSegment, *, may_follow: bool = False
     ) -> ProducerStateManager:
-        """Make the producers as they are at a segment's base offset.
+        """Return the producers at the base offset of a segment.
 
         Args:
-            segment: about to be recovered.
-            may_follow: whether the producers that the recovery before has left may go on.
+            segment: segment to recover.
+            may_follow: whether the producers after the previous recovery may be used.
         """
         before, self.last_recovered = self.last_recovered, None
         if before is None:
@@ -197,54 +182,49 @@ class LogLoader:
         return producers
 
     def note_recovered(self, segment: WritableSegment, producers: ProducerStateManager) -> None:
-        """Say that a segment was recovered; a snapshot spares the next recovery to read the segment again."""
+        """Note that a segment was recovered, and write a snapshot for the recovery of the next segment."""
         producers.take_snapshot()
         self.last_recovered = producers
         self.recovered.add(segment.base_offset)
 
     def remove_and_delete_later(self, segments: Collection[WritableSegment]) -> None:
-        """Take segments out of the log, and delete their files and snapshots after file.delete.delay.ms."""
+        """Remove segments from the log, and delete their files and snapshots after file.delete.delay.ms."""
         if not segments:
             return
         self._remove_and_delete_files(segments)
         self._delete_producer_snapshots(segments)
 
     def split(self, segment: WritableSegment) -> None:
-        """Split a segment whose offsets are too far apart."""
-        log.info("splitting %r, whose offsets are too far apart", segment)
-        split = split_overflowed_segment(
-            segment,
-            self.segments,
-            self.folder,
-            self.topic_partition,
-            self.config,
-            self.scheduler,
-            self.log_dir_failure_channel,
-            disk=self.disk,
-        )
+        """Split a segment with offsets too far from its base offset."""
+        split = split_overflowed_segment(self.log_folder, self.segments, segment)
         self._delete_producer_snapshots(split.deleted_segments)
 
     # After the steps
 
     def _find_end(self) -> tuple[Offset, Offset]:
-        """Find the recovery point and the log's end, and make sure that there is an active segment."""
-        if self.is_being_deleted:
+        """Return the recovery point and the log end; create an active segment if there is none."""
+        if self.log_folder.is_being_deleted:
             if not len(self.segments):
-                self.segments.add(self.open_segment(0, is_new=True))
+                self._add_segment(0)
             return 0, 0
         end = self._drop_segments_below_log_start()
         recovery_point = self.recovery_point
         if end is None:
-            self.segments.add(self.open_segment(self.log_start_offset, is_new=True))
+            self._add_segment(self.log_start_offset)
             end = self.segments.active_segment.read_next_offset()
         elif self.had_clean_shutdown:
             recovery_point = end
-        self.segments.active_segment.resize_indexes(self.config.max_index_size)
-        # Only a flush moves the recovery point on: it must not pass what was not flushed.
+        self.segments.active_segment.resize_indexes(self.log_folder.config.max_index_size)
+        # The recovery point must not pass unflushed batches.
         return min(recovery_point, end), end
 
+    def _add_segment(self, base_offset: Offset) -> None:
+        segment = WritableSegment.create(self.log_folder, base_offset, rules=self.rules.segments)
+        self._opened.append(segment)
+        self.segments.add(segment)
+
     def _drop_segments_below_log_start(self) -> Offset | None:
-        """Find the log's end; None when there are no segments, or all ended below the log start and are gone."""
+        """Return the log end; None without segments, or if all ended below the log start and were removed."""
         last = self.segments.last
         if last is None:
             return None
@@ -252,8 +232,8 @@ class LogLoader:
         if end >= self.log_start_offset:
             return end
         log.warning(
-            "%s: all segments go, since they end at %d, below the log start %d; were files removed?",
-            self.topic_partition,
+            "%s: removing all segments, since they end at %d, below the log start %d; were files removed?",
+            self.log_folder.topic_partition,
             end,
             self.log_start_offset,
         )
@@ -268,11 +248,11 @@ class LogLoader:
         log_start = self.log_start_offset
         if first is not None:
             log_start = max(log_start, first.base_offset)
-        # The checkpoint's, not the first segment's: older epochs may be asked for, and harm nobody.
+        # At the log start of the checkpoint, not of the first segment: readers may ask for older epochs.
         self.leader_epochs.truncate_from_start_async_flush(self.log_start_offset)
         if not self.producers.is_empty:
-            raise StateError(f"{self.topic_partition} has producers before it is loaded")
-        # Recovery worked with other managers, which may have removed files that this one still knows.
+            raise StateError(f"{self.log_folder.topic_partition} has producers before it is loaded")
+        # Recovery used other managers, which may have removed files that this one still lists.
         self.producers.remove_stray_snapshots(self.segments.base_offsets)
         self._rebuild(self.producers, log_start, next_offset, is_clean=self.had_clean_shutdown)
         return LoadedLogOffsets(
@@ -294,7 +274,7 @@ class LogLoader:
             self.segments,
             log_start_offset,
             end,
-            self.clock,
+            self.log_folder.clock,
             reload_from_clean_shutdown=is_clean,
         )
 
@@ -304,27 +284,12 @@ class LogLoader:
         log.info("deleting %r", segments)
         for segment in segments:
             self.segments.remove(segment.base_offset)
-        delete_segment_files(
-            segments,
-            True,
-            self.folder,
-            self.topic_partition,
-            self.config,
-            self.scheduler,
-            self.log_dir_failure_channel,
-            disk=self.disk,
-        )
+        delete_segment_files(self.log_folder, segments, async_delete=True)
 
     def _delete_producer_snapshots(self, segments: Collection[WritableSegment]) -> None:
         self.last_recovered = None
         delete_producer_snapshots(
             self.producers,
             [segment.base_offset for segment in segments],
-            partial(
-                self.log_dir_failure_channel.reporting,
-                os.path.dirname(self.folder),
-                f"cannot delete producer snapshots of {self.topic_partition}",
-            ),
-            self.scheduler,
-            self.config.file_delete_delay_ms,
+            self.log_folder,
         )

@@ -1,4 +1,4 @@
-"""Offsets by time, and by the times that mean a place: the answers to a list-offsets request."""
+"""Find offsets by time, and by the special times of a list-offsets request."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LATEST_TIERED_TIMESTAMP = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 NOTHING_TIERED = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
-"""The answer of a log without remote storage to what is asked about that."""
+"""Result of a log without remote storage for a time that asks about it."""
 
 
 def offset_for_time(of: LogFacts, target: Timestamp) -> FoundTimestamp | None:
-    """The first record at or after a time; None when there is none. See UnifiedLog.fetch_offset_by_timestamp."""
+    """Return the first record at or after a time, None without one; see `UnifiedLog.fetch_offset_by_timestamp`."""
     if target in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         return _earliest(of)
     if target == LATEST_TIMESTAMP:
@@ -47,7 +47,7 @@ def _place(offset: Offset, epoch: int | None) -> FoundTimestamp:
 
 
 def _earliest(of: LogFacts) -> FoundTimestamp:
-    """The first epoch that is known need not reach down to the log start, after records of an older format."""
+    """Return the log start with its epoch, which is unknown before the first entry after records of magic 0 and 1."""
     start, entry = of.log_start_offset, of.leader_epoch_cache.earliest_entry
     return _place(start, entry.epoch if entry and entry.start_offset <= start else None)
 

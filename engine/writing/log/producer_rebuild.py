@@ -1,34 +1,34 @@
-"""Making the state of a log's producers fit the log: from its snapshots, and from the batches after them."""
+"""Rebuild the producer state of a log from its snapshots and the batches after them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
 from typing import Protocol
 
 from engine.clock import Clock
 from engine.log.log_segments import LogSegments
 from engine.record.record_batch import RecordBatch
 from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.scheduler import Scheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.completed_txn import CompletedTxn
-from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.producer_append_info import (
+    UNKNOWN_TRANSACTION_VERSION,
+    ProducerAppendInfo,
+)
 from engine.writing.state.producer_map import ProducerUpdates
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
 log = logging.getLogger(__name__)
-
-UNKNOWN_TRANSACTION_VERSION = -1
 
 
 class Records(Protocol):
     """Batches in a file or in memory."""
 
     def batches(self) -> Iterable[RecordBatch]:
-        """The batches."""
+        """Return the batches."""
 
 
 def update_producers(
@@ -39,21 +39,21 @@ def update_producers(
     origin: AppendOrigin,
     transaction_version: int = UNKNOWN_TRANSACTION_VERSION,
 ) -> CompletedTxn | None:
-    """Note what a producer's batch does to the producer.
+    """Apply a batch to the update of its producer.
 
     Args:
-        manager: what is known of the producers; it is not changed.
-        batch: one with a producer id.
-        producers: what earlier batches of the same append did, by producer; grows.
-        first_offset: where the batch lies, if it may begin a transaction.
-        origin: of the append; decides what is checked.
-        transaction_version: of an end marker that a coordinator writes.
+        manager: producer state, which is not changed.
+        batch: batch with a producer id.
+        producers: updates by the same append, by producer; a missing one is added.
+        first_offset: first offset of the batch with its position, if the batch may begin a transaction.
+        origin: origin of the append, on which the checks depend.
+        transaction_version: transaction version of a coordinator's end marker.
 
     Returns:
-        The transaction that the batch ends, if it ends one.
+        The transaction that the batch ends, or None.
 
     Raises:
-        ProducerStateError: the batch contradicts what is known of the producer.
+        ProducerStateError: the batch contradicts the producer's state.
     """
     producer = batch.producer_id
     info = producers.of(producer, lambda: manager.prepare_update(producer, origin))
@@ -69,19 +69,19 @@ def rebuild_producer_state(
     *,
     reload_from_clean_shutdown: bool,
 ) -> None:
-    """Load the newest snapshot up to an offset, and what batches between it and the offset do.
+    """Load the newest snapshot up to an offset, and apply the batches between the two.
 
-    Snapshots are written for the beginnings of the last two segments and for `last_offset`, so that a truncation
-    need not scan the whole log. After a clean shutdown a log without any snapshot is taken for one that has no
-    producers: a broker too old to write snapshots left it behind.
+    Snapshots are written at the base offsets of the last two segments and at `last_offset`, so that a
+    truncation need not scan the whole log. After a clean shutdown, a log without snapshots counts as one
+    without producers: an old broker that wrote no snapshots left it.
 
     Args:
-        manager: what to bring up to `last_offset`, or back to it.
-        segments: the log's.
-        log_start_offset: where the log begins.
-        last_offset: up to where its batches count.
-        clock: tells which producers have expired.
-        reload_from_clean_shutdown: whether the log was closed properly before.
+        manager: producer state, which is moved forward or back to `last_offset`.
+        segments: segments of the log.
+        log_start_offset: start of the log.
+        last_offset: offset of the first batch that is not applied.
+        clock: source of the time for expirations.
+        reload_from_clean_shutdown: whether the log was closed cleanly.
     """
     wanted = _offsets_to_snapshot(segments, last_offset)
     if manager.latest_snapshot_offset is None and reload_from_clean_shutdown:
@@ -135,7 +135,7 @@ def _load_segments(
 
 
 def load_producers_from(manager: ProducerStateManager, records: Records) -> None:
-    """Note what batches that are already in the log did to their producers."""
+    """Apply batches of the log to their producers."""
     producers: ProducerUpdates[ProducerAppendInfo] = ProducerUpdates()
     completed = []
     for batch in records.batches():
@@ -154,28 +154,28 @@ def load_producers_from(manager: ProducerStateManager, records: Records) -> None
 def delete_producer_snapshots(
     manager: ProducerStateManager,
     offsets: Iterable[Offset],
-    reporting: Callable[[], AbstractContextManager[None]],
-    scheduler: Scheduler | None = None,
-    delay_ms: int = 0,
+    folder: WritableLogFolder,
+    *,
+    later: bool = True,
 ) -> None:
-    """Delete the snapshots of segments that are deleted.
+    """Delete the snapshots of deleted segments.
 
     Args:
-        manager: forgets them at once, and marks their files as deleted.
-        offsets: the segments' base offsets; one without a snapshot is passed over.
-        reporting: wraps the removal of the files.
-        scheduler: removes the files `delay_ms` later; None to remove them now.
-        delay_ms: how much later, in milliseconds.
+        manager: removes the snapshots from its list now, and renames their files.
+        offsets: base offsets of the segments; those without a snapshot are ignored.
+        folder: folder of the log.
+        later: whether to remove the files after file.delete.delay.ms, not now.
     """
-    marked = [manager.remove_and_mark_snapshot_for_deletion(offset) for offset in offsets]
+    marked = [manager.snapshots.mark_for_deletion(offset) for offset in offsets]
 
     def remove() -> None:
-        with reporting():
+        with folder.reporting("cannot delete producer snapshots of"):
             for snapshot in marked:
                 if snapshot is not None:
                     snapshot.delete_if_exists()
 
-    if scheduler is None:
-        remove()
+    if later:
+        delay_ms = folder.config.file_delete_delay_ms
+        folder.scheduler.schedule("delete-producer-snapshot", remove, delay_ms)
     else:
-        scheduler.schedule("delete-producer-snapshot", remove, delay_ms)
+        remove()

@@ -1,4 +1,4 @@
-"""Which old segments may go, by time, size and log start, and letting them go."""
+"""Delete old segments by time, size and log start."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from engine.writing.segment.writable_segment import WritableSegment
 log = logging.getLogger(__name__)
 
 Condition: TypeAlias = Callable[[WritableSegment, WritableSegment | None], bool]
-"""Whether a segment may go, asked with the segment after it."""
+"""Function that decides whether to delete a segment; its second argument is the next segment."""
 
 
 def deletable_segments(of: LogUpkeep, condition: Condition) -> list[WritableSegment]:
-    """The oldest segments, up to the first that must stay.
+    """Return the oldest segments, up to the first that must stay.
 
-    A segment that reaches the high watermark stays, so that the log start does not pass it; so does a last one that is empty.
+    A segment that reaches the high watermark stays, so that the log start does not pass the high
+    watermark; an empty last segment stays too.
     """
     deletable = []
     segments = iter(of.segments)
@@ -36,10 +37,10 @@ def deletable_segments(of: LogUpkeep, condition: Condition) -> list[WritableSegm
 
 
 def delete_old_segments(of: LogUpkeep) -> int:
-    """Let go of segments wholly below the log start; with policy delete, of old and superfluous ones too.
+    """Delete the segments wholly below the log start; with cleanup policy delete, also by size and time.
 
     Returns:
-        How many.
+        The number of deleted segments.
 
     Raises:
         LogDirFailureError: files cannot be renamed.
@@ -78,11 +79,11 @@ def _delete_expired(of: LogUpkeep) -> int:
     bound = of.config.retention_ms
     if bound < 0:
         return 0
-    now = of.clock.now_ms()
+    now = of.log_folder.clock.now_ms()
 
     def expired(segment: WritableSegment, following: WritableSegment | None) -> bool:
         if now < segment.largest_timestamp:
-            log.warning("%r has a timestamp in the future and is not deleted for it", segment)
+            log.warning("%r has a timestamp in the future and has not expired", segment)
         return now - segment.largest_timestamp > bound
 
     return _delete(of, expired, f"it is older than retention.ms, {bound}")
@@ -95,18 +96,18 @@ def _delete(of: LogUpkeep, condition: Condition, reason: str) -> int:
 
 
 def delete_segments(of: LogUpkeep, deletable: list[WritableSegment], reason: str) -> int:
-    """Take the oldest segments out of a log, their files later; how many.
+    """Remove the oldest segments from a log and delete their files later; return the number of segments.
 
-    If those are all, the log rolls first. The log start moves on before lookups lose the segments.
+    If these are all segments, the log rolls first. The log start moves before the segments are removed.
     """
     with of.reporting("cannot delete segments of"):
         going = list(deletable)
         if len(of.local_log.segments) == len(going):
             fresh = of.roll()
             if going[-1].base_offset == fresh.base_offset:
-                log.warning("the empty active segment at %d was made anew", fresh.base_offset)
+                log.warning("the empty active segment at %d was replaced", fresh.base_offset)
                 going.pop()
-        of.local_log.check_if_memory_mapped_buffer_closed()
+        of.local_log.ensure_open()
         if going:
             first_left = of.local_log.segments.higher(going[-1].base_offset)
             assert first_left is not None

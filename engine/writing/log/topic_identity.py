@@ -1,104 +1,93 @@
-"""Whose log a folder holds: the topic's id, in memory and in partition.metadata."""
+"""Topic id of a log, in memory and in partition.metadata."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from engine.errors import InconsistentTopicIdError
-from engine.units import TopicPartition
+from engine.files.file_names import PARTITION_METADATA
 from engine.writing.checkpoint.partition_metadata_file import PartitionMetadataFile
-from engine.writing.disk import Disk, StrPath
-from engine.writing.scheduler import Scheduler
+from engine.writing.log_folder import WritableLogFolder
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "partition.metadata"
-
 
 class TopicIdentity:
-    """The topic id of a log, which never changes once it is known.
+    """Topic id of a log, which never changes once it is known.
 
     Args:
-        folder: the log's.
-        partition: for errors.
-        topic_id: in base64, if the caller knows it.
-        scheduler: writes the file a little later than the id is given.
-        reporting: wraps what touches the disk.
-        disk: where the file is.
+        folder: folder of the log.
+        topic_id: topic id in base64, if the caller knows it.
+
+    Attributes:
+        topic_id: topic id in base64, None if unknown.
+        file: file of the id, which is written a little later than the id is assigned; None once the log
+            is marked for deletion.
 
     Raises:
-        InconsistentTopicIdError: the file has another id than the caller.
+        InconsistentTopicIdError: the file has another id.
         CorruptCheckpointError: the file is damaged.
         LogDirFailureError: the file cannot be read.
     """
 
-    def __init__(
-        self,
-        folder: StrPath,
-        partition: TopicPartition,
-        topic_id: str | None,
-        scheduler: Scheduler,
-        reporting: Callable[[str], AbstractContextManager[None]],
-        disk: Disk,
-    ) -> None:
-        self._partition = partition
-        self._scheduler = scheduler
-        self._reporting = reporting
-        self._disk = disk
+    def __init__(self, folder: WritableLogFolder, topic_id: str | None) -> None:
+        self._folder = folder
         self.topic_id = topic_id
-        file = self._file_in(folder)
+        file = self._file_in_folder()
         self.file: PartitionMetadataFile | None = file
-        with reporting("cannot read the topic id of"):
+        with folder.reporting("cannot read the topic id of"):
             known = file.read().topic_id if file.exists() else None
         if known is not None:
             self._check(topic_id, known)
             self.topic_id = known
         elif topic_id is not None:
-            file.record(topic_id)
-            scheduler.schedule("flush-metadata-file", self.maybe_flush)
+            self._record(file, topic_id)
 
-    def _file_in(self, folder: StrPath) -> PartitionMetadataFile:
-        return PartitionMetadataFile(os.path.join(folder, FILE_NAME), self._disk)
-
-    def follow(self, folder: StrPath) -> None:
-        """The log's folder has another name now."""
-        self.file = self._file_in(folder)
+    def follow_folder(self) -> None:
+        """Use the file in the renamed folder from now on."""
+        self.file = self._file_in_folder()
 
     def forget_file(self) -> None:
-        """The folder is to be deleted: nothing more is written into it."""
+        """Write no file from now on: the folder will be deleted."""
         self.file = None
 
     def assign(self, topic_id: str) -> None:
-        """Give a log without one a topic id.
+        """Assign a topic id to a log without one.
 
         Raises:
-            InconsistentTopicIdError: it has another one.
+            InconsistentTopicIdError: the log has another id.
         """
         if self.topic_id is not None:
             self._check(topic_id, self.topic_id)
             return
         self.topic_id = topic_id
         if self.file is None:
-            log.warning("the topic id %s of %s is not written", topic_id, self._partition)
+            partition = self._folder.topic_partition
+            log.warning("the topic id %s of %s is not written", topic_id, partition)
         elif not self.file.exists():
-            self.file.record(topic_id)
-            self._scheduler.schedule("flush-metadata-file", self.maybe_flush)
+            self._record(self.file, topic_id)
 
     def maybe_flush(self) -> None:
-        """Write the file if there is an id that it does not have yet."""
+        """Write the file if the id is not written yet."""
         if self.file is None:
             return
         try:
             self.file.maybe_flush()
         except OSError:
-            with self._reporting("cannot write the topic id of"):
+            with self._folder.reporting("cannot write the topic id of"):
                 raise
+
+    def _file_in_folder(self) -> PartitionMetadataFile:
+        path = os.path.join(self._folder.path, PARTITION_METADATA)
+        return PartitionMetadataFile(path, self._folder.disk)
+
+    def _record(self, file: PartitionMetadataFile, topic_id: str) -> None:
+        file.record(topic_id)
+        self._folder.scheduler.schedule("flush-metadata-file", self.maybe_flush)
 
     def _check(self, given: str | None, known: str) -> None:
         if given is not None and given != known:
             raise InconsistentTopicIdError(
-                f"the topic id {given} was given for {self._partition}, which has {known}"
+                f"the topic id {given} was given for {self._folder.topic_partition}, which has {known}"
             )

@@ -1,4 +1,4 @@
-"""Cutting off the end of a log, or all of it."""
+"""Truncate a log at an offset, or as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def truncate_to(of: LogUpkeep, target: Offset) -> bool:
-    """Cut a log so that `target` is its end; whether there was anything to cut. See UnifiedLog.truncate_to."""
+    """Remove the offsets from `target` on; return whether there were any. See `UnifiedLog.truncate_to`."""
     if target < 0:
         raise ValueError(f"{of.topic_partition} cannot be truncated to the offset {target}")
     with of.reporting("cannot truncate"), of.lock:
@@ -35,7 +35,7 @@ def truncate_to(of: LogUpkeep, target: Offset) -> bool:
 
 
 def _forget_epoch_without_records(of: LogUpkeep) -> None:
-    """Someone who led for a moment noted an epoch, and another leader came before anything was appended."""
+    """Remove the epoch of a leader that lost the leadership before it appended a record."""
     of.leader_epoch_cache.truncate_from_end_async_flush(of.log_end_offset)
 
 
@@ -52,7 +52,7 @@ def _cut(of: LogUpkeep, target: Offset) -> None:
 def truncate_fully_and_start_at(
     of: LogUpkeep, new_offset: Offset, log_start_offset: Offset | None = None
 ) -> None:
-    """Drop all segments for an empty one. See UnifiedLog.truncate_fully_and_start_at."""
+    """Replace all segments by an empty one. See `UnifiedLog.truncate_fully_and_start_at`."""
     with of.reporting("cannot truncate"), of.lock:
         of.ensure_open()
         of.local_log.truncate_fully_and_start_at(new_offset)

@@ -1,12 +1,11 @@
-"""The log of a partition that is written to: what a broker knows of it beyond its segments.
+"""Writable log of a partition: Kafka's UnifiedLog without the remote tier.
 
-Kafka's UnifiedLog without the remote tier. `LocalLog` keeps the segments, `Watermarks` what readers see,
-the producer state manager who wrote, the leader epoch cache under which leaders.
+`LocalLog` has the segments, `Watermarks` the offsets that readers see, `ProducerStateManager` the
+producers and `LeaderEpochFileCache` the leader epochs.
 """
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
 from typing import Self
 
@@ -21,24 +20,26 @@ from engine.units import FoundTimestamp, LogOffsetMetadata, Offset, Timestamp
 from engine.writing.append.append_analysis import AppendTerms
 from engine.writing.append.log_append_info import LogAppendInfo
 from engine.writing.append.validation_result import ValidationMetrics
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.disk import DISK, Disk, StrPath
+from engine.writing.log.aborted_transactions import aborted_between
 from engine.writing.log.append_path import append
-from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
-from engine.writing.log.local_log import LocalLog, parse_topic_partition_name
+from engine.writing.log.local_log import LocalLog
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log.log_upkeep import LogUpkeep
 from engine.writing.log.offsets_for_times import offset_for_time
-from engine.writing.log.producer_rebuild import UNKNOWN_TRANSACTION_VERSION
 from engine.writing.log.retention import Condition, deletable_segments, delete_old_segments
 from engine.writing.log.truncation import truncate_fully_and_start_at, truncate_to
 from engine.writing.log.watermarks import LogOffsetSnapshot
 from engine.writing.log_config import MINUTE_MS, LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder, parse_topic_partition_name
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.scheduler import Scheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
+from engine.writing.state.producer_append_info import UNKNOWN_TRANSACTION_VERSION
 from engine.writing.state.producer_state_manager import (
     ProducerStateManager,
     ProducerStateManagerConfig,
@@ -46,10 +47,10 @@ from engine.writing.state.producer_state_manager import (
 
 
 class UnifiedLog(LogUpkeep):
-    """A partition's log. Threads may share it; a context manager that closes it.
+    """Log of a partition. Safe from several threads; a context manager that closes it.
 
-    Made by `create`, which loads what is in the folder. What fails on the disk raises LogDirFailureError
-    and takes the whole log dir offline; from then on every change is refused.
+    `create` loads the log of a folder. An error of the disk raises LogDirFailureError and takes the log
+    dir offline; then every change is refused.
     """
 
     def __init__(
@@ -62,7 +63,6 @@ class UnifiedLog(LogUpkeep):
         producer_id_expiration_check_interval_ms: int = 10 * MINUTE_MS,
         topic_id: str | None = None,
         validation_metrics: ValidationMetrics | None = None,
-        disk: Disk = DISK,
     ) -> None:
         super().__init__(
             local_log,
@@ -71,7 +71,6 @@ class UnifiedLog(LogUpkeep):
             log_start_offset,
             topic_id=topic_id,
             validation_metrics=validation_metrics,
-            disk=disk,
         )
         self.expire_producers_every(producer_id_expiration_check_interval_ms)
 
@@ -85,56 +84,49 @@ class UnifiedLog(LogUpkeep):
         log_start_offset: Offset = 0,
         recovery_point: Offset = 0,
         clock: Clock = SYSTEM_CLOCK,
-        max_transaction_timeout_ms: int = 15 * 60 * 1000,
+        max_transaction_timeout_ms: int = 15 * MINUTE_MS,
         producer_state_config: ProducerStateManagerConfig | None = None,
-        producer_id_expiration_check_interval_ms: int = 10 * 60 * 1000,
+        producer_id_expiration_check_interval_ms: int = 10 * MINUTE_MS,
         log_dir_failure_channel: LogDirFailureChannel | None = None,
         last_shutdown_clean: bool = True,
         topic_id: str | None = None,
         disk: Disk = DISK,
     ) -> Self:
-        """Load the log in a folder, or begin one; a recovery comes first if it was not closed properly.
+        """Load the log of a folder, or create one; a log that was not closed cleanly is recovered.
 
         Args:
-            folder: named after the topic and the partition; made if it is not there.
-            config: how the log is kept.
-            scheduler: does what can wait: flushes, deletions, expirations.
-            log_start_offset: as the log dir's checkpoint has it.
-            recovery_point: as the log dir's checkpoint has it: what lies below is on the disk.
-            clock: tells the time.
-            max_transaction_timeout_ms: after which a transaction is late.
-            producer_state_config: when producers expire.
-            producer_id_expiration_check_interval_ms: how often to look for those that have.
-            log_dir_failure_channel: where failures of the log dir are reported.
-            last_shutdown_clean: whether the broker before stopped properly.
-            topic_id: in base64, if it is known.
-            disk: does the writing.
+            folder: folder with the name of the partition, created if missing.
+            config: configuration of the log.
+            scheduler: runs delayed flushes, deletions and expirations.
+            log_start_offset: log start in the checkpoint of the log dir.
+            recovery_point: recovery point in the checkpoint of the log dir.
+            clock: source of the time.
+            max_transaction_timeout_ms: milliseconds after which a transaction is late.
+            producer_state_config: expiration of producers.
+            producer_id_expiration_check_interval_ms: milliseconds between two removals of expired producers.
+            log_dir_failure_channel: receives I/O errors of the log dir.
+            last_shutdown_clean: whether the last broker stopped cleanly.
+            topic_id: topic id in base64, if known.
+            disk: disk to read and write with.
 
         Raises:
-            InvalidNameError: the folder's name is not that of a partition's log.
-            InconsistentTopicIdError: the log is another topic's.
+            InvalidNameError: the name of the folder is not that of a partition's log.
+            InconsistentTopicIdError: the log belongs to another topic.
             LogDirFailureError: the disk fails.
         """
-        folder = os.fspath(folder)
         partition = parse_topic_partition_name(folder)
-        channel = log_dir_failure_channel or LogDirFailureChannel()
-        log_dir = os.path.dirname(folder)
-        with channel.reporting(log_dir, f"cannot load the log of {partition} in {log_dir}"):
+        log_folder = WritableLogFolder(
+            folder, partition, config, scheduler, clock, log_dir_failure_channel, disk
+        )
+        with log_folder.reporting("cannot load the log of"):
             disk.make_folder(folder)
-            epochs = LeaderEpochFileCache(
-                partition, EpochCheckpointInLogDir(folder, channel, disk), scheduler
-            )
+            epochs = LeaderEpochFileCache(partition, LogEpochCheckpoint(log_folder), scheduler)
             producers = ProducerStateManager(
                 partition, folder, max_transaction_timeout_ms, producer_state_config, clock, disk
             )
             segments: LogSegments[WritableSegment] = LogSegments()
             loaded = LogLoader(
-                folder,
-                partition,
-                config,
-                scheduler,
-                clock,
-                channel,
+                log_folder,
                 last_shutdown_clean,
                 segments,
                 log_start_offset,
@@ -142,19 +134,9 @@ class UnifiedLog(LogUpkeep):
                 epochs,
                 producers,
                 OUR_LOADING_RULES,
-                disk,
             ).load()
         local_log = LocalLog(
-            folder,
-            config,
-            segments,
-            loaded.recovery_point,
-            loaded.next_offset_metadata,
-            scheduler,
-            clock,
-            partition,
-            channel,
-            disk=disk,
+            log_folder, segments, loaded.recovery_point, loaded.next_offset_metadata
         )
         try:
             return cls(
@@ -164,7 +146,6 @@ class UnifiedLog(LogUpkeep):
                 loaded.log_start_offset,
                 producer_id_expiration_check_interval_ms=producer_id_expiration_check_interval_ms,
                 topic_id=topic_id,
-                disk=disk,
             )
         except BaseException:
             local_log.close_handlers()
@@ -190,23 +171,23 @@ class UnifiedLog(LogUpkeep):
         transaction_version: int = UNKNOWN_TRANSACTION_VERSION,
         to_magic: int = CURRENT_MAGIC,
     ) -> LogAppendInfo:
-        """Append what a producer sent: validated, with the next offsets and the leader's epoch.
+        """Validate the batches of a producer, assign offsets and the leader epoch, and append them.
 
         Args:
-            records: what was sent; not changed. A raft leader's have their offsets and epoch already.
-            leader_epoch: of this leader.
-            origin: who sent it.
-            transaction_version: of an end marker that the transaction coordinator writes.
-            to_magic: the format to write; a broker since 4.0 writes only the newest.
+            records: batches, which are not changed; those of a raft leader have offsets and epoch already.
+            leader_epoch: leader epoch of this leader.
+            origin: who sent the batches.
+            transaction_version: transaction version of a coordinator's end marker.
+            to_magic: magic to write; a broker since 4.0 writes only magic 2.
 
         Returns:
-            The offsets that were given; those of the batch in the log if this one repeats it.
+            The assigned offsets, or those of the batch in the log that these records repeat.
 
         Raises:
-            CorruptRecordError: a batch's frame or checksum is wrong.
-            InvalidRecordError, RecordValidationError, InvalidTimestampError: records that are not allowed.
-            RecordTooLargeError, RecordBatchTooLargeError: more than a batch or a segment may hold.
-            ProducerStateError: an epoch, a sequence or a marker that does not follow what came before.
+            CorruptRecordError: the frame or checksum of a batch is wrong.
+            InvalidRecordError, RecordValidationError, InvalidTimestampError: a record is not allowed.
+            RecordTooLargeError, RecordBatchTooLargeError: the batches are too large for the log or a segment.
+            ProducerStateError: an epoch, sequence or marker contradicts the producer's state.
             LogDirFailureError: the log dir is offline, or goes offline now.
         """
         assigns_offsets = origin is not AppendOrigin.RAFT_LEADER
@@ -223,13 +204,13 @@ class UnifiedLog(LogUpkeep):
         )
 
     def append_as_follower(self, records: MemoryRecords, leader_epoch: int) -> LogAppendInfo:
-        """Append what a leader sent, as it is. Batches of an epoch above `leader_epoch` are left out.
+        """Append the batches of a leader unchanged, without those of an epoch above `leader_epoch`.
 
         Raises:
-            CorruptRecordError: a batch's frame or checksum is wrong.
+            CorruptRecordError: the frame or checksum of a batch is wrong.
             OffsetsOutOfOrderError: the offsets do not ascend.
-            UnexpectedAppendOffsetError: they begin below the log end.
-            RecordBatchTooLargeError: together more than a segment may hold.
+            UnexpectedAppendOffsetError: the offsets begin below the log end.
+            RecordBatchTooLargeError: the batches are too large for a segment.
             LogDirFailureError: the log dir is offline, or goes offline now.
         """
         return append(
@@ -248,13 +229,13 @@ class UnifiedLog(LogUpkeep):
         *,
         min_one_message: bool = True,
     ) -> FetchDataInfo:
-        """Batches of one segment, from the one on that holds an offset.
+        """Return batches of one segment, from the first that reaches an offset.
 
         Args:
-            start_offset: where to begin.
-            max_length: bytes to give at most.
-            isolation: up to where this reader sees.
-            min_one_message: give the first batch whole, whatever its size.
+            start_offset: first offset.
+            max_length: most bytes.
+            isolation: offset where the reader has to stop.
+            min_one_message: return the first batch whole, whatever its size.
 
         Raises:
             OffsetOutOfRangeError: the log starts above or ends below the offset.
@@ -276,16 +257,15 @@ class UnifiedLog(LogUpkeep):
         )
 
     def collect_aborted_transactions(self, start: Offset, upper_bound: Offset) -> list[AbortedTxn]:
-        """The aborted transactions that overlap [start, upper_bound)."""
-        return self.local_log.collect_aborted_transactions(
-            self.log_start_offset, start, upper_bound
-        )
+        """Return the aborted transactions that overlap [start, upper_bound)."""
+        segments = self.local_log.segments
+        return aborted_between(segments, start, self.log_start_offset, upper_bound)
 
     def fetch_offset_by_timestamp(self, target: Timestamp) -> FoundTimestamp | None:
-        """The first record at or after a time; None when there is none.
+        """Return the first record at or after a time; None without one.
 
-        Negative times ask for places: -1 the log end, -2 and -4 the log start, -3 the record of the largest
-        timestamp, -5 and -6 what a log without remote storage answers with -1.
+        Negative times are special: -1 is the log end, -2 and -4 the log start, -3 the record with the largest
+        timestamp; -5 and -6 ask about remote storage and give offset -1.
 
         Raises:
             LogDirFailureError: the log dir is offline, or goes offline now.
@@ -295,53 +275,52 @@ class UnifiedLog(LogUpkeep):
             return offset_for_time(self, target)
 
     def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> Offset:
-        """Set the high watermark, as near as log start and log end allow; the new one.
+        """Set the high watermark, at least the log start and at most the log end; return it.
 
         Raises:
-            ValueError: it would be negative.
+            ValueError: the high watermark would be negative.
         """
         return self.watermarks.update_high_watermark(to)
 
     def maybe_increment_high_watermark(self, to: LogOffsetMetadata) -> LogOffsetMetadata | None:
-        """Raise the high watermark, or move it on to a newer segment; the old one if that changed it.
+        """Raise the high watermark, or move it to a newer segment; return the old one, None if nothing changed.
 
         Raises:
-            ValueError: it would lie above the log end.
+            ValueError: the offset is above the log end.
         """
         return self.watermarks.maybe_increment_high_watermark(to)
 
     def maybe_update_high_watermark(self, to: Offset) -> Offset | None:
-        """Set the high watermark as `update_high_watermark` does; the new one if it changed."""
+        """Set the high watermark as `update_high_watermark` does; return it, None if it did not change."""
         return self.watermarks.maybe_update_high_watermark(to)
 
     def fetch_offset_snapshot(self) -> LogOffsetSnapshot:
-        """Log start, log end, high watermark and last stable offset, with their places."""
+        """Return log start, log end, high watermark and last stable offset with their positions."""
         return self.watermarks.snapshot()
 
     def assign_epoch_start_offset(self, leader_epoch: int, start_offset: Offset) -> None:
-        """Note where a leader epoch begins."""
+        """Assign the start offset of a leader epoch."""
         self.leader_epoch_cache.assign(leader_epoch, start_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, Offset] | None:
-        """The newest epoch up to `leader_epoch`, and where it ends; None when that is not known."""
+        """Return the latest epoch up to `leader_epoch` and its end offset; None if unknown."""
         return self.leader_epoch_cache.end_offset_for(leader_epoch, self.log_end_offset)
 
     def assign_topic_id(self, topic_id: str) -> None:
-        """Give a log without one a topic id, in base64.
+        """Assign a topic id, in base64, to a log without one.
 
         Raises:
-            InconsistentTopicIdError: it has another one.
+            InconsistentTopicIdError: the log has another id.
         """
         self.topic_identity.assign(topic_id)
 
     def update_config(self, config: LogConfig) -> LogConfig:
-        """Keep the log in another way from now on; the configuration before."""
-        old = self.local_log.config
-        self.local_log.update_config(config)
+        """Replace the configuration, and return the old one."""
+        old, self.log_folder.config = self.log_folder.config, config
         return old
 
     def truncate_to(self, target: Offset) -> bool:
-        """Cut off all offsets from `target` on; whether there were any.
+        """Remove all offsets from `target` on; return whether there were any.
 
         Raises:
             ValueError: `target` is negative.
@@ -352,7 +331,7 @@ class UnifiedLog(LogUpkeep):
     def truncate_fully_and_start_at(
         self, new_offset: Offset, log_start_offset: Offset | None = None
     ) -> None:
-        """Delete everything and go on at `new_offset`, which is the log start too unless that is given.
+        """Delete all batches and continue at `new_offset`, which is also the default of the log start.
 
         Raises:
             LogDirFailureError: the log dir is offline, or goes offline now.
@@ -360,7 +339,7 @@ class UnifiedLog(LogUpkeep):
         truncate_fully_and_start_at(self, new_offset, log_start_offset)
 
     def delete_old_segments(self) -> int:
-        """Let go of segments that retention or the log start offset leave behind; how many.
+        """Delete segments by retention and below the log start; return the number of segments.
 
         Raises:
             LogDirFailureError: the log dir is offline, or goes offline now.
@@ -368,15 +347,15 @@ class UnifiedLog(LogUpkeep):
         return delete_old_segments(self)
 
     def deletable_segments(self, condition: Condition) -> list[WritableSegment]:
-        """The oldest segments below the high watermark, up to the first that fails the condition."""
+        """Return the oldest segments below the high watermark, up to the first that fails the condition."""
         return deletable_segments(self, condition)
 
     def segments_between(self, start: Offset, end: Offset) -> list[WritableSegment]:
-        """Segments that may hold offsets of [start, end). ValueError when `start` is above `end`."""
+        """Return the segments that may hold offsets of [start, end). Raises ValueError if `start` is above `end`."""
         with self.lock:
             return list(self.local_log.segments.values(start, end))
 
     def non_active_segments_from(self, start: Offset) -> list[WritableSegment]:
-        """Segments that may hold offsets from `start` on, without the active one."""
+        """Return the segments that may hold offsets from `start` on, without the active one."""
         with self.lock:
             return list(self.local_log.segments.non_active_from(start))

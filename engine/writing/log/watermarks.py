@@ -1,4 +1,4 @@
-"""The offsets that bound what readers of a log see: where it starts, the high watermark, the last stable offset."""
+"""Offsets that bound what readers of a log see: log start, high watermark, last stable offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class LogOffsetSnapshot(NamedTuple):
-    """The offsets of a log at one time; the last three with their places in their segments."""
+    """Offsets of a log at one time; the last three with their positions."""
 
     log_start_offset: Offset
     log_end_offset: LogOffsetMetadata
@@ -27,13 +27,13 @@ class LogOffsetSnapshot(NamedTuple):
 class Watermarks:
     """Log start offset <= last stable offset <= high watermark <= log end offset.
 
-    Places are looked up when somebody needs them, and kept then.
+    The position of an offset is looked up when it is first needed.
 
     Args:
-        local_log: knows the log end and finds places.
-        producers: know the open transactions.
-        log_start_offset: the first offset that readers may ask for.
-        lock: the log's.
+        local_log: segments, and the log end.
+        producers: producer state, with the open transactions.
+        log_start_offset: first offset that readers may ask for.
+        lock: lock of the log.
     """
 
     def __init__(
@@ -52,31 +52,31 @@ class Watermarks:
 
     @property
     def high_watermark(self) -> Offset:
-        """The first offset that is not known to be on all replicas in sync."""
+        """First offset that may not be on all in-sync replicas."""
         return self._high_watermark.offset
 
     @property
     def first_unstable_offset(self) -> Offset | None:
-        """Where the first transaction begins that is open, or whose end lies above the high watermark.
+        """Start of the first transaction that is open, or has its marker at or above the high watermark.
 
-        Not below the log start, where it may have been deleted.
+        At least the log start: earlier batches may be deleted.
         """
         unstable = self._first_unstable
         return None if unstable is None else unstable.offset
 
     @property
     def last_stable_offset(self) -> Offset:
-        """The first offset whose fate is open: of a transaction, or the high watermark."""
+        """Start of the first open transaction, at most the high watermark."""
         unstable, high_watermark = self._first_unstable, self.high_watermark
         if unstable is not None and unstable.offset < high_watermark:
             return unstable.offset
         return high_watermark
 
     def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> Offset:
-        """Set the high watermark, as near as log start and log end allow; the new one.
+        """Set the high watermark, at least the log start and at most the log end; return it.
 
         Raises:
-            ValueError: it would be negative.
+            ValueError: the high watermark would be negative.
         """
         new = to if isinstance(to, LogOffsetMetadata) else LogOffsetMetadata(to)
         end = self._local_log.log_end_offset_metadata
@@ -88,10 +88,10 @@ class Watermarks:
         return new.offset
 
     def maybe_increment_high_watermark(self, to: LogOffsetMetadata) -> LogOffsetMetadata | None:
-        """Raise the high watermark, or move it on to a newer segment; the old one if that changed it.
+        """Raise the high watermark, or move it to a newer segment; return the old one, None if nothing changed.
 
         Raises:
-            ValueError: it would lie above the log end.
+            ValueError: the offset is above the log end.
         """
         if to.offset > self._local_log.log_end_offset:
             raise ValueError(
@@ -106,30 +106,30 @@ class Watermarks:
             return None
 
     def maybe_update_high_watermark(self, to: Offset) -> Offset | None:
-        """Set the high watermark as `update_high_watermark` does; the new one if it changed."""
+        """Set the high watermark as `update_high_watermark` does; return it, None if it did not change."""
         with self._lock:
             old = self.high_watermark
             new = self.update_high_watermark(to)
             return None if new == old else new
 
     def follow_log_end(self) -> None:
-        """Pull the high watermark down to the log end, or on to its segment, if it is not below."""
+        """Set a high watermark at or above the log end to the log end."""
         end = self._local_log.next_offset_metadata
         if self._high_watermark.offset >= end.offset:
             self._set_high_watermark(end)
 
     def move_log_start(self, to: Offset) -> None:
-        """Set the log start offset; high watermark and recovery point are not left below it."""
+        """Set the log start offset, and raise the high watermark and the recovery point to it."""
         self.log_start_offset = to
         if self.high_watermark < to:
             self.update_high_watermark(to)
         if self._local_log.recovery_point < to:
-            self._local_log.update_recovery_point(to)
+            self._local_log.recovery_point = to
 
     def refresh_first_unstable(self) -> None:
-        """Ask the producers again where the first open transaction begins."""
+        """Update the start of the first unstable transaction from the producer state."""
         with self._lock:
-            self._local_log.check_if_memory_mapped_buffer_closed()
+            self._local_log.ensure_open()
             unstable = self._producers.first_unstable_offset
             if unstable is not None and (
                 is_offset_only(unstable) or unstable.offset < self.log_start_offset
@@ -138,15 +138,15 @@ class Watermarks:
             self._first_unstable = unstable
 
     def offset_metadata(self, offset: Offset) -> LogOffsetMetadata:
-        """An offset with its place; without when the log does not reach it."""
+        """Return an offset with its position, without one outside the log."""
         try:
             return self._local_log.convert_to_offset_metadata(offset)
         except OffsetOutOfRangeError:
             return LogOffsetMetadata(offset)
 
     def high_watermark_metadata(self) -> LogOffsetMetadata:
-        """The high watermark with its place."""
-        self._local_log.check_if_memory_mapped_buffer_closed()
+        """Return the high watermark with its position."""
+        self._local_log.ensure_open()
         known = self._high_watermark
         if not is_offset_only(known):
             return known
@@ -156,8 +156,8 @@ class Watermarks:
             return found
 
     def last_stable_metadata(self) -> LogOffsetMetadata:
-        """The last stable offset with its place."""
-        self._local_log.check_if_memory_mapped_buffer_closed()
+        """Return the last stable offset with its position."""
+        self._local_log.ensure_open()
         high_watermark = self.high_watermark_metadata()
         unstable = self._first_unstable
         if unstable is None or unstable.offset >= high_watermark.offset:
@@ -168,7 +168,7 @@ class Watermarks:
         return unstable
 
     def bound(self, isolation: FetchIsolation) -> LogOffsetMetadata:
-        """Up to where a reader sees."""
+        """Return the offset where a reader has to stop."""
         if isolation is FetchIsolation.LOG_END:
             return self._local_log.log_end_offset_metadata
         if isolation is FetchIsolation.HIGH_WATERMARK:
@@ -176,7 +176,7 @@ class Watermarks:
         return self.last_stable_metadata()
 
     def snapshot(self) -> LogOffsetSnapshot:
-        """All offsets, with their places."""
+        """Return all offsets with their positions."""
         stable = self.last_stable_metadata()
         high_watermark = self.high_watermark_metadata()
         end = self._local_log.log_end_offset_metadata

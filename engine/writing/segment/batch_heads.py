@@ -1,4 +1,4 @@
-"""What an append needs to know of each batch, without an object per batch."""
+"""Read the header fields of batches that an append needs, without an object per batch."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp
 
 BatchHead: TypeAlias = tuple[Offset, Timestamp, int]
-"""Last offset, largest timestamp and bytes of a batch."""
+"""Last offset, largest timestamp and size in bytes of a batch."""
 Heads: TypeAlias = Iterable[BatchHead] | None
-"""Those of some batches, if they are known."""
+"""Heads of batches, None if unknown."""
 
 _HEAD = HEADER.subset("base_offset", "length", "magic", "last_offset_delta", "max_timestamp")
 
 
 def batch_heads(records: MemoryRecords) -> Iterator[BatchHead]:
-    """The head of each whole batch.
+    """Yield the head of each whole batch.
 
     Raises:
-        CorruptRecordError: the frame of a batch cannot be.
+        CorruptRecordError: the frame of a batch is impossible.
     """
     buffer = records.buffer
     end = len(buffer)

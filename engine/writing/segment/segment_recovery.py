@@ -1,8 +1,7 @@
-"""Reading a segment's records file again after a crash: what it is worth, its indexes, its producers.
+"""Recover a segment after a crash: find the valid batches, rebuild the indexes, update producers and epochs.
 
-Batches are walked and their checksums checked a chunk at a time in the kernel. What a batch means for the
-indexes, the leader epochs and the producers is then worked out for all rows of a chunk at once, with the
-result that one batch after the other would have.
+The kernel walks the batches and checks their checksums, a chunk at a time. Then indexes, leader epochs
+and producers are updated for all batches of the chunk at once, with the same result as batch by batch.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ Rows: TypeAlias = npt.NDArray[np.void]
 CHUNK = 4 * 1024 * 1024
 ROWS = 16 * 1024
 _KEPT_BATCHES = 5
-"""How many of a producer's last batches its state remembers."""
+"""Number of last batches in the state of a producer."""
 
 
 class _Piece(NamedTuple):
-    """Batches of right checksum and the bytes they lie in, which start at `position` of the file."""
+    """Rows of batches with a valid checksum, and the bytes of the batches from `position` of the file on."""
 
     rows: Rows
     buffer: memoryview
@@ -58,21 +57,21 @@ def recover(
     leader_epochs: LeaderEpochFileCache | None = None,
     before_truncation: Callable[[], None] | None = None,
 ) -> int:
-    """Make a segment's indexes anew from the batches, and cut off what follows the last good one.
+    """Rebuild the indexes of a segment, and cut off the bytes after the last valid batch.
 
     Args:
-        segment: its records file is read from the start.
-        producer_state: as it is at the base offset; takes what the batches say.
-        leader_epochs: gets the epochs that begin here.
-        before_truncation: called when something has to be cut off, before it is.
+        segment: segment to read from its start.
+        producer_state: producers at the base offset; updated by the batches.
+        leader_epochs: leader epochs; the epochs that begin in the segment are added.
+        before_truncation: called before bytes are cut off, if there are any.
 
     Returns:
-        How many bytes were cut off.
+        The number of bytes that were cut off.
 
     Raises:
-        OffsetOverflowError: a batch's offset is too far from the base offset; nothing was cut off.
+        OffsetOverflowError: an offset is too far from the base offset; nothing was cut off.
         OSError: the file cannot be read.
-        ProducerStateError: a batch contradicts what came before it; nothing was cut off.
+        ProducerStateError: a batch contradicts the producer's state; nothing was cut off.
     """
     segment.empty_indexes()
     builder = _Rebuilder(segment, producer_state, leader_epochs)
@@ -89,7 +88,7 @@ def recover(
 
 
 def note_epoch(leader_epochs: LeaderEpochFileCache, epoch: int, first_offset: Offset) -> None:
-    """Note the leader epoch of a batch if it is above all before."""
+    """Assign the leader epoch of a batch if it is above all earlier ones."""
     latest = leader_epochs.latest_epoch
     if epoch >= 0 and (latest is None or epoch > latest):
         leader_epochs.assign(epoch, first_offset)
@@ -98,7 +97,7 @@ def note_epoch(leader_epochs: LeaderEpochFileCache, epoch: int, first_offset: Of
 def follow_producer(
     segment: WritableSegment, producer_state: ProducerStateManager, batch: RecordBatch
 ) -> None:
-    """Note what a batch of a segment does to its producer. Raises what ProducerAppendInfo raises."""
+    """Apply a batch of a segment to its producer. Raises the errors of `ProducerAppendInfo.append`."""
     info = producer_state.prepare_update(batch.producer_id, AppendOrigin.REPLICATION)
     completed = info.append(batch)
     producer_state.update(info)
@@ -108,9 +107,9 @@ def follow_producer(
 
 
 def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
-    """Runs of good batches from the start of the file on, up to the first that is not.
+    """Yield the valid batches from the start of the file, up to the first invalid one.
 
-    A magic above 2, whose batch Kafka would take for one of magic 2, is damage here as it is to readers.
+    A batch with a magic above 2 is damage, as for readers; Kafka would read it as one of magic 2.
     """
     records = segment.log
     end, position = records.size, 0
@@ -144,12 +143,12 @@ def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
 
 
 def _size_at(view: memoryview) -> int:
-    """The size of the batch at the start of a view; 0 when not even that is there."""
+    """Return the size of the batch at the start of a view; 0 if the view is too short to have it."""
     return 0 if len(view) < LOG_OVERHEAD else read_int32(view, LENGTH_POSITION) + LOG_OVERHEAD
 
 
 class _Rebuilder:
-    """Takes good batches in order."""
+    """Rebuilds indexes and state from valid batches in order."""
 
     def __init__(
         self,
@@ -165,7 +164,7 @@ class _Rebuilder:
         self._largest = segment.max_timestamp_and_offset_so_far
 
     def take(self, piece: _Piece) -> bool:
-        """Whether to go on with what follows these batches."""
+        """Add batches; return whether to continue with the next ones."""
         rows = piece.rows
         distance = rows["last_offset"] - self.segment.base_offset
         outside = np.flatnonzero((distance < 0) | (distance > MAX_INT32))
@@ -185,9 +184,9 @@ class _Rebuilder:
     # Leader epochs and producers
 
     def _update_state(self, piece: _Piece, rows: Rows) -> tuple[int, bool]:
-        """How many batches count, and whether what follows them may.
+        """Update leader epochs and producers; return the number of valid batches, and whether to continue.
 
-        All up to the first whose control record makes no sense; that one counts as its checksum is right.
+        A batch with an invalid control record is the last valid one: its checksum is correct.
         """
         current = rows["magic"] >= 2
         steps = sorted({*self._epoch_steps(rows, current), *_producer_steps(rows, current)})
@@ -196,7 +195,7 @@ class _Rebuilder:
             try:
                 self._update_with(piece, rows[row])
             except (CorruptRecordError, InvalidRecordError) as error:
-                log.warning("%s: a batch that makes no sense: %s", self.segment.log.path, error)
+                log.warning("%s has an invalid batch: %s", self.segment.log.path, error)
                 taken, seen = row + 1, row
                 break
         last = np.flatnonzero(current[:seen])
@@ -206,7 +205,7 @@ class _Rebuilder:
         return taken, seen == taken
 
     def _epoch_steps(self, rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
-        """The batches that begin a leader epoch."""
+        """Return the rows of the batches that begin a leader epoch."""
         if self.leader_epochs is None:
             return []
         latest = self.leader_epochs.latest_epoch
@@ -231,7 +230,7 @@ class _Rebuilder:
     # Indexes
 
     def _index(self, rows: Rows) -> None:
-        """Index entries where an append would have made them, and the largest timestamp."""
+        """Add index entries where an append would have added them, and update the largest timestamp."""
         segment = self.segment
         timestamps = np.concatenate(([self._largest.timestamp], rows["max_timestamp"]))
         offsets = np.concatenate(([self._largest.offset], rows["last_offset"]))
@@ -250,7 +249,7 @@ class _Rebuilder:
             segment.note_max_timestamp(self._largest)
 
     def _rows_to_index(self, positions: list[Position]) -> list[int]:
-        """The batches that get an entry: those that begin more than the interval after the last such."""
+        """Return the rows with an index entry: each begins more than the interval after the last one."""
         interval = self.segment.index_interval_bytes
         chosen: list[int] = []
         row = bisect_right(positions, self._last_indexed + interval)
@@ -262,10 +261,10 @@ class _Rebuilder:
 
 
 def _producer_steps(rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
-    """The batches that a producer's state has to see, for the state that all of them would leave.
+    """Return the rows of the batches that decide the final state of the producers.
 
-    Of a run of a producer's batches of one epoch, all in transactions or none, these are the first, which
-    may begin a transaction, and the last ones, which are remembered; of markers, all.
+    Of a run of batches of one producer and epoch, all or none in a transaction, these are the first, which
+    may begin a transaction, and the last ones, which the state keeps; all markers.
     """
     of_producers = np.flatnonzero(current & (rows["producer_id"] > NO_PRODUCER_ID))
     if len(of_producers) <= _KEPT_BATCHES + 1:

@@ -1,4 +1,4 @@
-"""The rules by which a segment reads its records and its indexes: ours; a broker's differ, also by its version."""
+"""Rules of a segment to read its records and indexes: ours; those of a broker differ, also by version."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SCRATCH = 256
 
 
 class SegmentRules(NamedTuple):
-    """What a segment makes of files that may be damaged.
+    """Rules of a segment for files that may be damaged.
 
     Attributes:
-        walk: finds the batches of the records file.
-        find: finds the first batch that reaches an offset, from a position on or further; None when all lie below.
+        walk: yields the batches of the records file.
+        find: returns the first batch that ends at or above an offset, from a position on; None without one.
         check_transactions: raises CorruptIndexError for a transaction index that contradicts itself.
-        wrap: turns the number after an offset into an offset, also after the largest offset of all.
+        wrap: returns the offset for the sum of an offset and 1, also for the largest offset.
     """
 
     walk: Walk
@@ -37,7 +37,7 @@ class SegmentRules(NamedTuple):
 def find_batch(
     records: WritableFileRecords, index: WritableOffsetIndex, offset: Offset, start: Position
 ) -> BatchPosition | None:
-    """Find the first batch whose last offset is `offset` or more, in the kernel; None when all lie below."""
+    """Return the first batch that ends at or above `offset`, found by the kernel; None without one."""
     begin = max(index.lookup(offset).position, start)
     scratch = bytearray(_SCRATCH)
     found = kernel.locate(records.fileno(), begin, records.end, offset, scratch, largest=MAX_INT32)

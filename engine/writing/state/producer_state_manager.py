@@ -26,7 +26,7 @@ from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.producer_map import ProducerMap
 from engine.writing.state.producer_rules import OUR_PRODUCER_RULES, ProducerRules
 from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles, write_snapshot
-from engine.writing.state.transactions_by_offset import TransactionsByOffset, TxnMetadata
+from engine.writing.state.transactions_by_offset import TxnMetadata, UnstableTransactions
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +78,7 @@ class ProducerStateManager:
         self._disk = disk
         self._rules = rules
         self._producers = ProducerMap()
-        self._ongoing = TransactionsByOffset()
-        self._unreplicated = TransactionsByOffset()
-        """Ended transactions with markers at or above the high watermark."""
+        self._transactions = UnstableTransactions()
         self._oldest_transaction_timestamp = -1
         self._map_end_offset = 0
         self._snapshot_offset = 0
@@ -110,8 +108,7 @@ class ProducerStateManager:
         """Make a copy that changes apart from this one, but for the snapshots."""
         twin = copy(self)
         twin._producers = self._producers.copied()
-        twin._ongoing = self._ongoing.copied()
-        twin._unreplicated = self._unreplicated.copied()
+        twin._transactions = self._transactions.copied()
         return twin
 
     @property
@@ -122,7 +119,7 @@ class ProducerStateManager:
     @property
     def is_empty(self) -> bool:
         """Whether there is no producer and no ended transaction above the high watermark."""
-        return not self._producers and not self._unreplicated
+        return not self._producers and not self._transactions.unreplicated
 
     @property
     def map_end_offset(self) -> Offset:
@@ -137,28 +134,19 @@ class ProducerStateManager:
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
         """Start of the first transaction that is open, or has its marker at or above the high watermark."""
-        ended, ongoing = self._unreplicated.first, self._ongoing.first
-        if ended is None or ongoing is None:
-            first = ended or ongoing
-        else:
-            first = min(ended, ongoing, key=lambda transaction: transaction.first_offset.offset)
+        first = self._transactions.first
         return first and first.first_offset
 
     @property
     def first_undecided_offset(self) -> Offset | None:
         """Start of the first open transaction, regardless of the high watermark."""
-        first = self._ongoing.first
+        first = self._transactions.ongoing.first
         return first.first_offset.offset if first else None
 
     @property
     def latest_snapshot_offset(self) -> Offset | None:
         """Offset of the newest snapshot."""
         return self._snapshots.latest
-
-    @property
-    def oldest_snapshot_offset(self) -> Offset | None:
-        """Offset of the oldest snapshot."""
-        return self._snapshots.oldest
 
     def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
         """Return the state of a producer, None for an unknown one."""
@@ -186,7 +174,7 @@ class ProducerStateManager:
             entry = self._producers[producer_id] = ProducerStateEntry(producer_id)
         entry.update(append_info.updated_entry)
         for started in append_info.started_transactions:
-            self._ongoing.put(started)
+            self._transactions.ongoing.put(started)
         self._note_oldest_transaction()
 
     def update_map_end_offset(self, offset: Offset) -> None:
@@ -195,10 +183,7 @@ class ProducerStateManager:
 
     def last_stable_offset(self, completed: CompletedTxn) -> Offset:
         """Return the last stable offset once a transaction is complete: the start of the next one of another producer."""
-        for open_one in self._ongoing:
-            if open_one.producer_id != completed.producer_id:
-                return open_one.first_offset.offset
-        return completed.last_offset + 1
+        return self._transactions.stable_offset_after(completed)
 
     def complete_txn(self, completed: CompletedTxn) -> None:
         """End a transaction; it stays unstable until the high watermark has passed its marker.
@@ -206,19 +191,17 @@ class ProducerStateManager:
         Raises:
             ValueError: no transaction starts there.
         """
-        ended = self._ongoing.pop(completed.first_offset)
-        if ended is None:
+        if not self._transactions.complete(completed):
             raise ValueError(f"{completed} of {self.topic_partition} has not begun")
-        self._unreplicated.put(ended._replace(last_offset=completed.last_offset))
         self._note_oldest_transaction()
 
     def on_high_watermark_updated(self, high_watermark: Offset) -> None:
         """Drop ended transactions with markers below the high watermark."""
-        self._unreplicated.remove_ended_before(high_watermark)
+        self._transactions.unreplicated.remove_ended_before(high_watermark)
 
     def on_log_start_offset_incremented(self, log_start_offset: Offset) -> None:
         """Drop ended transactions below the log start. Producers stay, also those without records."""
-        self._unreplicated.remove_ended_before(log_start_offset)
+        self._transactions.unreplicated.remove_ended_before(log_start_offset)
         self._map_end_offset = max(self._map_end_offset, log_start_offset)
         latest = self.latest_snapshot_offset
         self._snapshot_offset = log_start_offset if latest is None else latest
@@ -257,7 +240,7 @@ class ProducerStateManager:
         deleted.
         """
         for offset in self._snapshots.outside(log_start_offset, log_end_offset):
-            self._remove_and_delete_snapshot(offset)
+            self._snapshots.delete(offset)
         if log_end_offset == self._map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
             return
@@ -267,7 +250,7 @@ class ProducerStateManager:
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Drop all producers and delete all snapshots."""
         for each in [*self._snapshots]:
-            self._remove_and_delete_snapshot(each)
+            self._snapshots.delete(each)
         self._forget_all()
         self._snapshot_offset = 0
         self._map_end_offset = offset
@@ -277,60 +260,23 @@ class ProducerStateManager:
         self.truncate_fully_and_start_at(0)
         self._snapshots = self._load_snapshots()
 
-    def fetch_snapshot(self, offset: Offset) -> Path | None:
-        """Return the path of the snapshot at an offset, None without one."""
-        snapshot = self._snapshots.get(offset)
-        return snapshot.path if snapshot else None
-
-    def snapshot_file_for_offset(self, offset: Offset) -> SnapshotFile | None:
-        """Return the snapshot at an offset, None without one."""
-        return self._snapshots.get(offset)
-
-    def delete_snapshots_before(self, offset: Offset) -> None:
-        """Delete the snapshots below an offset."""
-        for each in [*self._snapshots]:
-            if each < offset:
-                self._remove_and_delete_snapshot(each)
-
     def remove_stray_snapshots(self, segment_base_offsets: Collection[Offset]) -> None:
-        """List the snapshots, and delete those that belong to no segment.
-
-        The newest of those stays if it is above all segments: a clean shutdown writes one there.
-        """
+        """List the snapshots of the folder, and delete those that belong to no segment."""
         found = self._load_snapshots()
-        strays = sorted(set(found) - set(segment_base_offsets))
-        if strays and (not segment_base_offsets or strays[-1] > max(segment_base_offsets)):
-            strays.pop()
-        for offset in strays:
-            stray = found.take(offset)
-            if stray is not None:
-                stray.delete_if_exists()
+        found.delete_strays(segment_base_offsets)
         self._snapshots = found
-
-    def remove_and_mark_snapshot_for_deletion(self, offset: Offset) -> SnapshotFile | None:
-        """Remove the snapshot at an offset from the list and rename its file; None without a snapshot or file."""
-        snapshot = self._snapshots.take(offset)
-        if snapshot is None:
-            return None
-        try:
-            snapshot.rename_to_delete()
-        except FileNotFoundError:
-            log.info("%s was deleted before it was renamed", snapshot)
-            return None
-        return snapshot
 
     def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
         """Update the path after the log's folder was renamed."""
         self.folder = Path(folder)
-        for snapshot in [*self._snapshots.values()]:
-            snapshot.update_parent_dir(folder)
+        self._snapshots.update_parent_dir(folder)
 
     def load_producer_entry(self, entry: ProducerStateEntry) -> None:
         """Add a producer's entry of a snapshot."""
         self._producers[entry.producer_id] = entry
         first = entry.current_txn_first_offset
         if first is not None:
-            self._ongoing.put(TxnMetadata(entry.producer_id, LogOffsetMetadata(first)))
+            self._transactions.ongoing.put(TxnMetadata(entry.producer_id, LogOffsetMetadata(first)))
 
     def _load_from_snapshot(self, log_start_offset: Offset, now_ms: Timestamp) -> None:
         while (offset := self.latest_snapshot_offset) is not None:
@@ -339,7 +285,7 @@ class ProducerStateManager:
                 entries = self._rules.read_snapshot(path, self._disk)
             except CorruptSnapshotError as error:
                 log.warning("%s", error)
-                self._remove_and_delete_snapshot(offset)
+                self._snapshots.delete(offset)
                 continue
             log.info("loading the producers from %s", path)
             for entry in entries:
@@ -352,8 +298,7 @@ class ProducerStateManager:
 
     def _forget_all(self) -> None:
         self._producers.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self._transactions.clear()
         self._note_oldest_transaction()
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: Timestamp) -> bool:
@@ -362,14 +307,9 @@ class ProducerStateManager:
         return now_ms - entry.last_timestamp >= self.config.producer_id_expiration_ms
 
     def _note_oldest_transaction(self) -> None:
-        first = self._ongoing.first
+        first = self._transactions.ongoing.first
         entry = self._producers.get(first.producer_id) if first else None
         self._oldest_transaction_timestamp = entry.last_timestamp if entry else -1
 
     def _load_snapshots(self) -> SnapshotFiles:
         return SnapshotFiles(self._rules.list_snapshots(self.folder, self._disk))
-
-    def _remove_and_delete_snapshot(self, offset: Offset) -> None:
-        snapshot = self._snapshots.take(offset)
-        if snapshot is not None:
-            snapshot.delete_if_exists()

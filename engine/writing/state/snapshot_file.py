@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from engine.files.file_names import FileKind, FileState, parse_file_name
@@ -91,6 +91,46 @@ class SnapshotFiles(dict[Offset, SnapshotFile]):
         if file is not None:
             del self._offsets[bisect_left(self._offsets, offset)]
         return file
+
+    def delete(self, offset: Offset) -> None:
+        """Remove the snapshot at an offset and delete its file; do nothing without one."""
+        file = self.take(offset)
+        if file is not None:
+            file.delete_if_exists()
+
+    def delete_before(self, offset: Offset) -> None:
+        """Delete the snapshots below an offset."""
+        for each in [*self]:
+            if each < offset:
+                self.delete(each)
+
+    def delete_strays(self, segment_base_offsets: Collection[Offset]) -> None:
+        """Delete the snapshots that belong to no segment.
+
+        The newest of these stays if it is above all segments: a clean shutdown writes one there.
+        """
+        strays = sorted(set(self) - set(segment_base_offsets))
+        if strays and (not segment_base_offsets or strays[-1] > max(segment_base_offsets)):
+            strays.pop()
+        for offset in strays:
+            self.delete(offset)
+
+    def mark_for_deletion(self, offset: Offset) -> SnapshotFile | None:
+        """Remove the snapshot at an offset and rename its file; None without a snapshot or file."""
+        file = self.take(offset)
+        if file is None:
+            return None
+        try:
+            file.rename_to_delete()
+        except FileNotFoundError:
+            log.info("%s was deleted before it was renamed", file)
+            return None
+        return file
+
+    def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
+        """Update the paths after the log's folder was renamed."""
+        for file in [*self.values()]:
+            file.update_parent_dir(folder)
 
 
 def list_snapshot_files(folder: str | os.PathLike[str], disk: Disk = DISK) -> list[SnapshotFile]:

@@ -1,4 +1,4 @@
-"""Transactions of a partition, ordered by first offset."""
+"""Transactions of a partition by first offset: open ones, and ended ones that are not replicated yet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine.units import LogOffsetMetadata, Offset
+from engine.writing.state.completed_txn import CompletedTxn
 
 
 class TxnMetadata(NamedTuple):
@@ -71,3 +72,53 @@ class TransactionsByOffset:
         """Remove all transactions."""
         self._offsets.clear()
         self._transactions.clear()
+
+
+class UnstableTransactions:
+    """Transactions that hold back the last stable offset.
+
+    Attributes:
+        ongoing: open transactions.
+        unreplicated: ended transactions with markers at or above the high watermark.
+    """
+
+    __slots__ = ("ongoing", "unreplicated")
+
+    def __init__(self) -> None:
+        self.ongoing = TransactionsByOffset()
+        self.unreplicated = TransactionsByOffset()
+
+    @property
+    def first(self) -> TxnMetadata | None:
+        """Transaction with the smallest first offset."""
+        ended, ongoing = self.unreplicated.first, self.ongoing.first
+        if ended is None or ongoing is None:
+            return ended or ongoing
+        return min(ended, ongoing, key=lambda transaction: transaction.first_offset.offset)
+
+    def complete(self, completed: CompletedTxn) -> bool:
+        """End an open transaction; return False if no open transaction has its first offset."""
+        ended = self.ongoing.pop(completed.first_offset)
+        if ended is None:
+            return False
+        self.unreplicated.put(ended._replace(last_offset=completed.last_offset))
+        return True
+
+    def stable_offset_after(self, completed: CompletedTxn) -> Offset:
+        """Return the start of the first open transaction of another producer, else the offset after the marker."""
+        for open_one in self.ongoing:
+            if open_one.producer_id != completed.producer_id:
+                return open_one.first_offset.offset
+        return completed.last_offset + 1
+
+    def copied(self) -> UnstableTransactions:
+        """Return a copy of the transactions."""
+        copy = UnstableTransactions()
+        copy.ongoing = self.ongoing.copied()
+        copy.unreplicated = self.unreplicated.copied()
+        return copy
+
+    def clear(self) -> None:
+        """Remove all transactions."""
+        self.ongoing.clear()
+        self.unreplicated.clear()

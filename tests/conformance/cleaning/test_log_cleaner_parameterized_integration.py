@@ -224,7 +224,7 @@ def test_cleans_combined_compact_and_delete_topic(bench, codec):
     cleaner, log, _ = run_and_check(100)
     end = log.log_end_offset
     for segment in log.segments:
-        segment.set_last_modified(bench.clock.ms - 2 * retention)
+        segment.files.set_last_modified(bench.clock.ms - 2 * retention)
     for _ in range(1000):
         if log.log_start_offset == end and len(log.segments) == 1:
             break

@@ -283,7 +283,7 @@ class Crashing:
     def rename_first(self, suffix: str) -> WritableSegment:
         """Give the cleaned segment the names of an earlier step."""
         first = self.log.segments[0]
-        first.change_file_suffixes("", suffix)
+        first.files.change_suffixes("", suffix)
         return first
 
     def take_back_deletions(self) -> None:

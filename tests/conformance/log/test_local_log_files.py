@@ -13,7 +13,8 @@ import pytest
 from engine.errors import StateError
 from engine.files.file_names import FolderState, parse_folder_name
 from engine.units import TopicPartition
-from engine.writing.log.local_log import delete_segment_files, log_delete_dir_name
+from engine.writing.log_folder import log_delete_dir_name
+from engine.writing.segment.segment_replacement import delete_segment_files
 from tests.conformance.local_logs import LocalLogSetUp, key_values
 
 
@@ -34,7 +35,7 @@ def test_log_delete_segments_success(made: LocalLogSetUp) -> None:
     assert made.log.delete_all_segments() == before
     assert len(made.log.segments) == 0
     with pytest.raises(StateError):
-        made.log.check_if_memory_mapped_buffer_closed()
+        made.log.ensure_open()
     assert made.folder.exists()
     assert made.files == []
 
@@ -46,7 +47,7 @@ def test_roll_empty_active_segment(made: LocalLogSetUp) -> None:
     assert len(made.log.segments) == 1
     assert made.log.segments.active_segment is not old
     assert made.files
-    assert old.has_suffix(".deleted")
+    assert old.files.has_suffix(".deleted")
 
 
 @pytest.mark.conformance("LocalLogTest.testLogDeleteDirSuccessWhenEmptyAndFailureWhenNonEmpty")
@@ -65,10 +66,10 @@ def test_log_delete_dir_success_when_empty_and_failure_when_non_empty(made: Loca
 
 @pytest.mark.conformance("LocalLogTest.testUpdateConfig")
 def test_update_config(made: LocalLogSetUp) -> None:
-    old = made.log.config
-    new = dataclasses.replace(old, segment_size=old.segment_size + 1)
-    made.log.update_config(new)
-    assert made.log.config is new
+    old = made.log.folder.config
+    made.log.folder.config = dataclasses.replace(old, segment_size=512, preallocate=True)
+    made.append_a(0)
+    assert Path(made.log.roll().log.path).stat().st_size == 512
 
 
 @pytest.mark.conformance("LocalLogTest.testLogDirRenameToNewDir")
@@ -80,15 +81,15 @@ def test_log_dir_rename_to_new_dir(made: LocalLogSetUp) -> None:
     assert made.log.rename_dir(renamed.name)
     assert not made.folder.exists()
     assert renamed.exists()
-    assert made.log.folder == str(renamed)
-    assert made.log.parent_dir == str(renamed.parent)
+    assert made.log.folder.path == str(renamed)
+    assert made.log.folder.log_dir == str(renamed.parent)
     assert {Path(segment.log.path).parent for segment in made.log.segments} == {renamed}
     assert len(made.log.segments) == 2
 
 
 @pytest.mark.conformance("LocalLogTest.testLogDirRenameToExistingDir")
 def test_log_dir_rename_to_existing_dir(made: LocalLogSetUp) -> None:
-    assert not made.log.rename_dir(made.log.name)
+    assert not made.log.rename_dir(made.log.folder.name)
 
 
 @pytest.mark.conformance("LocalLogTest.testLogFlush")
@@ -172,10 +173,10 @@ def remove_and_delete_segments(
     assert described in caplog.text
     assert "they are too old" in caplog.text
     if async_delete:
-        assert all(segment.has_suffix(".deleted") for segment in going)
-        made.clock.sleep(made.log.config.file_delete_delay_ms + 1)
+        assert all(segment.files.has_suffix(".deleted") for segment in going)
+        made.clock.sleep(made.log.folder.config.file_delete_delay_ms + 1)
     assert len(made.log.segments) == 0
-    assert all(segment.is_deleted for segment in going)
+    assert all(segment.files.are_deleted for segment in going)
 
 
 @pytest.mark.conformance("LocalLogTest.testRemoveAndDeleteSegmentsSync")
@@ -195,21 +196,13 @@ def test_remove_and_delete_segments_async(
 def delete_files(made: LocalLogSetUp, *, async_delete: bool) -> None:
     ten_segments(made)
     going, log = list(made.log.segments), made.log
-    delete_segment_files(
-        going,
-        async_delete,
-        log.folder,
-        log.topic_partition,
-        log.config,
-        log.scheduler,
-        log.log_dir_failure_channel,
-    )
+    delete_segment_files(log.folder, going, async_delete=async_delete)
     if async_delete:
         for segment in going:
-            assert not segment.is_deleted
-            assert segment.has_suffix(".deleted")
-        made.clock.sleep(log.config.file_delete_delay_ms + 1)
-    assert all(segment.is_deleted for segment in going)
+            assert not segment.files.are_deleted
+            assert segment.files.has_suffix(".deleted")
+        made.clock.sleep(log.folder.config.file_delete_delay_ms + 1)
+    assert all(segment.files.are_deleted for segment in going)
 
 
 @pytest.mark.conformance("LocalLogTest.testDeleteSegmentFilesSync")

@@ -26,7 +26,7 @@ def test_create_and_delete_segment(made: LocalLogSetUp) -> None:
     new = made.log.create_and_delete_segment(old.base_offset + 1, old, True, "of a test")
     assert list(made.log.segments) == [new]
     assert new is not old
-    assert old.has_suffix(".deleted")
+    assert old.files.has_suffix(".deleted")
     assert new.base_offset == 1
     assert made.log.recovery_point == 0
     assert made.log.log_end_offset == 1

@@ -12,14 +12,13 @@ from engine.files.file_names import producer_snapshot_name
 from engine.index.transaction_index import AbortedTxn
 from engine.log.log_segments import LogSegments
 from engine.units import MAX_INT32, EpochEntry, TopicPartition
-from engine.writing.disk import DISK
-from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.records.building import records_of
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -75,27 +74,19 @@ def load(
     producers: ProducerStateManager | None = None,
 ) -> UnifiedLog:
     """Load a log with parts of one's own."""
-    channel = LogDirFailureChannel()
     bench.folder.mkdir(exist_ok=True)
-    epochs = LeaderEpochFileCache(
-        PARTITION,
-        EpochCheckpointInLogDir(bench.folder, LogDirFailureChannel(), DISK),
-        bench.scheduler,
-    )
+    folder = WritableLogFolder(bench.folder, PARTITION, config, bench.scheduler, bench.clock)
+    epochs = LeaderEpochFileCache(PARTITION, LogEpochCheckpoint(folder), bench.scheduler)
     if producers is None:
         producers = ProducerStateManager(PARTITION, bench.folder, 5 * MINUTE, clock=bench.clock)
-    shared = (bench.scheduler, bench.clock)
     loader = LogLoader(
-        *(str(bench.folder), PARTITION, config, *shared, channel, was_clean, segments),
+        *(folder, was_clean, segments),
         *(0, recovery_point, epochs, producers, OUR_LOADING_RULES),
     )
     offsets = loader.load()
     if isinstance(segments, WatchedSegments):
         segments.recovered = loader.recovered
-    local = LocalLog(
-        *(bench.folder, config, segments, offsets.recovery_point, offsets.next_offset_metadata),
-        *(*shared, PARTITION, channel),
-    )
+    local = LocalLog(folder, segments, offsets.recovery_point, offsets.next_offset_metadata)
     return UnifiedLog(
         *(local, epochs, producers, offsets.log_start_offset),
         producer_id_expiration_check_interval_ms=10 * MINUTE,
@@ -107,7 +98,7 @@ def test_producer_snapshots_recovery_after_unclean_shutdown(tmp_path: Path) -> N
     bench = LogBench(tmp_path)
     config = LogConfig(segment_size=640)
     log = bench.open(config)
-    assert log.producer_state.oldest_snapshot_offset is None
+    assert log.producer_state.snapshots.oldest is None
     for number in range(101):
         log.append_as_leader(one(str(number), bench.now), 0)
     assert len(log.segments) >= 5
@@ -121,7 +112,7 @@ def test_producer_snapshots_recovery_after_unclean_shutdown(tmp_path: Path) -> N
     log.close()
 
     # The recovery point is behind the snapshots that are left: all segments have to be read.
-    log.producer_state.delete_snapshots_before(bases[-2])
+    log.producer_state.snapshots.delete_before(bases[-2])
     watched = WatchedSegments()
     log = load(bench, config, watched, recovery_point=recovered_from)
     assert watched.read == before | {bases[-1]}
@@ -130,7 +121,7 @@ def test_producer_snapshots_recovery_after_unclean_shutdown(tmp_path: Path) -> N
     log.close()
 
     # There is a snapshot where the recovery begins: nothing before it has to be read.
-    log.producer_state.delete_snapshots_before(recovered_from)
+    log.producer_state.snapshots.delete_before(recovered_from)
     watched = WatchedSegments()
     log = load(bench, config, watched, recovery_point=recovery_point)
     assert watched.read == {bases[-1]}
@@ -420,7 +411,7 @@ def test_corrupted_log_recovery_does_not_delete_producer_state_snapshots_post_re
     assert len(log.segments) == 1
     assert (log.log_start_offset, log.active_segment.base_offset, log.log_end_offset) == (4, 4, 4)
     assert [offset for offset in bench.snapshot_offsets if offset < 5] == []
-    known = log.producer_state.snapshot_file_for_offset
+    known = log.producer_state.snapshots.get
     assert [offset for offset in range(1, 5) if known(offset) is not None] == []
 
     for number in range(5):

@@ -310,7 +310,7 @@ def test_log_end_less_than_start_after_reopen(tmp_path: Path) -> None:
     assert log.log_end_offset == 4
     only = log.segments[0]
     assert only.base_offset == 4
-    assert [Path(path).exists() for path in only.paths[:3]] == [True, True, True]
+    assert [Path(path).exists() for path in only.files.paths[:3]] == [True, True, True]
     log.close()
 
 

@@ -91,7 +91,7 @@ def test_recovery_of_segment_with_offset_overflow(tmp_path: Path) -> None:
 def test_recovery_after_crash_during_split_phase1(tmp_path: Path) -> None:
     made = Split(tmp_path)
     for segment in reversed(made.split()):
-        segment.change_file_suffixes("", ".cleaned")
+        segment.files.change_suffixes("", ".cleaned")
         segment.truncate_to(0)
     made.take_back_deletions()
     made.assert_recovers().close()
@@ -102,7 +102,7 @@ def test_recovery_after_crash_during_split_phase2(tmp_path: Path) -> None:
     made = Split(tmp_path)
     new = made.split()
     for segment in reversed(new):
-        segment.change_file_suffixes("", ".swap" if segment is new[-1] else ".cleaned")
+        segment.files.change_suffixes("", ".swap" if segment is new[-1] else ".cleaned")
         segment.truncate_to(0)
     made.take_back_deletions()
     made.assert_recovers().close()
@@ -112,7 +112,7 @@ def test_recovery_after_crash_during_split_phase2(tmp_path: Path) -> None:
 def test_recovery_after_crash_during_split_phase3(tmp_path: Path) -> None:
     made = Split(tmp_path)
     for segment in reversed(made.split()):
-        segment.change_file_suffixes("", ".swap")
+        segment.files.change_suffixes("", ".swap")
     made.take_back_deletions()
     made.overflowed.truncate_to(0)
     made.assert_recovers().close()
@@ -122,7 +122,7 @@ def test_recovery_after_crash_during_split_phase3(tmp_path: Path) -> None:
 def test_recovery_after_crash_during_split_phase4(tmp_path: Path) -> None:
     made = Split(tmp_path)
     for segment in reversed(made.split()):
-        segment.change_file_suffixes("", ".swap")
+        segment.files.change_suffixes("", ".swap")
     for name in made.bench.names(".deleted"):
         (made.bench.folder / name).unlink()
     made.overflowed.truncate_to(0)
@@ -132,6 +132,6 @@ def test_recovery_after_crash_during_split_phase4(tmp_path: Path) -> None:
 @pytest.mark.conformance("LogLoaderTest.testRecoveryAfterCrashDuringSplitPhase5")
 def test_recovery_after_crash_during_split_phase5(tmp_path: Path) -> None:
     made = Split(tmp_path)
-    made.split()[-1].change_file_suffixes("", ".swap")
+    made.split()[-1].files.change_suffixes("", ".swap")
     made.overflowed.truncate_to(0)
     made.assert_recovers().close()

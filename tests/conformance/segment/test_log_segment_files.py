@@ -118,8 +118,8 @@ def test_delete_if_exists_with_get_parent_is_null(
     with create_segment(Path(), 0) as segment:
         assert Path(segment.txn_index.path).parent == Path()
         assert not Path(segment.txn_index.path).exists()
-        segment.delete_if_exists()
-        assert segment.is_deleted
+        segment.files.delete_if_exists()
+        assert segment.files.are_deleted
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,9 +135,9 @@ def batches_at(*timestamps: tuple[int, int]) -> MemoryRecords:
 @pytest.mark.conformance("LogSegmentTest.testGetFirstBatchTimestamp")
 def test_get_first_batch_timestamp(tmp_path: Path) -> None:
     with create_segment(tmp_path, 1) as segment:
-        assert segment.first_batch_timestamp == MAX_INT64
+        assert segment.age.first_batch_timestamp == MAX_INT64
         segment.append(1, records_of(SimpleRecord(value=b"one", timestamp=1000), base_offset=1))
-        assert segment.first_batch_timestamp == 1000
+        assert segment.age.first_batch_timestamp == 1000
 
 
 @pytest.mark.conformance("LogSegmentTest.testIndexForMultipleBatchesInMemoryRecords")

@@ -18,7 +18,7 @@ from engine.writing.records.building import (
     transactional_records,
 )
 from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.segment.roll_params import RollParams
+from engine.writing.segment.rolling import RollParams
 from engine.writing.segment.segment_recovery import recover
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from tests.clocks import MockClock, MockScheduler
@@ -83,14 +83,14 @@ def test_truncate_empty_segment(tmp_path: Path) -> None:
 
         clock.sleep(500)
         reopened.truncate_to(57)
-        assert reopened.time_waited_for_roll(clock.ms, NO_TIMESTAMP) == 0
+        assert reopened.age.waited(clock.ms, NO_TIMESTAMP) == 0
         assert not reopened.time_index.is_full
         assert not reopened.offset_index.is_full
         params = RollParams(max_segment_ms, MAX_INT32, NO_TIMESTAMP, 100, 1024, clock.ms)
         assert not reopened.should_roll(params)
 
         clock.sleep(max_segment_ms + 1)
-        assert reopened.time_waited_for_roll(clock.ms, NO_TIMESTAMP) == max_segment_ms + 1
+        assert reopened.age.waited(clock.ms, NO_TIMESTAMP) == max_segment_ms + 1
         params = params._replace(now=clock.ms)
         assert not reopened.should_roll(params)
         assert reopened.should_roll(params._replace(max_offset=MAX_INT32 + 200))
@@ -117,10 +117,10 @@ def test_truncate_full(tmp_path: Path) -> None:
         records = [SimpleRecord(value=b"hello"), SimpleRecord(value=b"there")]
         segment.append(41, records_of(*records, base_offset=40, magic=1))
         clock.sleep(500)
-        assert segment.time_waited_for_roll(clock.ms, NO_TIMESTAMP) == 500
+        assert segment.age.waited(clock.ms, NO_TIMESTAMP) == 500
 
         segment.truncate_to(0)
-        assert segment.time_waited_for_roll(clock.ms, NO_TIMESTAMP) == 0
+        assert segment.age.waited(clock.ms, NO_TIMESTAMP) == 0
         assert not segment.time_index.is_full
         assert not segment.offset_index.is_full
         assert segment.read(0, 1024) is None
@@ -131,13 +131,13 @@ def test_truncate_full(tmp_path: Path) -> None:
 @pytest.mark.conformance("LogSegmentTest.testChangeFileSuffixes")
 def test_change_file_suffixes(tmp_path: Path) -> None:
     with create_segment(tmp_path, 40) as segment:
-        before = segment.paths
+        before = segment.files.paths
         _, offset_index, time_index, _ = map(Path, before)
         assert not offset_index.exists()
         assert not time_index.exists()
-        segment.change_file_suffixes("", ".deleted")
-        assert segment.paths == tuple(path + ".deleted" for path in before)
-        records, offset_index, time_index, _ = map(Path, segment.paths)
+        segment.files.change_suffixes("", ".deleted")
+        assert segment.files.paths == tuple(path + ".deleted" for path in before)
+        records, offset_index, time_index, _ = map(Path, segment.files.paths)
         assert records.exists()
         assert not offset_index.exists()
         assert not time_index.exists()
@@ -145,7 +145,7 @@ def test_change_file_suffixes(tmp_path: Path) -> None:
         assert offset_index.exists()
         assert segment.time_index.entries == 0
         assert time_index.exists()
-        assert segment.has_suffix(".deleted")
+        assert segment.files.has_suffix(".deleted")
 
 
 @pytest.mark.conformance("LogSegmentTest.testRecoveryFixesCorruptIndex")
@@ -153,7 +153,7 @@ def test_recovery_fixes_corrupt_index(tmp_path: Path) -> None:
     with create_segment(tmp_path, 0) as segment:
         for offset in range(100):
             segment.append(offset, v1_records(offset, str(offset)))
-        index = Path(segment.lazy_offset_index.path)
+        index = Path(segment.files.offset_index.path)
         write_nonsense(index, 5, index.stat().st_size - 5, random.Random(1))
         assert recover(segment, new_producer_state(tmp_path)) == 0
         for offset in range(100):
@@ -235,7 +235,7 @@ def test_recovery_fixes_corrupt_time_index(tmp_path: Path) -> None:
     with create_segment(tmp_path, 0) as segment:
         for offset in range(100):
             segment.append(offset, v1_records(offset, str(offset)))
-        index = Path(segment.lazy_time_index.path)
+        index = Path(segment.files.time_index.path)
         write_nonsense(index, 5, index.stat().st_size - 5, random.Random(2))
         recover(segment, new_producer_state(tmp_path))
         for offset in range(100):
@@ -264,5 +264,5 @@ def test_recovery_with_corrupt_message(tmp_path: Path, seed: int) -> None:
         write_nonsense(path, position, size - position, rng)
         assert recover(segment, new_producer_state(tmp_path)) == size - found.position
         assert [batch.last_offset for batch in segment.log.batches()] == list(range(damaged))
-        segment.delete_if_exists()
-        assert segment.is_deleted
+        segment.files.delete_if_exists()
+        assert segment.files.are_deleted

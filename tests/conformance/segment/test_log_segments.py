@@ -11,7 +11,7 @@ from engine.log.log_segments import LogSegments
 from engine.units import LogOffsetMetadata
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.writable_segments import PARTITION, create_segment
@@ -113,18 +113,13 @@ def test_update_dir(tmp_path: Path) -> None:
     segment = create_segment(folder, 1)
     clock = MockClock()
     log = LocalLog(
-        folder,
-        LogConfig(),
+        WritableLogFolder(folder, PARTITION, LogConfig(), MockScheduler(clock), clock),
         LogSegments([segment]),
         0,
         LogOffsetMetadata(1, 1, 0),
-        MockScheduler(clock),
-        clock,
-        PARTITION,
-        LogDirFailureChannel(),
     )
     assert log.rename_dir("moved-0")
-    assert {Path(path).parent for path in segment.paths} == {tmp_path / "moved-0"}
+    assert {Path(path).parent for path in segment.files.paths} == {tmp_path / "moved-0"}
     log.close()
 
 

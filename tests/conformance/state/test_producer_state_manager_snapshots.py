@@ -30,7 +30,7 @@ def test_truncate_and_reload_removes_out_of_range_snapshots(states: States) -> N
     for sequence in range(5):
         take(states, sequence)
     states.manager.truncate_and_reload(1, 3, states.clock.ms)
-    assert states.manager.oldest_snapshot_offset == 2
+    assert states.manager.snapshots.oldest == 2
     assert states.manager.latest_snapshot_offset == 3
 
 
@@ -46,7 +46,7 @@ def test_take_snapshot(states: States) -> None:
 
 @pytest.mark.conformance("ProducerStateManagerTest.testFetchSnapshotEmptySnapShot")
 def test_fetch_snapshot_empty_snap_shot(states: States) -> None:
-    assert states.manager.fetch_snapshot(1) is None
+    assert states.manager.snapshots.get(1) is None
 
 
 def verify_last_batch_alone(entry: ProducerStateEntry) -> None:
@@ -102,9 +102,9 @@ def test_delete_snapshots_before(states: States) -> None:
     assert states.snapshots() == [2]
     take(states, 2)
     assert states.snapshots() == [2, 3]
-    states.manager.delete_snapshots_before(3)
+    states.manager.snapshots.delete_before(3)
     assert states.snapshots() == [3]
-    states.manager.delete_snapshots_before(4)
+    states.manager.snapshots.delete_before(4)
     assert states.snapshots() == []
 
 
@@ -191,7 +191,7 @@ def test_remove_stray_snapshots_keep_clean_shutdown_snapshot(states: States) -> 
         (states.folder / producer_snapshot_name(offset)).touch()
     states.manager.remove_stray_snapshots([5])
     assert states.manager.latest_snapshot_offset == 42
-    assert states.manager.oldest_snapshot_offset == 5
+    assert states.manager.snapshots.oldest == 5
     assert [each.offset for each in list_snapshot_files(states.folder)] == [5, 42]
 
 
@@ -208,7 +208,7 @@ def test_remove_and_mark_snapshot_for_deletion(states: States) -> None:
     (states.folder / producer_snapshot_name(5)).touch()
     manager = states.again().manager
     assert manager.latest_snapshot_offset == 5
-    marked = manager.remove_and_mark_snapshot_for_deletion(5)
+    marked = manager.snapshots.mark_for_deletion(5)
     assert marked is not None
     assert marked.path.name == "00000000000000000005.snapshot.deleted"
     assert marked.path.exists()
@@ -224,7 +224,7 @@ def test_remove_and_mark_snapshot_for_deletion_already_deleted(states: States) -
     manager = states.again().manager
     assert manager.latest_snapshot_offset == 5
     path.unlink()
-    assert manager.remove_and_mark_snapshot_for_deletion(5) is None
+    assert manager.snapshots.mark_for_deletion(5) is None
     assert manager.latest_snapshot_offset is None
 
 

@@ -13,9 +13,9 @@ import pytest
 from engine.errors import InconsistentTopicIdError, KafkaStorageError, LogDirFailureError
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT64, TopicPartition
-from engine.writing.log.local_log import log_delete_dir_name, parse_topic_partition_name
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
+from engine.writing.log_folder import log_delete_dir_name, parse_topic_partition_name
 from engine.writing.records.building import records_of
 from tests.conformance.unified_log_steps import (
     LARGEST,
@@ -194,7 +194,7 @@ def test_background_deletion_with_io_exception(tmp_path: Path) -> None:
     Path(log.folder).touch()
     with pytest.raises(LogDirFailureError):
         log.delete()
-    assert log.local_log.log_dir_failure_channel.has_offline_log_dir(str(tmp_path))
+    assert log.log_folder.channel.has_offline_log_dir(str(tmp_path))
 
 
 @pytest.mark.conformance(

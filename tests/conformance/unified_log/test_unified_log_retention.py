@@ -79,7 +79,7 @@ def test_async_delete(tmp_path: Path) -> None:
     segments = log.segments
 
     def files() -> list[Path]:
-        return [Path(file) for segment in segments for file in segment.paths[:2]]
+        return [Path(file) for segment in segments for file in segment.files.paths[:2]]
 
     old = files()
     log.update_high_watermark(log.log_end_offset)
@@ -192,7 +192,7 @@ def test_should_not_delete_time_based_segments_when_none_ready_to_be_deleted(
 def test_should_not_delete_segments_when_policy_does_not_include_delete(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     log = fifteen_of(bench, 10, retention_ms=10000, compact=True, delete=False)
-    log.segments[0].set_last_modified(bench.now - 20000)
+    log.segments[0].files.set_last_modified(bench.now - 20000)
     log.delete_old_segments()
     assert len(log.segments) == 3
 
@@ -340,7 +340,7 @@ def test_get_first_batch_timestamp_for_segments(tmp_path: Path) -> None:
     )
 
     def timestamps() -> list[int]:
-        return [segment.first_batch_timestamp for segment in (first, second)]
+        return [segment.age.first_batch_timestamp for segment in (first, second)]
 
     assert timestamps() == [MAX_INT64, MAX_INT64]
     first.append(1, records_of(rec("one", 1000), base_offset=1))

@@ -28,7 +28,7 @@ def test_initialization_of_producer_snapshots_upgrade_path(tmp_path: Path) -> No
             (bench.folder / name).unlink()
 
     log = bench.open(config)
-    assert log.producer_state.oldest_snapshot_offset is None
+    assert log.producer_state.snapshots.oldest is None
     for number in range(101):
         log.append_as_leader(one(str(number), bench.now), 0)
     assert len(log.segments) >= 2
@@ -144,7 +144,7 @@ def test_take_snapshot_on_roll_and_delete_snapshot_on_recovery_point_checkpoint(
         log.append_as_leader(one(text), 0)
         log.roll(number)
         assert state.latest_snapshot_offset == number
-        assert state.oldest_snapshot_offset == 1, "a roll flushes, and all snapshots stay"
+        assert state.snapshots.oldest == 1, "a roll flushes, and all snapshots stay"
     log.append_as_leader(one("baz"), 0)
     log.flush_up_to(4)
     assert state.latest_snapshot_offset == 3

@@ -73,7 +73,7 @@ def test_a_log_that_is_hardly_dirty_waits_until_it_was_dirty_for_too_long(
     stamped = filthy(bench, "other-0", min_cleanable_ratio=1.0, max_compaction_lag_ms=lag)
     stats = PreCleanStats()
     for segment in stamped.segments:
-        segment.rolling_based_timestamp = bench.now
+        segment.age.first_timestamp = bench.now
     state = CleanerState([bench.log_dir], {OTHER: stamped})
     grabbed = state.grab_filthiest_compacted_log(later, stats)
     assert grabbed is not None

@@ -97,9 +97,10 @@ class FullDisk(Disk):
 def test_a_failing_disk_takes_the_log_dir_offline_and_the_log_stays(bench: CleaningBench) -> None:
     log = filthy(bench, "log-0")
     keys = keys_in(log)
-    cleaner = cleaner_of(bench, log, disk=FullDisk())
+    log.log_folder.disk = FullDisk()
+    cleaner = cleaner_of(bench, log)
     cleaner.clean_once()
-    assert log.local_log.log_dir_failure_channel.has_offline_log_dir(str(bench.log_dir))
+    assert log.log_folder.channel.has_offline_log_dir(str(bench.log_dir))
     assert keys_in(log) == keys
     assert cleaner.state.checkpoints.all() == {PARTITIONS[0]: 0}
     cleaner.state.checkpoints.forget(bench.log_dir)
@@ -198,7 +199,7 @@ def test_old_segments_of_compacted_logs_are_deleted_on_the_way(bench: CleaningBe
     log = filthy(bench, "log-0", delete=True, retention_ms=1000)
     cleaner = cleaner_of(bench, log)
     for segment in log.segments:
-        segment.set_last_modified(bench.now - 5000)
+        segment.files.set_last_modified(bench.now - 5000)
     cleaner.clean_once()
     cleaner.clean_once()
     assert log.log_start_offset == log.active_segment.base_offset

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from engine.files.file_names import FileKind
-from engine.writing.disk import DISK
+from engine.units import TopicPartition
+from engine.writing.disk import DISK, Disk
 from engine.writing.log.leftovers import clear_leftovers, log_files, remove_orphaned_indexes
 from engine.writing.log_config import LogConfig
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
-from tests.clocks import MockClock
+from engine.writing.scheduler import DeferredScheduler
 from tests.crash.recording import RecordingDisk
 
 CONFIG = LogConfig(max_index_size=120)
@@ -39,8 +41,14 @@ def segment(base: int, suffix: str = "") -> list[str]:
     return [name(base, f"{kind}{suffix}") for kind in (".log", ".index", ".timeindex")]
 
 
+def log_folder(path: Path, disk: Disk = DISK) -> WritableLogFolder:
+    return WritableLogFolder(
+        path, TopicPartition("topic", 0), CONFIG, DeferredScheduler(), disk=disk
+    )
+
+
 def clear(folder: Path) -> list[str]:
-    clear_leftovers(str(folder), CONFIG, MockClock(), DISK)
+    clear_leftovers(log_folder(folder))
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -107,7 +115,7 @@ def test_new_segments_get_their_names_in_order_each_on_the_device_before_the_nex
 ) -> None:
     fill(tmp_path, [*segment(20, ".swap"), *segment(0, ".swap"), *segment(10, ".swap")])
     disk = RecordingDisk(tmp_path)
-    clear_leftovers(str(tmp_path), CONFIG, MockClock(), disk)
+    clear_leftovers(log_folder(tmp_path, disk))
     calls = [call.split(" to ")[0] for call in disk.recording.calls if "truncate" not in call]
     assert calls[-12:] == [
         step

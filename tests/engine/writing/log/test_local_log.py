@@ -15,9 +15,10 @@ from engine.index.transaction_index import AbortedTxn
 from engine.log.log_segments import LogSegments
 from engine.units import LogOffsetMetadata, TopicPartition
 from engine.writing.disk import Disk
+from engine.writing.log.aborted_transactions import aborted_between
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.segment_files import log_path, time_index_path
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.completed_txn import CompletedTxn
@@ -59,16 +60,12 @@ def on_a_broken_disk(log_dir: Path) -> tuple[LocalLog, BrokenDisk]:
     folder.mkdir()
     config = LogConfig()
     log = LocalLog(
-        folder,
-        config,
+        WritableLogFolder(
+            folder, TopicPartition("topic", 0), config, MockScheduler(clock), clock, disk=disk
+        ),
         LogSegments([WritableSegment.open(folder, 0, config, clock, disk=disk)]),
         0,
         LogOffsetMetadata(0, 0, 0),
-        MockScheduler(clock),
-        clock,
-        TopicPartition("topic", 0),
-        LogDirFailureChannel(),
-        disk=disk,
     )
     return log, disk
 
@@ -112,9 +109,9 @@ def test_a_read_tells_the_aborted_transactions_that_touch_it(made: LocalLogSetUp
     assert aborted(1, 1) == [1]
     assert aborted(2, 10_000) == [2]
     assert aborted(6, 1) == []
-    collected = made.log.collect_aborted_transactions(1, 1, 6)
+    collected = aborted_between(made.log.segments, 1, 1, 6)
     assert collected == [AbortedTxn(0, 7, each, each, each) for each in (1, 2, 4, 5)]
-    assert made.log.collect_aborted_transactions(0, -1, 6) == []
+    assert aborted_between(made.log.segments, -1, 0, 6) == []
 
 
 def test_what_lies_in_the_way_of_a_new_segment_is_removed(
@@ -164,7 +161,7 @@ def test_a_disk_that_fails_takes_the_log_dir_offline(tmp_path: Path) -> None:
     with pytest.raises(LogDirFailureError, match="offline"):
         log.roll()
     assert log.segments.base_offsets == [0]
-    assert log.log_dir_failure_channel.take_next_offline_log_dir(0) == str(tmp_path)
+    assert log.folder.channel.take_next_offline_log_dir(0) == str(tmp_path)
     log.close_handlers()
 
 
@@ -175,13 +172,13 @@ def test_a_folder_that_was_renamed_is_known_by_its_new_name_whatever_follows(
     disk.refuses = "rename"
     with pytest.raises(LogDirFailureError):
         log.rename_dir("moved-0")
-    assert log.name == "topic-0"
+    assert log.folder.name == "topic-0"
     log.close_handlers()
     (tmp_path / "other").mkdir()
     log, disk = on_a_broken_disk(tmp_path / "other")
     disk.refuses = "sync_folder"
     with pytest.raises(LogDirFailureError):
         log.rename_dir("moved-0")
-    assert log.name == "moved-0"
+    assert log.folder.name == "moved-0"
     assert os.path.exists(log.segments.active_segment.log.path)
     log.close_handlers()

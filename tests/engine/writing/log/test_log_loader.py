@@ -12,13 +12,13 @@ from engine.errors import StateError
 from engine.files.file_names import log_file_name, time_index_name
 from engine.log.log_segments import LogSegments
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk, WritableFile
-from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
+from engine.writing.disk import Disk, WritableFile
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.log_loader import LogLoader
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
@@ -213,20 +213,14 @@ def load(bench: LogBench, folder: Path, *, with_producers: bool = False) -> LogL
         info = producers.prepare_update(1, AppendOrigin.REPLICATION)
         info.append(next(of_producer(1, 0, rec("a")).batches()), None)
         producers.update(info)
+    log_folder = WritableLogFolder(folder, PARTITION, CONFIG, bench.scheduler, bench.clock)
     return LogLoader(
-        str(folder),
-        PARTITION,
-        CONFIG,
-        bench.scheduler,
-        bench.clock,
-        LogDirFailureChannel(),
+        log_folder,
         False,
         LogSegments[WritableSegment](),
         7,
         0,
-        LeaderEpochFileCache(
-            PARTITION, EpochCheckpointInLogDir(folder, LogDirFailureChannel(), DISK)
-        ),
+        LeaderEpochFileCache(PARTITION, LogEpochCheckpoint(log_folder)),
         producers,
         OUR_LOADING_RULES,
     )

@@ -393,7 +393,7 @@ def test_a_full_disk_takes_the_log_dir_offline_and_nothing_with_it(bench: LogBen
     with pytest.raises(LogDirFailureError, match="No space left") as caught:
         append_plain(log, 2)
     assert caught.value.errno == errno.ENOSPC
-    assert log.local_log.log_dir_failure_channel.has_offline_log_dir(str(bench.log_dir))
+    assert log.log_folder.channel.has_offline_log_dir(str(bench.log_dir))
     assert log.log_end_offset == 3
     disk.is_failing = False
     for action in (
@@ -511,7 +511,7 @@ def test_a_flush_that_comes_after_closing_does_nothing(bench: LogBench) -> None:
     (flush,) = later
     flush()
     assert log.recovery_point == 0
-    assert not log.local_log.log_dir_failure_channel.has_offline_log_dir(str(bench.log_dir))
+    assert not log.log_folder.channel.has_offline_log_dir(str(bench.log_dir))
 
 
 def test_the_start_moves_back_with_an_end_that_is_cut_below_it(bench: LogBench) -> None:

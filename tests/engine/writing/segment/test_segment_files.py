@@ -35,9 +35,9 @@ def test_a_deleted_file_is_found_where_its_future_folder_went(tmp_path: Path) ->
     future.mkdir()
     segment = create_segment(future, 7)
     segment.append(7, v2_records(7, "a"))
-    segment.change_file_suffixes("", ".deleted")
+    segment.files.change_suffixes("", ".deleted")
     future.rename(tmp_path / "topic-0")
-    segment.delete_if_exists()
+    segment.files.delete_if_exists()
     assert list((tmp_path / "topic-0").iterdir()) == []
 
 

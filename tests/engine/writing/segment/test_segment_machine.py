@@ -18,7 +18,7 @@ from engine.units import MAX_INT32, MAX_INT64, NO_TIMESTAMP
 from engine.writing.log_config import LogConfig
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.segment.roll_params import RollParams
+from engine.writing.segment.rolling import RollParams
 from engine.writing.segment.segment_recovery import recover
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock
@@ -156,9 +156,9 @@ class SegmentMachine(RuleBasedStateMachine):
 
     @rule()
     def rename(self) -> None:
-        self.segment.change_file_suffixes("", ".swap")
-        assert self.segment.has_suffix(".swap")
-        self.segment.change_file_suffixes(".swap", "")
+        self.segment.files.change_suffixes("", ".swap")
+        assert self.segment.files.has_suffix(".swap")
+        self.segment.files.change_suffixes(".swap", "")
 
     # What is asked
 
@@ -217,7 +217,7 @@ class SegmentMachine(RuleBasedStateMachine):
         now = self.clock.ms
         first = self.model[0].max_timestamp if self.model else -1
         waited = incoming - first if first >= 0 else now - self.created
-        assert self.segment.time_waited_for_roll(now, incoming) == waited
+        assert self.segment.age.waited(now, incoming) == waited
         params = RollParams(limit, MAX_INT32, incoming, self.next_offset, 100, now)
         assert self.segment.should_roll(params) == (bool(self.model) and waited > limit)
         full = params._replace(max_segment_ms=MAX_INT64, max_segment_size=self.size + 99)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from engine.units import MAX_INT32, TopicPartition
 from engine.writing.disk import DISK, Disk
 from engine.writing.log.leftovers import clear_leftovers
 from engine.writing.log_config import LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_folder import WritableLogFolder
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.segment_replacement import (
@@ -51,6 +50,12 @@ class NotingDisk(Disk):
         self.steps.append(step)
 
 
+def folder_of(path: Path, clock: MockClock | None = None, disk: Disk = DISK) -> WritableLogFolder:
+    clock = clock or MockClock()
+    scheduler = MockScheduler(clock)
+    return WritableLogFolder(path, TopicPartition("topic", 0), CONFIG, scheduler, clock, disk=disk)
+
+
 class Around:
     """What a log has around its segments."""
 
@@ -59,8 +64,7 @@ class Around:
         self.noting = NotingDisk()
         self.disk = disk or self.noting
         self.clock = MockClock()
-        self.scheduler = MockScheduler(self.clock)
-        self.channel = LogDirFailureChannel()
+        self.log_folder = folder_of(folder, self.clock, self.disk)
         self.segments: LogSegments[WritableSegment] = LogSegments()
 
     def add(self, base: int, *offsets: int) -> WritableSegment:
@@ -71,29 +75,18 @@ class Around:
         return segment
 
     def cleaned(self, *offsets: int) -> WritableSegment:
-        segment = create_new_cleaned_segment(self.folder, CONFIG, offsets[0], disk=self.disk)
+        segment = create_new_cleaned_segment(self.log_folder, offsets[0])
         for offset in offsets:
             segment.append(offset, batch_at(offset))
         segment.on_become_inactive_segment()
         segment.flush()
         return segment
 
-    def call(self, function: Callable[..., Any], *what: Any) -> Any:
-        return function(
-            *what,
-            self.folder,
-            TopicPartition("topic", 0),
-            CONFIG,
-            self.scheduler,
-            self.channel,
-            disk=self.disk,
-        )
-
     def split(self, segment: WritableSegment) -> Any:
-        return self.call(split_overflowed_segment, segment, self.segments)
+        return split_overflowed_segment(self.log_folder, self.segments, segment)
 
     def replace(self, new: list[WritableSegment], old: list[WritableSegment]) -> Any:
-        return self.call(replace_segments, self.segments, new, old)
+        return replace_segments(self.log_folder, self.segments, new, old)
 
     @property
     def records_files(self) -> list[str]:
@@ -125,17 +118,17 @@ def test_a_split_keeps_every_batch_and_leaves_no_offset_too_far(around: Around) 
     segment = around.add(0, *FAR)
     data = Path(segment.log.path).read_bytes()
     Path(segment.log.path).touch()
-    modified = segment.last_modified
+    modified = segment.files.last_modified
     result = around.split(segment)
     assert [each.base_offset for each in result.new_segments] == [0, MAX_INT32 + 1, 3 * 2**31]
     assert list(around.segments) == result.new_segments
     assert result.deleted_segments == []
     assert b"".join(Path(each.log.path).read_bytes() for each in around.segments) == data
     assert not any(each.has_overflow() for each in around.segments)
-    assert {each.last_modified for each in around.segments} == {modified}
-    assert segment.has_suffix(".deleted")
+    assert {each.files.last_modified for each in around.segments} == {modified}
+    assert segment.files.has_suffix(".deleted")
     around.clock.sleep(CONFIG.file_delete_delay_ms + 1)
-    assert segment.is_deleted
+    assert segment.files.are_deleted
     assert around.records_files == [Path(each.log.path).name for each in around.segments]
 
 
@@ -152,7 +145,7 @@ def test_a_segment_without_overflow_is_not_split(around: Around) -> None:
     segment = around.add(0, 0, 1)
     with pytest.raises(ValueError, match="not too far apart"):
         around.split(segment)
-    segment.change_file_suffixes("", ".swap")
+    segment.files.change_suffixes("", ".swap")
     with pytest.raises(ValueError, match="not part of the log"):
         around.split(segment)
     assert around.records_files == ["00000000000000000000.log.swap"]
@@ -187,7 +180,7 @@ def test_a_segment_that_was_removed_meanwhile_is_passed_over(around: Around) -> 
     old = [around.add(0, 0), around.add(10, 10)]
     around.segments.remove(10)
     assert around.replace([around.cleaned(0)], old) == []
-    assert not old[1].has_suffix(".deleted")
+    assert not old[1].files.has_suffix(".deleted")
     old[1].close_handlers()
 
 
@@ -270,7 +263,7 @@ def test_no_order_in_which_the_renames_of_a_split_reach_the_device_loses_a_batch
                 left = tmp_path / str(seen)
                 kept = [each for each in pending if (base_of(each) == base) is is_kept]
                 materialize(recording.tree(crash, kept.__contains__, everything), left)
-                clear_leftovers(str(left), CONFIG, MockClock(), DISK)
+                clear_leftovers(folder_of(left))
                 assert records_in(left) == data, (recording.calls[:crash], base, is_kept)
     assert seen > 100
 

@@ -250,7 +250,7 @@ class ProducerStates(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete_snapshots(self, data: st.DataObject) -> None:
         before = data.draw(st.sampled_from([0, *self.snapshots, self.end + 1]))
-        self.manager.delete_snapshots_before(before)
+        self.manager.snapshots.delete_before(before)
         self.snapshots = {o: each for o, each in self.snapshots.items() if o >= before}
 
     @rule(data=st.data())
@@ -363,12 +363,12 @@ class ProducerStates(RuleBasedStateMachine):
     @invariant()
     def snapshots_are_the_models(self) -> None:
         assert self.manager.map_end_offset == self.end
-        assert self.manager.oldest_snapshot_offset == min(self.snapshots, default=None)
+        assert self.manager.snapshots.oldest == min(self.snapshots, default=None)
         assert self.manager.latest_snapshot_offset == max(self.snapshots, default=None)
         for offset in self.snapshots:
-            path = self.manager.fetch_snapshot(offset)
-            assert path is not None
-            assert path.exists()
+            snapshot = self.manager.snapshots.get(offset)
+            assert snapshot is not None
+            assert snapshot.path.exists()
 
     @invariant()
     def a_transaction_is_late_when_its_producer_was_silent(self) -> None:

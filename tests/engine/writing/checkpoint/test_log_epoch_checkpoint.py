@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from engine.errors import LogDirFailureError
-from engine.units import EpochEntry
+from engine.units import EpochEntry, TopicPartition
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.disk import Bytes, Disk, StrPath
-from engine.writing.log.epoch_checkpoint import EpochCheckpointInLogDir
 from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.log_dir_failures import LogDirFailureChannel
+from engine.writing.log_config import LogConfig
+from engine.writing.log_folder import WritableLogFolder
+from engine.writing.scheduler import DeferredScheduler
 from tests.conformance.unified_log_steps import LogBench, append_plain
 
 ENTRIES: Sequence[EpochEntry] = [EpochEntry(1, 0), EpochEntry(3, 7)]
@@ -30,20 +32,26 @@ class ReadOnlyDisk(Disk):
         super().replace_atomically(path, data)
 
 
+def folder_at(log_dir: Path) -> WritableLogFolder:
+    path = log_dir / "topic-0"
+    path.mkdir()
+    return WritableLogFolder(path, TopicPartition("topic", 0), LogConfig(), DeferredScheduler())
+
+
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    file = EpochCheckpointInLogDir(tmp_path, LogDirFailureChannel())
+    folder = folder_at(tmp_path)
+    file = LogEpochCheckpoint(folder)
     assert file.read() == []
     file.write(ENTRIES)
     assert file.read() == ENTRIES
-    assert EpochCheckpointInLogDir(tmp_path, LogDirFailureChannel()).read() == ENTRIES
+    assert LogEpochCheckpoint(folder).read() == ENTRIES
 
 
 def test_a_folder_that_is_gone_is_no_failure_when_the_writing_could_wait(tmp_path: Path) -> None:
-    folder = tmp_path / "topic-0"
-    folder.mkdir()
-    channel = LogDirFailureChannel()
-    file = EpochCheckpointInLogDir(folder, channel)
-    folder.rename(tmp_path / "topic-0.delete")
+    folder = folder_at(tmp_path)
+    channel = folder.channel
+    file = LogEpochCheckpoint(folder)
+    Path(folder.path).rename(tmp_path / "topic-0.delete")
     file.write_if_dir_exists(ENTRIES)
     assert not channel.has_offline_log_dir(str(tmp_path))
     with pytest.raises(LogDirFailureError):
@@ -65,6 +73,6 @@ def test_a_failure_takes_the_log_dir_offline(tmp_path: Path, is_later: bool) -> 
     disk.is_failing = True
     with pytest.raises(LogDirFailureError, match="leader epochs"):
         log.truncate_to(1) if is_later else log.assign_epoch_start_offset(2, 3)
-    assert log.local_log.log_dir_failure_channel.has_offline_log_dir(str(tmp_path))
+    assert log.log_folder.channel.has_offline_log_dir(str(tmp_path))
     with pytest.raises(LogDirFailureError, match="offline"):
         append_plain(log, 1)
