@@ -161,12 +161,14 @@ class WritableSegmentFiles:
 
     def close(self) -> None:
         """Flush and close all files, also if one fails; then raise the first error."""
-        do_all((
-            self.offset_index.close,
-            self.time_index.close,
-            self.records.close,
-            self.txn_index.close,
-        ))  # fmt: skip
+        do_all(
+            (
+                self.offset_index.close,
+                self.time_index.close,
+                self.records.close,
+                self.txn_index.close,
+            )
+        )
 
     def close_handlers(self) -> None:
         """Close all files without writing: their disk may have failed."""
@@ -207,12 +209,18 @@ class WritableSegmentFiles:
     def delete_if_exists(self) -> None:
         """Close and remove the files, also if one fails; then raise the first error."""
         records, offset_index, time_index, txn_index = self.paths
-        do_all((
-            lambda: self._delete("log", records, self.records.delete_if_exists),
-            lambda: self._delete("offset index", offset_index, self.offset_index.delete_if_exists),
-            lambda: self._delete("time index", time_index, self.time_index.delete_if_exists),
-            lambda: self._delete("transaction index", txn_index, self.txn_index.delete_if_exists),
-        ))  # fmt: skip
+        do_all(
+            (
+                lambda: self._delete("log", records, self.records.delete_if_exists),
+                lambda: self._delete(
+                    "offset index", offset_index, self.offset_index.delete_if_exists
+                ),
+                lambda: self._delete("time index", time_index, self.time_index.delete_if_exists),
+                lambda: self._delete(
+                    "transaction index", txn_index, self.txn_index.delete_if_exists
+                ),
+            )
+        )
 
     def _delete(self, kind: str, path: str, delete: Callable[[], bool]) -> None:
         may_be_missing = kind == "transaction index"
