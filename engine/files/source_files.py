@@ -1,20 +1,15 @@
 """The one module that opens source files: beneath the source, read-only, regular files, never blocking.
 
-A source may be written by a live broker, or be crafted to make us read elsewhere. So the system
-resolves every name from one folder descriptor with openat2(2): no way out of the source, no
-symbolic link followed, no other mount entered. Where openat2 is missing (Linux < 5.6, some
-sandboxes) the path is walked one component at a time with O_NOFOLLOW. Nothing is created, locked or
-written, and atime is kept where the system allows it (O_NOATIME). Reads are pread(2): a file that
-shrinks gives short reads.
+A source may be written by a live broker, or be crafted to make us read elsewhere; `beneath` resolves
+every name so that none leads out of the source. Nothing is created, locked or written, and atime is
+kept where the system allows it (O_NOATIME). Reads are pread(2): a file that shrinks gives short
+reads.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import stat as st
-import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
+from engine.files.beneath import Beneath
 from engine.files.folder_entries import (
     EntryKind,
     SourceEntry,
@@ -31,14 +27,7 @@ from engine.files.folder_entries import (
     file_names,
     refuse_unless_regular,
 )
-from engine.files.openat2 import (
-    BENEATH,
-    NO_MAGICLINKS,
-    NO_SYMLINKS,
-    NO_XDEV,
-    openat2,
-    openat2_works,
-)
+from engine.files.lock_holder import lock_holder
 from engine.files.source_presence import check_there
 from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, Stretches
 
@@ -50,7 +39,6 @@ _NOATIME = os.O_NOATIME
 _LARGE_READ = 1 << 20
 _MAX_AGE = 0.2
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
-_FLOCK = struct.Struct("@hhqqi4x")
 
 
 class SourceFile:
@@ -219,16 +207,13 @@ class SourceRoot:
     def __init__(self, path: str, *, open_files: int = 512, cross_device: bool = False) -> None:
         self.path = path.rstrip("/") or "/" * bool(path)
         self.fd = -1
-        self._cross_device = cross_device
-        self._resolve = BENEATH | NO_SYMLINKS | NO_MAGICLINKS | (0 if cross_device else NO_XDEV)
         self._whole_path = path if path.startswith("/") else os.path.join(os.getcwd(), path)
         self._checked = monotonic()
         self._open_files = max(open_files, 1)
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
         self.fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._device = os.fstat(self.fd).st_dev
-        self._has_openat2 = openat2_works(self.fd)
+        self._beneath = Beneath(self.fd, cross_device=cross_device)
 
     def __repr__(self) -> str:
         return f"SourceRoot({self.path!r})"
@@ -395,13 +380,7 @@ class SourceRoot:
         except OSError:
             return None
         with file:
-            question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            try:
-                answer = fcntl.fcntl(file.fd, fcntl.F_GETLK, question)
-            except OSError:
-                return None
-        kind, _, _, _, pid = _FLOCK.unpack(answer)
-        return None if kind == fcntl.F_UNLCK else max(pid, 0)
+            return lock_holder(file.fd)
 
     def check_there(self) -> None:
         """Check that the operator's path still leads to this folder. Raises SourceGoneError."""
@@ -438,13 +417,14 @@ class SourceRoot:
 
     def _open_or_refuse(self, relative: str, flags: int) -> int:
         try:
+            self._root_fd()
             try:
-                return self._open_beneath(relative, flags)
+                return self._beneath.open(relative, flags)
             except PermissionError as error:
                 # O_NOATIME is for the file's owner and root only.
                 if error.errno != errno.EPERM or not flags & _NOATIME:
                     raise
-                return self._open_beneath(relative, flags & ~_NOATIME)
+                return self._beneath.open(relative, flags & ~_NOATIME)
         except SourceRefusedError:
             raise
         except OSError as error:
@@ -453,44 +433,6 @@ class SourceRoot:
                 error.filename = self.display(relative)
                 raise
             raise SourceRefusedError(reason, self.display(relative)) from error
-
-    def _open_beneath(self, relative: str, flags: int) -> int:
-        if self._has_openat2:
-            if flags & os.O_DIRECTORY:
-                flags &= (
-                    ~os.O_NOFOLLOW
-                )  # would report a link as ENOTDIR; links are not followed anyway
-            return openat2(self._root_fd(), os.fsencode(relative or "."), flags, self._resolve)
-        return self._walk_beneath(relative, flags)
-
-    def _walk_beneath(self, relative: str, flags: int) -> int:
-        """Open like openat2, one component at a time."""
-        folder = self._root_fd()
-        *above, last = relative.split("/") if relative else ["."]
-        try:
-            for name in above:
-                below = self._step_down(folder, name)
-                if folder != self.fd:
-                    os.close(folder)
-                folder = below
-            if flags & os.O_DIRECTORY and last != ".":
-                self._refuse_step(folder, last)
-            return os.open(last, flags, dir_fd=folder)
-        finally:
-            if folder != self.fd:
-                os.close(folder)
-
-    def _step_down(self, folder: int, name: str) -> int:
-        self._refuse_step(folder, name)
-        return os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=folder)
-
-    def _refuse_step(self, folder: int, name: str) -> None:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if st.S_ISLNK(status.st_mode):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        # Folders only: on overlayfs a file's device differs from its folder's.
-        if st.S_ISDIR(status.st_mode) and status.st_dev != self._device and not self._cross_device:
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
 
 
 _REFUSALS = {

@@ -10,13 +10,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import struct
 import threading
 
 from engine.errors import DirectoryLockedError
+from engine.files.lock_holder import FLOCK
 from engine.writing.disk import DISK, Disk, StrPath
 
-_FLOCK = struct.Struct("@hhqqi4x")
 _held: dict[tuple[int, int], FileLock] = {}
 _held_guard = threading.Lock()
 
@@ -50,7 +49,7 @@ class FileLock:
         """Return the process that holds the lock; None without one, or if the system does not know the process."""
         if self._identity in _held:
             return os.getpid()
-        pid: int = _FLOCK.unpack(self._fcntl(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[4]
+        pid: int = FLOCK.unpack(self._fcntl(fcntl.F_OFD_GETLK, fcntl.F_WRLCK))[4]
         return pid if pid > 0 else None
 
     def try_lock(self) -> bool:
@@ -104,5 +103,5 @@ class FileLock:
             raise DirectoryLockedError(f"{self.path} is locked by this process", os.getpid())
 
     def _fcntl(self, command: int, kind: int) -> bytes:
-        question = _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
+        question = FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
         return fcntl.fcntl(self._file.fileno(), command, question)

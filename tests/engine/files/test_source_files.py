@@ -36,8 +36,8 @@ def folder(tmp_path: Path) -> Path:
 def root(folder: Path, request: pytest.FixtureRequest) -> Iterator[SourceRoot]:
     with SourceRoot(str(folder)) as opened:
         if request.param == "walked":
-            opened._has_openat2 = False
-        elif not opened._has_openat2:
+            opened._beneath._has_openat2 = False
+        elif not opened._beneath._has_openat2:
             pytest.skip("this kernel or sandbox has no openat2")
         yield opened
 
@@ -196,13 +196,13 @@ def test_the_sources_own_path_may_be_a_link(folder: Path) -> None:
 def test_another_file_system_is_not_entered_unless_asked() -> None:
     for has_openat2 in (True, False):
         with SourceRoot("/") as root:
-            root._has_openat2 = root._has_openat2 and has_openat2
+            root._beneath._has_openat2 = root._beneath._has_openat2 and has_openat2
             with pytest.raises(SourceRefusedError, match="file system"):
                 root.open("proc/version")
             with pytest.raises(SourceRefusedError, match="file system"):
                 root.list("proc")
         with SourceRoot("/", cross_device=True) as root:
-            root._has_openat2 = root._has_openat2 and has_openat2
+            root._beneath._has_openat2 = root._beneath._has_openat2 and has_openat2
             assert root.read("proc/version", limit=4096)
 
 
