@@ -1,4 +1,4 @@
-"""Reads two copies of a log in parallel: their batches in order, and the records of some of them."""
+"""Read the batches of a copy of a log in order, and the records of some of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class ReplicaBatch(NamedTuple):
         """Return the content of each record by offset, and why some cannot be read ("" if all can)."""
         run, row = self.run, self.run.table[self.row]
         columns = kernel.decode(
-            *(run.buffer, run.table, self.row, self.row + 1),
+            run.buffer,
+            run.table,
+            self.row,
+            self.row + 1,
             start_position=run.start_position,
             budgets=self.segment.budgets,
         )

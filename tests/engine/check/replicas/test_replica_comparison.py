@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from engine.check.log_check import PartitionSummary
-from engine.check.replicas.replica_comparison import MOST_FINDINGS, compare_sources
+from engine.check.replicas.difference_ranges import MOST_FINDINGS
+from engine.check.replicas.replica_comparison import compare_sources
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.coding.compression import CompressionType
