@@ -1,4 +1,4 @@
-"""Compares an offset index with its segment: every entry, in time linear in both.
+"""Compare an offset index with its segment: every entry, in time linear in both.
 
 An entry has a batch's position and its last offset. Brokers before 4.1 wrote one for the first batch of an append with
 the last offset of the whole append, and so did compaction; so the offset may be that of a later batch. No batch before
@@ -53,7 +53,7 @@ def check_offset_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
         return
     yield from _check_size(segment, name, entries)
     if len(entries.table):
-        yield from _OffsetIndexCheck(segment, name, entries.table).run()
+        yield from _OffsetIndexCheck(_Entries(segment, name, entries.table)).run()
 
 
 def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _check_size(segment: SegmentUnderCheck, name: str, entries: IndexEntries) ->
         )
 
 
-class _Suspect(IntEnum):
+class _Contradiction(IntEnum):
     """How an entry contradicts the log."""
 
     NOTHING = 0
@@ -78,19 +78,181 @@ class _Suspect(IntEnum):
     """No batch from its position on has its offset."""
 
 
-class _OffsetIndexCheck:
+class _Entries:
+    """Entries of an offset index, as absolute numbers."""
+
     def __init__(self, segment: SegmentUnderCheck, name: str, table: Table) -> None:
         self.segment = segment
         self.name = name
-        self.slots = len(table)
         self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
         self.positions = table["position"].astype("i8")
-        self.bad = np.zeros(self.slots, np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def _served_from(self, slot: int) -> int:
+        """Return the first offset looked up with an entry: the one after the previous entry's."""
+        before = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
+        return min(max(before, self.segment.base_offset), int(self.offsets[slot]))
+
+    def found(
+        self,
+        rule: str,
+        slot: int,
+        sentence: str,
+        *,
+        next_offset: int | None = None,
+        **facts: object,
+    ) -> Finding:
+        """Return a finding about an entry."""
+        offset = int(self.offsets[slot])
+        is_offset = 0 <= offset < MAX_INT64
+        return self.segment.partition.found(
+            rule,
+            self.name,
+            sentence,
+            position=slot * ENTRY.size,
+            length=ENTRY.size,
+            first_offset=self._served_from(slot) if is_offset else None,
+            next_offset=(next_offset or offset + 1) if is_offset else None,
+            severity=severity_of(self.segment, rule),
+            facts=facts,
+        )
+
+
+class _Contradictions:
+    """Entries that contradict the log, by slot; an index may have millions."""
+
+    def __init__(self, entries: _Entries) -> None:
+        self._entries = entries
+        self._segment = entries.segment
+        self._offsets, self._positions = entries.offsets, entries.positions
+        self._kinds = np.zeros(len(entries), np.uint8)
+        self._first = np.zeros(len(entries), "i8")
+        self._last = np.zeros(len(entries), "i8")
+
+    def note(
+        self,
+        slots: Table,
+        row: Table,
+        chosen: npt.NDArray[np.bool_],
+        kind: _Contradiction,
+        first: Table,
+        last: Table | None = None,
+    ) -> None:
+        """Note that chosen slots contradict their rows; `first` and `last` are facts of all rows."""
+        slots, row = slots[chosen], row[chosen]
+        self._kinds[slots] = kind
+        self._first[slots] = first[row]
+        if last is not None:
+            self._last[slots] = last[row]
+
+    def note_no_offset(self, slots: Table) -> None:
+        """Note that the offsets of slots are in no batch from their positions on."""
+        self._kinds[slots] = _Contradiction.NO_OFFSET
+
+    def findings(self) -> Iterator[Finding]:
+        """Report contradictions. If all entries to the end are off by the same distance, the log is wrong."""
+        slots = np.flatnonzero(self._kinds)
+        if len(slots) > 1 and slots[-1] == len(self._entries) - 1:
+            moved = self._positions[slots] - self._actual_positions(slots)
+            same = (moved == moved[-1]) & (slots - slots[-1] == np.arange(1 - len(slots), 1))
+            count = len(same) if same.all() else int(same[::-1].argmin())
+            if count > 1 and abs(int(moved[-1])) < MAX_INT64 // 2 and moved[-1]:
+                yield self._log_has_moved(int(slots[-count]), int(moved[-1]))
+                slots = slots[:-count]
+        if len(slots) <= MOST:
+            yield from map(self._finding, slots.tolist())
+            return
+        for kind in _Contradiction:
+            yield from at_slots(slots[self._kinds[slots] == kind], self._finding)
+
+    def _finding(self, slot: int) -> Finding:
+        """Return the finding for an entry that contradicts the log."""
+        kind, first, last = self._kinds[slot], int(self._first[slot]), int(self._last[slot])
+        if kind == _Contradiction.NO_BATCH:
+            return self._no_batch(slot, first)
+        if kind == _Contradiction.MISSES:
+            return self._missing(slot, first)
+        if kind == _Contradiction.OTHER_OFFSET:
+            return self._other_offset(slot, first, last)
+        return self._entries.found(
+            "index-entry",
+            slot,
+            f"no batch from position {self._positions[slot]} on has offset {self._offsets[slot]}",
+        )
+
+    def _actual_positions(self, slots: Table) -> Table:
+        """Return the positions of the batches with these slots' offsets; a meaningless number without such a batch."""
+        found = np.full(len(slots), -MAX_INT64, "i8")
+        offsets = self._offsets[slots]
+        for rows in self._segment.chunks():
+            row = rows["last_offset"].searchsorted(offsets, "left")
+            row = np.minimum(row, len(rows) - 1)
+            is_it = rows["last_offset"][row] == offsets
+            found[is_it] = rows["position"][row[is_it]]
+        return found
+
+    def _log_has_moved(self, slot: int, distance: int) -> Finding:
+        """Return the finding for bytes added or removed between two entries."""
+        start = int(self._positions[slot - 1]) if slot else 0
+        first = int(self._offsets[slot - 1]) + 1 if slot else self._segment.base_offset
+        end = int(self._positions[slot]) - distance
+        what = f"{distance} bytes are missing" if distance > 0 else f"{-distance} bytes were added"
+        return self._segment.partition.found(
+            "log-moved",
+            self._segment.name,
+            f"{what} between offsets {first} and {self._offsets[slot]}: all entries of the offset index from"
+            f" {self._offsets[slot]} on are off by as many",
+            position=start,
+            length=max(end - start, 0),
+            first_offset=first,
+            next_offset=int(self._offsets[slot]) + 1,
+            severity=severity_of(self._segment, "log-moved"),
+            expected=int(self._positions[slot]),
+            found=end,
+        )
+
+    def _no_batch(self, slot: int, start: int) -> Finding:
+        return self._entries.found(
+            "index-position",
+            slot,
+            f"the entry points to position {self._positions[slot]}, inside the batch at {start}",
+            expected=start,
+            found=int(self._positions[slot]),
+        )
+
+    def _missing(self, slot: int, reached: int) -> Finding:
+        return self._entries.found(
+            "index-misses-records",
+            slot,
+            f"look-ups of offset {self._offsets[slot]} begin at position {self._positions[slot]}, after offset"
+            f" {reached}",
+            next_offset=max(reached + 1, int(self._offsets[slot]) + 1),
+            expected=f"above {reached}",
+            found=int(self._offsets[slot]),
+        )
+
+    def _other_offset(self, slot: int, base: int, last: int) -> Finding:
+        return self._entries.found(
+            "index-entry",
+            slot,
+            f"the entry has offset {self._offsets[slot]}, but the batch at {self._positions[slot]} has {base} to {last}",
+            expected=last,
+            found=int(self._offsets[slot]),
+        )
+
+
+class _OffsetIndexCheck:
+    """Checks the entries for themselves, then against the batches of the segment in one pass."""
+
+    def __init__(self, entries: _Entries) -> None:
+        self.entries = entries
+        self.segment = entries.segment
+        self.offsets, self.positions = entries.offsets, entries.positions
+        self.contradictions = _Contradictions(entries)
+        self.bad = np.zeros(len(entries), np.bool_)
         """Entries that have a finding."""
-        self.suspects = np.zeros(self.slots, np.uint8)
-        """A _Suspect per slot for contradictions with the log; an index may have millions of entries."""
-        self.first = np.zeros(self.slots, "i8")
-        self.last = np.zeros(self.slots, "i8")
         self.pending = np.zeros(0, "i8")
         """Slots with an offset of a later batch, by offset."""
 
@@ -113,75 +275,13 @@ class _OffsetIndexCheck:
             self._resolve(rows, disordered)
             first, reached = last, int(running[-1])
         if not disordered and not self._had_damage():
-            self._no_such_offsets(self.pending)
-        yield from self._suspicions()
-
-    def _suspicions(self) -> Iterator[Finding]:
-        """Report contradictions. If all entries to the end are off by the same distance, the log is wrong."""
-        slots = np.flatnonzero(self.suspects)
-        if len(slots) > 1 and slots[-1] == self.slots - 1:
-            moved = self.positions[slots] - self._actual_positions(slots)
-            same = (moved == moved[-1]) & (slots - slots[-1] == np.arange(1 - len(slots), 1))
-            count = len(same) if same.all() else int(same[::-1].argmin())
-            if count > 1 and abs(int(moved[-1])) < MAX_INT64 // 2 and moved[-1]:
-                yield self._log_has_moved(int(slots[-count]), int(moved[-1]))
-                slots = slots[:-count]
-        if len(slots) <= MOST:
-            yield from map(self._suspicion, slots.tolist())
-            return
-        for kind in _Suspect:
-            yield from at_slots(slots[self.suspects[slots] == kind], self._suspicion)
-
-    def _suspicion(self, slot: int) -> Finding:
-        """Return the finding for an entry that contradicts the log."""
-        kind, first, last = self.suspects[slot], int(self.first[slot]), int(self.last[slot])
-        if kind == _Suspect.NO_BATCH:
-            return self._no_batch(slot, first)
-        if kind == _Suspect.MISSES:
-            return self._missing(slot, first)
-        if kind == _Suspect.OTHER_OFFSET:
-            return self._other_offset(slot, first, last)
-        return self._found(
-            "index-entry",
-            slot,
-            f"no batch from position {self.positions[slot]} on has offset {self.offsets[slot]}",
-        )
-
-    def _actual_positions(self, slots: Table) -> Table:
-        """Return the positions of the batches with these slots' offsets; a meaningless number without such a batch."""
-        found = np.full(len(slots), -MAX_INT64, "i8")
-        offsets = self.offsets[slots]
-        for rows in self.segment.chunks():
-            row = rows["last_offset"].searchsorted(offsets, "left")
-            row = np.minimum(row, len(rows) - 1)
-            is_it = rows["last_offset"][row] == offsets
-            found[is_it] = rows["position"][row[is_it]]
-        return found
-
-    def _log_has_moved(self, slot: int, distance: int) -> Finding:
-        """Return the finding for bytes added or removed between two entries."""
-        start = int(self.positions[slot - 1]) if slot else 0
-        first = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
-        end = int(self.positions[slot]) - distance
-        what = f"{distance} bytes are missing" if distance > 0 else f"{-distance} bytes were added"
-        return self.segment.partition.found(
-            "log-moved",
-            self.segment.name,
-            f"{what} between offsets {first} and {self.offsets[slot]}: all entries of the offset index from"
-            f" {self.offsets[slot]} on are off by as many",
-            position=start,
-            length=max(end - start, 0),
-            first_offset=first,
-            next_offset=int(self.offsets[slot]) + 1,
-            severity=severity_of(self.segment, "log-moved"),
-            expected=int(self.positions[slot]),
-            found=end,
-        )
+            self.contradictions.note_no_offset(self.pending)
+        yield from self.contradictions.findings()
 
     def _signs(self) -> Iterator[Finding]:
         yield from at_slots(
             self._new((self.offsets < self.segment.base_offset) | (self.positions < 0)),
-            lambda slot: self._found("index-order", slot, "an entry with negative numbers"),
+            lambda slot: self.entries.found("index-order", slot, "an entry with negative numbers"),
         )
 
     def _order(self) -> Iterator[Finding]:
@@ -196,7 +296,7 @@ class _OffsetIndexCheck:
             f" before it (offset {self.offsets[slot]} at {self.positions[slot]})"
         )
         return not_above(
-            self.segment, "index-order", self.name, slot, self.offsets, ENTRY.size, sentence
+            self.segment, "index-order", self.entries.name, slot, self.offsets, ENTRY.size, sentence
         )
 
     def _ends(self) -> Iterator[Finding]:
@@ -207,7 +307,7 @@ class _OffsetIndexCheck:
             return
         yield from at_slots(
             self._new(behind),
-            lambda slot: self._found(
+            lambda slot: self.entries.found(
                 "index-past-end",
                 slot,
                 f"the entry points to position {self.positions[slot]}, but the segment ends at {self.segment.end}",
@@ -227,31 +327,17 @@ class _OffsetIndexCheck:
         exact = rows["position"][row] == positions
         starts, ends = damaged_spans(self.segment)
         lost = ~exact & within(positions, starts, ends)
-        self._suspect(slots, row, ~exact & ~lost, _Suspect.NO_BATCH, rows["position"])
+        self.contradictions.note(
+            slots, row, ~exact & ~lost, _Contradiction.NO_BATCH, rows["position"]
+        )
         misses = exact & (reached[row] >= offsets)
-        self._suspect(slots, row, misses, _Suspect.MISSES, reached)
+        self.contradictions.note(slots, row, misses, _Contradiction.MISSES, reached)
         last, base = rows["last_offset"], rows["base_offset"]
         below = exact & ~misses & (offsets < last[row])
         below &= ~self._may_be_inside(rows, row, offsets)
-        self._suspect(slots, row, below, _Suspect.OTHER_OFFSET, base, last)
+        self.contradictions.note(slots, row, below, _Contradiction.OTHER_OFFSET, base, last)
         later = exact & ~misses & (offsets > last[row])
         self._wait_for(slots[later])
-
-    def _suspect(
-        self,
-        slots: Table,
-        row: Table,
-        chosen: npt.NDArray[np.bool_],
-        kind: _Suspect,
-        first: Table,
-        last: Table | None = None,
-    ) -> None:
-        """Note how chosen slots contradict their rows."""
-        slots, row = slots[chosen], row[chosen]
-        self.suspects[slots] = kind
-        self.first[slots] = first[row]
-        if last is not None:
-            self.last[slots] = last[row]
 
     @staticmethod
     def _may_be_inside(rows: Table, row: Table, offsets: Table) -> npt.NDArray[np.bool_]:
@@ -277,72 +363,12 @@ class _OffsetIndexCheck:
         row = last.searchsorted(offsets[:count], "left")
         known = rows["base_offset"][row] <= offsets[:count]
         if not disordered and not self._had_damage():
-            self._no_such_offsets(slots[~known])
+            self.contradictions.note_no_offset(slots[~known])
 
     def _had_damage(self) -> bool:
         return any(not each.is_quiet for each in self.segment.damages)
-
-    def _no_such_offsets(self, slots: Table) -> None:
-        self.suspects[slots] = _Suspect.NO_OFFSET
 
     def _new(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         slots = np.flatnonzero(chosen & ~self.bad)
         self.bad |= chosen
         return slots
-
-    def _no_batch(self, slot: int, start: int) -> Finding:
-        return self._found(
-            "index-position",
-            slot,
-            f"the entry points to position {self.positions[slot]}, inside the batch at {start}",
-            expected=start,
-            found=int(self.positions[slot]),
-        )
-
-    def _missing(self, slot: int, reached: int) -> Finding:
-        return self._found(
-            "index-misses-records",
-            slot,
-            f"look-ups of offset {self.offsets[slot]} begin at position {self.positions[slot]}, after offset"
-            f" {reached}",
-            next_offset=max(reached + 1, int(self.offsets[slot]) + 1),
-            expected=f"above {reached}",
-            found=int(self.offsets[slot]),
-        )
-
-    def _other_offset(self, slot: int, base: int, last: int) -> Finding:
-        return self._found(
-            "index-entry",
-            slot,
-            f"the entry has offset {self.offsets[slot]}, but the batch at {self.positions[slot]} has {base} to {last}",
-            expected=last,
-            found=int(self.offsets[slot]),
-        )
-
-    def _served_from(self, slot: int) -> int:
-        """Return the first offset looked up with an entry: the one after the previous entry's."""
-        before = int(self.offsets[slot - 1]) + 1 if slot else self.segment.base_offset
-        return min(max(before, self.segment.base_offset), int(self.offsets[slot]))
-
-    def _found(
-        self,
-        rule: str,
-        slot: int,
-        sentence: str,
-        *,
-        next_offset: int | None = None,
-        **facts: object,
-    ) -> Finding:
-        offset = int(self.offsets[slot])
-        is_offset = 0 <= offset < MAX_INT64
-        return self.segment.partition.found(
-            rule,
-            self.name,
-            sentence,
-            position=slot * ENTRY.size,
-            length=ENTRY.size,
-            first_offset=self._served_from(slot) if is_offset else None,
-            next_offset=(next_offset or offset + 1) if is_offset else None,
-            severity=severity_of(self.segment, rule),
-            facts=facts,
-        )
