@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from io import StringIO, TextIOWrapper
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -22,24 +22,32 @@ from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
 from kafkafs.exit_codes import EXIT_INTERRUPTED
 from kafkafs.process_memory import keep_freed_memory
 
+
+class Named(NamedTuple):
+    """Module of a command below kafkafs.cli, and its line in the list of commands."""
+
+    module: str
+    summary: str
+
+
 COMMANDS = {
-    "cat": "copying",
-    "check": "checking",
-    "cp": "copying",
-    "dump": "dumping",
-    "grep": "searching",
-    "groups": "groups",
-    "ls": "listing",
-    "mount": "mounting",
-    "offsets": "offsets",
-    "plan": "planning",
-    "rebuild": "rebuilding",
-    "spark": "spark.commands",
-    "topics": "topics",
-    "transactions": "transactions",
-    "umount": "mounting",
+    "cat": Named("copying", "Write files of the tree to standard output."),
+    "check": Named("checking", "Check every byte of a log and of the files beside it."),
+    "cp": Named("copying", "Copy a file or a folder of the tree."),
+    "dump": Named("dumping", "Print the content of files as DumpLogSegments does."),
+    "grep": Named("searching", "Print the record lines that match a pattern."),
+    "groups": Named("groups", "Describe consumer, share and streams groups."),
+    "ls": Named("listing", "List a path of the tree."),
+    "mount": Named("mounting", "Mount log dirs as a tree, read-only."),
+    "offsets": Named("offsets", "Print the offsets of each partition, also by time."),
+    "plan": Named("planning", "Predict what a broker would do to SOURCE if it started now."),
+    "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
+    "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
+    "topics": Named("topics", "Describe topics: ids, partitions, configurations."),
+    "transactions": Named("transactions", "List transactional ids, or open transactions."),
+    "umount": Named("mounting", "Unmount, and wait until the daemon is gone."),
 }
-"""Modules of the commands. Only the module of the called command is imported: imports are slow."""
+"""The commands. Only the module of the called command is imported: imports are slow."""
 
 
 LASTING = ("mount",)
@@ -55,11 +63,17 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name; None when there is no such command."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        named = COMMANDS.get(cmd_name)
+        if named is None:
             return None
-        command: click.Command = getattr(import_module(f"kafkafs.cli.{module}"), cmd_name)
+        module = import_module(f"kafkafs.cli.{named.module}")
+        command: click.Command = getattr(module, cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without an import of their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
 
     def make_context(self, *given: Any, **named: Any) -> click.Context:  # noqa: ANN401 - click's own
         """Parse the arguments, which may print help."""

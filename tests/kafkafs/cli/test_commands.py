@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -291,6 +292,24 @@ print(*sys.modules)
     assert "kafkafs.cli.copying" in imported
     unwanted = {"crc32c", "cramjam", "zstandard", "isal", "email", "kafkafs.cli.searching"}
     assert not imported & (unwanted | {"engine.topics.internal_topics"})
+
+
+def test_the_list_of_commands_is_whole_sentences_and_imports_no_command() -> None:
+    code = """
+import sys
+from kafkafs.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    print(*sys.modules, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name, command in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(command.summary)}$", done.stdout, re.MULTILINE)
+    imported = set(done.stderr.split())
+    assert "kafkafs.cli" in imported
+    modules = {f"kafkafs.cli.{command.module}" for command in COMMANDS.values()}
+    assert not imported & (modules | {"numpy", "engine.log.log_directory"})
 
 
 @pytest.mark.parametrize("command", [[], *[[name] for name in COMMANDS]])
