@@ -8,10 +8,12 @@ from typing import Any
 
 from engine.files.file_names import parse_folder_name
 from engine.files.source_files import SourceRoot
+from engine.plan.loading.broker_loading import LogToLoad
 from engine.plan.loading.broker_versions import broker_version
-from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
+from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.overlay.overlay_content import OverlayContent
-from engine.plan.overlay.overlay_disk import OverlayDisk, OverlayFolder, SourceName
+from engine.plan.overlay.overlay_disk import OverlayDisk
+from engine.plan.overlay.overlay_tree import OverlayFolder, SourceName
 from engine.writing.log_config import LogConfig
 from tests.clocks import MockClock
 
@@ -60,7 +62,7 @@ def files_on(disk: OverlayDisk, folder: str) -> dict[str, list[Any]]:
     entry = disk.entry(folder)
     assert isinstance(entry, OverlayFolder)
     found = {}
-    for name, each in entry.entries(disk).items():
+    for name, each in entry.entries.items():
         if isinstance(each, SourceName | OverlayContent):
             data = disk.read(f"{folder}/{name}")
             found[name] = [len(data), hashlib.sha256(data).hexdigest()]

@@ -225,8 +225,10 @@ def parse_tiered_topic_name(name: str) -> tuple[str, str] | None:
 def log_file_name(base_offset: Offset, state: FileState = FileState.LIVE) -> str:
     """Return the name of a segment's records file.
 
-    >>> log_file_name(35)
-    '00000000000000000035.log'
+    Kafka names a segment also after a negative offset, which only damage gives to a batch.
+
+    >>> log_file_name(35), log_file_name(-35)
+    ('00000000000000000035.log', '-00000000000000000035.log')
     """
     return _offset_name(base_offset, FileKind.LOG, state)
 
@@ -264,9 +266,9 @@ def _offset_name(offset: Offset, kind: FileKind, state: FileState) -> str:
 
 
 def _offset_digits(offset: Offset) -> str:
-    if not 0 <= offset <= MAX_INT64:
+    if not -MAX_INT64 - 1 <= offset <= MAX_INT64:
         raise ValueError(f"no offset: {offset}")
-    return f"{offset:020d}"
+    return f"{offset:020d}" if offset >= 0 else f"-{-offset:020d}"
 
 
 def parse_folder_name(name: str) -> FolderName:

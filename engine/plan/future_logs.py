@@ -1,24 +1,24 @@
-"""What a broker makes of a future log: the copy of a log that is being moved into another log dir.
+"""The fate of future logs: copies of logs that are being moved to another log dir.
 
-See LogManager.recoverAbandonedFutureLogs in Kafka: when the cluster assigns the partition to the future log's dir,
-the future log becomes the log, and the current one is deleted. Else the move goes on.
+See LogManager.recoverAbandonedFutureLogs in Kafka: when the cluster assigns the partition to the future log's log
+dir, the future log becomes the log, and the current one is deleted. Otherwise the move continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from engine.files.file_names import FolderState, folder_name
+from engine.plan.assignments import Assignments
 from engine.plan.log_dir_plan import LogFolder
-from engine.replay.cluster import ClusterImage
 from engine.units import TopicPartition
 
 
 class Place(NamedTuple):
-    """A log's folder: its log dir's path, and its name."""
+    """A log's folder: the path of its log dir, and its name."""
 
     log_dir: str
     folder: str
@@ -26,13 +26,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """A folder of a log dir, with what is needed to tell what comes of a future log.
+    """A log's folder, and the facts that decide the fate of a future log.
 
     Attributes:
-        place: where it is.
-        log: whose it is, by its name.
-        topic_id: as partition.metadata has it; None without a readable one.
-        is_stray: whether the broker sets it aside.
+        place: log dir and folder.
+        log: partition and state by the folder's name.
+        topic_id: topic id in partition.metadata; None without a readable one.
+        is_stray: whether the broker sets the log aside as stray.
     """
 
     place: Place
@@ -42,13 +42,13 @@ class FoundLog:
 
 
 class FutureFate(Enum):
-    """What becomes of a future log.
+    """Fate of a future log.
 
-    BECOMES_LOG: it takes the place of the current log, if there is one.
-    STOPS_BROKER: it would, but the current log's folder is in the same log dir.
-    MOVES_ON: the broker goes on with the move.
-    FOLLOWS_NEW: there is no current log: the broker makes an empty one, and cuts the future log to it.
-    UNKNOWN: the log dirs do not tell which directory the cluster assigns.
+    BECOMES_LOG: it replaces the current log, if there is one.
+    STOPS_BROKER: it would replace the current log, but that is in the same log dir.
+    MOVES_ON: the broker continues the move.
+    FOLLOWS_NEW: there is no current log: the broker creates an empty one, and truncates the future log to it.
+    UNKNOWN: the log dirs do not show the assigned directory.
     """
 
     BECOMES_LOG = "becomes-log"
@@ -59,7 +59,7 @@ class FutureFate(Enum):
 
 
 class FutureLog(NamedTuple):
-    """A future log's fate, and the current log of the partition, if there is one."""
+    """Fate of a future log, and the current log of its partition; None if there is none."""
 
     place: Place
     fate: FutureFate
@@ -67,34 +67,24 @@ class FutureLog(NamedTuple):
 
 
 class FutureLogs:
-    """The future logs of a broker's log dirs.
+    """The future logs in a broker's log dirs.
 
     Args:
         found: all logs.
-        cluster: what the metadata log says; None when it is not there, or is not believed.
-        node_id: of the broker.
-        directory_ids: of the log dirs, by path.
-        promotes: whether the release makes a future log the log at the start.
+        assignments: the cluster's assignments.
+
+    Attributes:
+        by_place: future logs by their folders.
+        replaced_by: future logs that replace the current log, by its folder.
     """
 
-    def __init__(
-        self,
-        found: Iterable[FoundLog],
-        cluster: ClusterImage | None,
-        node_id: int | None,
-        directory_ids: Mapping[str, str],
-        *,
-        promotes: bool,
-    ) -> None:
-        self._cluster = cluster
-        self._node_id = node_id
-        self._directory_ids = directory_ids
-        self._promotes = promotes
+    def __init__(self, found: Iterable[FoundLog], assignments: Assignments) -> None:
+        self._assignments = assignments
         live = [each for each in found if not each.is_stray]
         self._current: dict[TopicPartition, FoundLog] = {
             each.log.partition: each for each in live if each.log.state is FolderState.LOG
         }
-        self._names = {each.place for each in live}
+        self._places = {each.place for each in live}
         self.by_place: dict[Place, FutureLog] = {
             each.place: self._fate_of(each) for each in live if each.log.state is FolderState.FUTURE
         }
@@ -105,27 +95,17 @@ class FutureLogs:
         }
 
     def _fate_of(self, future: FoundLog) -> FutureLog:
-        partition, place = future.log.partition, future.place
+        assignments, partition, place = self._assignments, future.log.partition, future.place
         current = self._current.get(partition)
         at = None if current is None else current.place
-        if self._promotes and self._cluster is None:
+        if assignments.are_enforced and assignments.cluster is None:
             return FutureLog(place, FutureFate.UNKNOWN, at)
-        if not self._promotes or not self._is_assigned(future):
-            return FutureLog(
-                place, FutureFate.FOLLOWS_NEW if at is None else FutureFate.MOVES_ON, at
-            )
-        if Place(place.log_dir, folder_name(partition)) in self._names:
+        if not assignments.are_enforced or not assignments.are_for(
+            place.log_dir, future.topic_id, partition
+        ):
+            fate = FutureFate.FOLLOWS_NEW if at is None else FutureFate.MOVES_ON
+            return FutureLog(place, fate, at)
+        if Place(place.log_dir, folder_name(partition)) in self._places:
             return FutureLog(place, FutureFate.STOPS_BROKER, at)
         is_same = current is not None and current.topic_id == future.topic_id
         return FutureLog(place, FutureFate.BECOMES_LOG, at if is_same else None)
-
-    def _is_assigned(self, future: FoundLog) -> bool:
-        """Whether the cluster assigns the partition to the log dir that the future log is in."""
-        directory_id = self._directory_ids.get(future.place.log_dir)
-        if self._cluster is None or future.topic_id is None or directory_id is None:
-            return False
-        item = self._cluster.partitions_of(future.topic_id).get(future.log.partition.partition)
-        if item is None:
-            return False
-        assigned = dict(zip(item.facts["replicas"], item.facts["directories"], strict=False))
-        return bool(assigned.get(self._node_id) == directory_id)

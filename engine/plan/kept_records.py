@@ -1,4 +1,4 @@
-"""What is in the records files that stay: a broker does not look into those that it does not recover."""
+"""Check the records files that stay: a broker does not read those that it does not recover."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _MOST_SHOWN = 3
 
 
 class KeptRecords(NamedTuple):
-    """The records files of a log that are there after its loading.
+    """Records files of a log after its loading.
 
     Attributes:
-        bytes: that they have.
-        verified_bytes: those that were read, by the broker's recovery or here, to check each batch's checksum.
-        damaged_batches: places with bytes that are no good batch.
-        damaged_bytes: what those have.
-        out_of_order: good batches whose offsets are below those before them.
-        damage: the first places, in sentences.
+        bytes: size of the files.
+        verified_bytes: bytes with verified checksums, by the broker's recovery or here.
+        damaged_batches: number of damaged places.
+        damaged_bytes: bytes in damaged places.
+        out_of_order: number of good batches with offsets below their predecessor's.
+        damage: one sentence for each of the first places.
     """
 
     bytes: int = 0
@@ -33,12 +33,12 @@ class KeptRecords(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether no damage was found in what was read."""
+        """Whether no damage was found in the verified bytes."""
         return not self.damaged_batches and not self.out_of_order
 
     @property
     def unread_bytes(self) -> int:
-        """What nobody has read."""
+        """Bytes that were not verified."""
         return self.bytes - self.verified_bytes
 
 
@@ -46,7 +46,7 @@ NOTHING_KEPT = KeptRecords()
 
 
 class ReadableContent:
-    """A file of an overlay as `scan` reads it."""
+    """A file of an overlay in the shape that `scan` reads."""
 
     def __init__(self, content: OverlayContent) -> None:
         self.path = content.path
@@ -59,12 +59,12 @@ def verify_kept(
     reads: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> KeptRecords:
-    """Read the records files that the broker does not read at its start.
+    """Verify the records files that the broker does not read at its start.
 
     Args:
-        contents: the records files that stay, each with whether the broker's recovery read it.
-        reads: whether to read at all; else only bytes are counted.
-        on_read: is told how many bytes were read.
+        contents: records files that stay, each with whether the broker's recovery read it.
+        reads: whether to read the others; if not, only their bytes are counted.
+        on_read: called with the number of bytes read.
 
     Raises:
         OSError: a file cannot be read.

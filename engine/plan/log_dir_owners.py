@@ -1,4 +1,4 @@
-"""Whose log dirs these are: what a broker makes of their meta.properties before it loads a log.
+"""Check the meta.properties of log dirs as a broker does before it loads a log: which broker owns them.
 
 See KafkaRaftServer.initializeLogDirs and LogManager.createAndValidateLogDirs in Kafka.
 """
@@ -21,15 +21,15 @@ from engine.plan.log_dir_plan import METADATA_LOG
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Whose log dirs they are.
+    """The broker that owns log dirs, as their meta.properties state it.
 
     Attributes:
-        metadata_dir: the log dir of the metadata log.
-        node_id: of the broker; None when no log dir states it.
-        directory_ids: of the log dirs that state one, by path.
-        new_directory_ids: the log dirs that get a directory.id at the start.
-        offline: why a log dir is not used, by path.
-        failure: why the broker does not start; None when it does.
+        metadata_dir: log dir of the metadata log.
+        node_id: node id of the broker; None if no log dir states it.
+        directory_ids: stated directory ids by the paths of the log dirs.
+        new_directory_ids: log dirs that get a directory.id at the start.
+        offline: failures of the log dirs that go offline, by path.
+        failure: failure that ends the start; None if it continues.
     """
 
     metadata_dir: str
@@ -41,14 +41,14 @@ class Owners:
 
 
 def check_owners(roots: Sequence[SourceRoot], *, may_have_zookeeper: bool = False) -> Owners:
-    """Whose log dirs these are, and which of them a broker takes.
+    """Return the owner of log dirs, and the log dirs that a broker does not use.
 
-    The log dir with the metadata log is taken for `metadata.log.dir`; without one it is the first log dir, as in
-    a broker's default.
+    The log dir with the metadata log counts as `metadata.log.dir`; without a metadata log the first log dir does,
+    as by default.
 
     Args:
         roots: all log dirs of one broker, in the order of `log.dirs`.
-        may_have_zookeeper: whether the release may have run with ZooKeeper: it then needs no meta.properties.
+        may_have_zookeeper: whether the broker's version may run with ZooKeeper, and then needs no meta.properties.
     """
     entries = {root.path: {entry.name: entry.kind for entry in root.list()} for root in roots}
     with_metadata = [path for path, names in entries.items() if METADATA_LOG in names]
@@ -84,7 +84,7 @@ def _unreadable(path: str, kind: EntryKind | None, reason: str) -> BrokerFailure
     name = os.path.join(path, META_PROPERTIES)
     if kind is EntryKind.SYMLINK:
         return BrokerFailure(
-            Outcome.UNKNOWN, "", f"{name} is a symbolic link: it is not looked at here"
+            Outcome.UNKNOWN, "", f"{name} is a symbolic link, which is not followed here"
         )
     return offline("IOException", f"{name} cannot be read: {reason}")
 
@@ -96,13 +96,13 @@ def _verify(
     *,
     with_zookeeper: bool,
 ) -> None:
-    """Raise BrokerFailure where the log dirs cannot be one broker's."""
+    """Raise BrokerFailure if the log dirs cannot be of one broker."""
     unknown = next((each for each in failed.values() if each.outcome is Outcome.UNKNOWN), None)
     if unknown is not None:
         raise unknown
     if not with_zookeeper and not found.properties:
         reasons = [failure.reason for failure in failed.values()]
-        reasons += [_not_there(path) for path in sorted(found.empty_log_dirs)]
+        reasons += [_missing_file(path) for path in sorted(found.empty_log_dirs)]
         raise stops("RuntimeException", f"no log dir has a meta.properties: {reasons[0]}")
     try:
         found.verify()
@@ -110,7 +110,10 @@ def _verify(
         raise stops("RuntimeException", f"{META_PROPERTIES}: {error}") from error
     node_id = found.node_id
     if node_id is not None and node_id < 0:
-        raise stops("RuntimeException", f"{META_PROPERTIES} is of node {node_id}: no broker is")
+        raise stops(
+            "RuntimeException",
+            f"{META_PROPERTIES} states node {node_id}: a node id is not negative",
+        )
     if not with_zookeeper and metadata_dir in failed:
         raise stops("RuntimeException", failed[metadata_dir].reason)
 
@@ -118,21 +121,21 @@ def _verify(
 def _check_metadata_logs(
     found: MetaPropertiesEnsemble, metadata_dir: str, with_metadata: Sequence[str]
 ) -> None:
-    """Raise BrokerFailure where another log dir has a metadata log, too."""
+    """Raise BrokerFailure if another log dir has a metadata log, too."""
     for path in with_metadata:
         if path != metadata_dir and path in found.properties:
             raise stops(
                 "KafkaException",
-                f"{os.path.join(path, METADATA_LOG)} is a second metadata log: there is one in"
+                f"{os.path.join(path, METADATA_LOG)} is a second metadata log, beside that in"
                 f" {metadata_dir}",
             )
 
 
 def _check_stated(found: MetaPropertiesEnsemble) -> None:
-    """Raise BrokerFailure for a log dir that states no node or no cluster."""
+    """Raise BrokerFailure for a log dir that states no node id or no cluster id."""
     for path, each in found.non_failed():
         if each is None:
-            raise stops("RuntimeException", f"{_not_there(path)}: format the log dir")
+            raise stops("RuntimeException", f"{_missing_file(path)}: format the log dir")
         missing = _missing(each)
         if missing is not None:
             name = os.path.join(path, META_PROPERTIES)
@@ -145,5 +148,5 @@ def _missing(stated: MetaProperties) -> str | None:
     return "cluster.id" if stated.cluster_id is None else None
 
 
-def _not_there(path: str) -> str:
-    return f"{os.path.join(path, META_PROPERTIES)} is not there"
+def _missing_file(path: str) -> str:
+    return f"{os.path.join(path, META_PROPERTIES)} is missing"

@@ -1,4 +1,4 @@
-"""What a broker would do to a log dir before it loads the logs in it: whose it is, which logs there are."""
+"""Predict what a broker would do to a log dir before it loads the logs in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)(-delete|-future|-stray)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class LogFolder:
-    """A log's folder by its name."""
+    """A log's folder: its name, and the partition and state in the name."""
 
     name: str
     partition: TopicPartition
@@ -35,19 +35,19 @@ class LogFolder:
 
 @dataclass(slots=True)
 class LogDirPlan:
-    """A log dir, without its logs.
+    """Outcome of a start for one log dir.
 
     Attributes:
-        path: as it was named.
-        has_marker: whether the broker before said that it stopped properly.
-        clean: whether the plan takes it so.
-        outcome, java, reason: what comes of the log dir before any log is loaded.
-        folders: the logs in it, by name; none when their names already end it all.
+        path: path of the log dir, as given.
+        has_marker: whether it has the marker of a clean stop.
+        clean: whether to assume a clean stop.
+        outcome, java, reason: worst outcome so far, with class and reason of its exception.
+        folders: folders of the logs to load, by name; empty if a name ends the start.
         is_abandoned: whether the log dir goes offline before any log is loaded.
-        recovery_points, log_starts: from its checkpoints.
-        is_offline: whether it fails before its logs are loaded, which are loaded all the same.
-        failures: all that end it.
-        notes: what else to know, in sentences.
+        recovery_points, log_starts: offsets in its checkpoints.
+        is_offline: whether the log dir fails before its logs are loaded, but loads them.
+        failures: all failures of the log dir and its logs.
+        notes: further sentences.
     """
 
     path: str
@@ -65,13 +65,13 @@ class LogDirPlan:
     notes: list[str] = field(default_factory=list)
 
     def abandon(self, failure: BrokerFailure) -> None:
-        """Note that the log dir is not used at all."""
+        """Note a failure after which the log dir is not used at all."""
         self.fail(failure)
         self.is_abandoned = True
         self.folders.clear()
 
     def fail(self, failure: BrokerFailure) -> None:
-        """Note what ends it, unless something worse was before."""
+        """Note a failure; the outcome is that of the worst one."""
         self.failures.append(failure)
         order = list(Outcome)
         if order.index(failure.outcome) > order.index(self.outcome):
@@ -79,7 +79,7 @@ class LogDirPlan:
 
 
 def parse_log_folder(name: str) -> LogFolder:
-    """Which log a folder holds, as a broker takes its name. Raises BrokerFailure."""
+    """Return the log of a folder, parsed as a broker parses the name. Raises BrokerFailure."""
     state = next((each for each in FolderState if each.value and name.endswith(each.value)), None)
     rest = name
     if state is not None:
@@ -101,7 +101,7 @@ def _odd_folder(name: str) -> BrokerFailure:
     return stops(
         "KafkaException",
         f"the folder {name!a} is not named like a partition's (topic-partition, or"
-        " topic-partition.id-delete, -future or -stray): move it out of the log dir",
+        " topic-partition.id-delete, -future or -stray); move it out of the log dir",
     )
 
 
@@ -112,13 +112,13 @@ def plan_log_dir(
     only: str | None = None,
     has_metadata: bool = True,
 ) -> LogDirPlan:
-    """What a broker makes of a log dir before it loads logs.
+    """Return the plan of a log dir before its logs are loaded.
 
     Args:
         root: the log dir.
-        clean: whether the broker before stopped properly; None for what its marker says.
-        only: the one folder to look at; None for all.
-        has_metadata: whether it is the log dir that the metadata log is looked for in.
+        clean: whether to assume a clean stop; None for what the marker states.
+        only: the one folder to load; None for all.
+        has_metadata: whether the broker loads the metadata log from this log dir.
 
     Raises:
         OSError: the log dir cannot be listed.
@@ -140,29 +140,29 @@ def plan_log_dir(
         plan.fail(failure)
         if plan.has_marker:
             plan.notes.append(
-                "the marker of a clean stop is removed before the names are read: the start after this"
-                " one recovers every log"
+                "the marker of a clean stop is removed before the names are read: the next start"
+                " recovers every log"
             )
     pid = root.broker_pid()
     if pid is not None:
         holder = f"process {pid}" if pid else "a process"
-        plan.notes.append(f"{holder} holds it: this is what a start would do if it was killed now")
+        plan.notes.append(f"{holder} uses the log dir: this is the start after it is killed now")
     return plan
 
 
 def _has_marker(plan: LogDirPlan, root: SourceRoot, kind: EntryKind | None) -> bool:
-    """Whether the marker of a clean stop is there: anything of that name, that the broker can then remove."""
+    """Return whether the log dir has the marker of a clean stop: any entry of that name that can be removed."""
     if kind is EntryKind.SYMLINK:
         plan.notes.append(
-            f"{CLEAN_SHUTDOWN} is a symbolic link: taken for no marker here; a broker takes it for one if it"
-            " leads somewhere"
+            f"{CLEAN_SHUTDOWN} is a symbolic link, which is not followed here: planned as without a marker;"
+            " a broker follows the link"
         )
         return False
     if kind is EntryKind.DIRECTORY and root.list(CLEAN_SHUTDOWN):
         plan.abandon(
             offline(
                 "DirectoryNotEmptyException",
-                f"{root.display(CLEAN_SHUTDOWN)} is a folder with something in it: remove it",
+                f"{root.display(CLEAN_SHUTDOWN)} is a folder that is not empty; remove it",
             )
         )
     return kind is not None
@@ -177,7 +177,7 @@ def _folders(
             continue
         if names[name] is EntryKind.SYMLINK:
             plan.notes.append(
-                f"{name} is a symbolic link: it is not looked at here; a broker follows it if it leads"
+                f"{name} is a symbolic link, which is not followed here; a broker follows it if it leads"
                 " to a folder"
             )
         elif names[name] is EntryKind.DIRECTORY:
@@ -187,14 +187,14 @@ def _folders(
             ):
                 found.append(folder)
             else:
-                plan.notes.append(f"{name} stays, and no broker looks at it")
+                plan.notes.append(f"{name} stays, and no broker reads it")
     return found
 
 
 def _offsets(
     plan: LogDirPlan, root: SourceRoot, names: dict[str, EntryKind], name: str, instead: str
 ) -> dict[TopicPartition, Offset]:
-    """A checkpoint of the log dir; what is wrong with it goes into the plan."""
+    """Return the offsets in a checkpoint of the log dir; note in the plan if it cannot be used."""
     if name not in names:
         return {}
     try:

@@ -1,17 +1,15 @@
-"""What a broker would do to one log's folder, found by letting it: our loading code over an overlay."""
+"""Predict what a broker would do to one log's folder: load the log over an overlay and compare."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.files.file_names import FileKind, FolderState
-from engine.files.source_files import SourceRoot
-from engine.log.log_segments import LogSegments
 from engine.plan.kept_records import NOTHING_KEPT, KeptRecords, verify_kept
-from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint, read_epochs
+from engine.plan.loading.broker_epochs import read_epochs
 from engine.plan.loading.broker_failure import (
     EXPECTED,
     BrokerFailure,
@@ -20,6 +18,7 @@ from engine.plan.loading.broker_failure import (
     stops,
     unreadable,
 )
+from engine.plan.loading.broker_loading import BrokerLoading, LogToLoad
 from engine.plan.loading.broker_records import batch_in, frames
 from engine.plan.loading.broker_versions import BrokerVersion
 from engine.plan.loading.java_text import offset_in_name
@@ -27,69 +26,34 @@ from engine.plan.lost_records import NOTHING_LOST, Losses, LostOffsets, lost_rec
 from engine.plan.overlay.file_changes import ChangeKind, FileChange, file_changes
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.topic_ids import read_topic_id
-from engine.units import EpochEntry, Offset, TopicPartition
-from engine.writing.log.log_loader import LoadedLogOffsets, LogLoader
+from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 from engine.writing.log_config import LogConfig
-from engine.writing.log_folder import WritableLogFolder
-from engine.writing.scheduler import DeferredScheduler
 from engine.writing.segment.writable_segment import WritableSegment
-from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.writing.state.producer_state_manager import (
-    ProducerStateManager,
-    ProducerStateManagerConfig,
-)
 
-MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 _LOG = FileKind.LOG.value
-_LIMIT = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class LogToLoad:
-    """A log's folder and what its log dir says of it.
-
-    Attributes:
-        root, relative: where the folder is in the source.
-        path: where it is on the overlay.
-        partition: whose log it is.
-        state: what the folder's name says.
-        clean: whether the broker before is taken to have stopped properly.
-        recovery_point, log_start: as the checkpoints have them, else 0.
-        is_dir_offline: whether its log dir has failed before.
-    """
-
-    root: SourceRoot
-    relative: str
-    path: str
-    partition: TopicPartition
-    state: FolderState
-    clean: bool
-    recovery_point: Offset = 0
-    log_start: Offset = 0
-    is_dir_offline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """What becomes of one log.
+    """Outcome of a start for one log.
 
     Attributes:
-        folder: its name in the source.
+        folder: name of the folder in the source.
         partition, state, clean, recovery_point: as in LogToLoad.
-        outcome: whether it loads.
-        java, reason: the exception by its class and what it is about, where it does not.
-        log_start, log_end: after the loading; None where it does not load.
-        log_end_before: one past the last record that is good; None where it does not load.
-        losses: what is taken away.
-        changes: to the folder's files, by name.
-        epochs_before, epochs_after: leader epochs; None where they cannot be read.
-        topic_id: as partition.metadata has it; None without one.
-        kept: what is in the records files that stay.
-        renamed_to: the new name of a folder that is set aside as stray, or takes another one's place, or is deleted.
-        has_open_transaction: whether a transaction is open in it, so that a broker reads it once more.
-        is_at_risk: whether records may go for reasons that the log dirs do not tell.
-        offsets_given_again: how many offsets past the log end were given before.
-        notes: what else to know, in sentences.
+        outcome: whether the log loads.
+        java, reason: class and reason of the exception, if it does not load.
+        log_start, log_end: offsets after the loading; None if it does not load.
+        log_end_before: one past the last good record; None if it does not load.
+        losses: lost records.
+        changes: changes to the folder's files, by name.
+        epochs_before, epochs_after: leader epochs; None if they cannot be read.
+        topic_id: topic id in partition.metadata; None without one.
+        kept: records files that stay.
+        renamed_to: new name of a folder that becomes stray, replaces the log, or is deleted.
+        has_open_transaction: whether a transaction is open, so that a broker reads the log once more.
+        is_at_risk: whether records may be lost for reasons that the log dirs do not show.
+        offsets_given_again: number of offsets past the log end that had records before.
+        notes: further sentences.
     """
 
     folder: str
@@ -117,16 +81,20 @@ class LogPlan:
 
     @property
     def fails_at_once(self) -> bool:
-        """Whether the failure takes the log dir out at once, not only after all logs are loaded."""
+        """Whether the failure takes the log dir offline at once, not only after all logs are loaded."""
         return BrokerFailure(self.outcome, self.java, self.reason).at_once
 
     def failed(self, failure: BrokerFailure) -> LogPlan:
-        """The same log, ended by a failure."""
+        """Return the plan with a failure as its outcome."""
         return replace(self, outcome=failure.outcome, java=failure.java, reason=failure.reason)
+
+    def noted(self, note: str) -> LogPlan:
+        """Return the plan with one more note."""
+        return replace(self, notes=(*self.notes, note))
 
     @property
     def is_harmless(self) -> bool:
-        """Whether the log loads, loses nothing, keeps its records files, its name and its end, and no damage was found."""
+        """Whether the log keeps its records and its end, and has no damage."""
         is_certain = not (self.is_at_risk or self.offsets_given_again)
         return self.keeps_records and self.kept.is_good and is_certain
 
@@ -144,28 +112,16 @@ class LogPlan:
 
     @property
     def bytes_read(self) -> int:
-        """About how much of it was read."""
+        """Approximate number of bytes that were read."""
         return sum(change.size_before or 0 for change in self.changes)
 
     @property
     def epochs_changed(self) -> bool:
-        """Whether leader epochs of records are others afterwards; those without records go in any start."""
+        """Whether leader epochs of records change; epochs without records go in any start."""
         if self.epochs_after is None or self.log_end is None or self.state is FolderState.DELETE:
             return False
         before = [each for each in self.epochs_before or () if each.start_offset < self.log_end]
         return self.epochs_before is None or before != list(self.epochs_after)
-
-
-@dataclass
-class _Loaded:
-    """What was made while a log was loaded."""
-
-    segments: LogSegments[WritableSegment] = field(default_factory=LogSegments)
-    epochs: LeaderEpochFileCache | None = None
-    offsets: LoadedLogOffsets | None = None
-    recovered: Container[Offset] = ()
-    has_open_transaction: bool = False
-    topic_id: str | None = None
 
 
 def plan_log(
@@ -178,18 +134,18 @@ def plan_log(
     verifies: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> LogPlan:
-    """What a broker makes of a log; the overlay has the folder as it would be then.
+    """Load a log on an overlay as a broker does, and return the outcome.
 
     Args:
-        disk: with the log dir on it; `forget` the folder when done with it.
-        log: which one.
-        version: of the broker.
-        config: of its topic; the defaults without one.
-        clock: tells the broker's time.
-        verifies: whether to read the records that the broker does not.
-        on_read: is told how many bytes of those were read.
+        disk: overlay of the log dir; the caller `forget`s the folder.
+        log: log to load.
+        version: the broker's version.
+        config: configuration of the topic; None for the defaults.
+        clock: the broker's clock.
+        verifies: whether to read the records that the broker does not read.
+        on_read: called with the number of bytes of such records.
     """
-    loaded, tasks = _Loaded(), DeferredScheduler()
+    loading = BrokerLoading(log, version.rules, disk, config=config, clock=clock)
     plan = LogPlan(
         os.path.basename(log.path), log.partition, log.state, log.clean, log.recovery_point
     )
@@ -197,81 +153,37 @@ def plan_log(
         plan = replace(
             plan, epochs_before=_epochs_in(disk, log.path), notes=tuple(_links(disk, log))
         )
-        _load(disk, log, version, config or LogConfig(), clock, loaded, tasks)
+        _load(loading, log)
+        plan = replace(plan, topic_id=read_topic_id(disk, log.path))
     except EXPECTED as error:
         plan = plan.failed(failure_of(error))
     finally:
         is_open = plan.outcome is Outcome.LOADS and log.state is not FolderState.DELETE
-        hidden = _hidden(loaded) if is_open else []
-        ends = _ends_of_cut(log, loaded)
-        for segment in loaded.segments:
-            segment.close_handlers()
-    plan = _with_results(disk, log, plan, loaded, hidden, ends)
+        hidden = _hidden(loading) if is_open else []
+        ends = _ends_of_cut(log, loading)
+        loading.close()
+    plan = _with_results(disk, log, plan, loading, hidden, ends)
     if not is_open or plan.outcome is not Outcome.LOADS:
         return plan
     try:
         contents = [
-            (disk.content(each.log.path), each.base_offset in loaded.recovered)
-            for each in loaded.segments
+            (disk.content(each.log.path), each.base_offset in loading.recovered)
+            for each in loading.segments
         ]
         return replace(plan, kept=verify_kept(contents, reads=verifies, on_read=on_read))
     except OSError as error:
         return plan.failed(unreadable(error))
 
 
-def _load(
-    disk: OverlayDisk,
-    log: LogToLoad,
-    version: BrokerVersion,
-    config: LogConfig,
-    clock: Clock,
-    loaded: _Loaded,
-    tasks: DeferredScheduler,
-) -> None:
-    """Load the log, in the order of Kafka's UnifiedLog.create."""
-    loaded.epochs = LeaderEpochFileCache(
-        log.partition, BrokerEpochCheckpoint(log.path, disk), tasks
-    )
-    producers = ProducerStateManager(
-        log.partition,
-        log.path,
-        MAX_TRANSACTION_TIMEOUT_MS,
-        ProducerStateManagerConfig(),
-        clock,
-        disk,
-        rules=version.rules.producers,
-    )
-    loader = LogLoader(
-        WritableLogFolder(log.path, log.partition, config, tasks, clock, disk=disk),
-        log.clean,
-        loaded.segments,
-        log.log_start,
-        log.recovery_point,
-        loaded.epochs,
-        producers,
-        version.rules,
-    )
-    loaded.recovered = loader.recovered
-    try:
-        loaded.offsets = loader.load()
-    finally:
-        # Where this loading ends for an offset that is none, a broker goes on to look up the transaction.
-        loaded.has_open_transaction = producers.first_unstable_offset is not None
-    if loaded.has_open_transaction and log.is_dir_offline:
-        raise stops("KafkaStorageException", f"the log dir of {log.path} is offline")
-    _find_first_unstable(loaded.segments, loaded.offsets, producers)
-    loaded.topic_id = read_topic_id(disk, log.path)
-
-
-def _find_first_unstable(
-    segments: LogSegments[WritableSegment],
-    loaded: LoadedLogOffsets,
-    producers: ProducerStateManager,
-) -> None:
-    """Look up where the first open transaction begins, as a broker does: damage there ends it."""
-    first = producers.first_unstable_offset
+def _load(loading: BrokerLoading, log: LogToLoad) -> None:
+    """Load a log and look up its first open transaction, as a broker does: damage there ends it."""
+    loaded = loading.load()
+    first = loading.first_unstable
     if first is None:
         return
+    if log.is_dir_offline:
+        raise stops("KafkaStorageException", f"the log dir of {log.path} is offline")
+    segments = loading.segments
     offset, end = max(first.offset, loaded.log_start_offset), loaded.next_offset_metadata.offset
     segment = segments.floor(offset)
     while offset < end and segment is not None and segment.read(offset, 1) is None:
@@ -282,61 +194,71 @@ def _with_results(
     disk: OverlayDisk,
     log: LogToLoad,
     plan: LogPlan,
-    loaded: _Loaded,
+    loading: BrokerLoading,
     hidden: list[tuple[str, Offset]],
     ends: dict[str, Offset],
 ) -> LogPlan:
+    """Return the plan with all that the loading changed, and with the log's start and end."""
     try:
         changes = file_changes(disk, log.path, log.root, log.relative)
         losses = NOTHING_LOST
         if plan.outcome is not Outcome.UNKNOWN and (hidden or any(map(_changes_data, changes))):
-            kept = list(_kept(disk, log.path, changes))
+            kept = list(_kept(disk, log.path, changes, _first_base_read(loading)))
             unseen = [(disk.content(os.path.join(log.path, name)), end) for name, end in hidden]
             losses = lost_records(
                 log.root, log.relative, changes, log.log_start, kept, unseen, ends
             )
     except OSError as error:
         return plan.failed(unreadable(error))
-    epochs = loaded.epochs
+    epochs = loading.epochs
     plan = replace(
         plan,
         changes=tuple(changes),
         losses=losses,
-        topic_id=loaded.topic_id,
-        has_open_transaction=loaded.has_open_transaction,
+        has_open_transaction=loading.first_unstable is not None,
         epochs_after=None if epochs is None else tuple(epochs.epoch_entries),
     )
-    if loaded.offsets is None or plan.outcome is not Outcome.LOADS:
+    if loading.offsets is None or plan.outcome is not Outcome.LOADS:
         return plan
-    end = loaded.offsets.next_offset_metadata.offset
+    end = loading.offsets.next_offset_metadata.offset
     return replace(
         plan,
-        log_start=loaded.offsets.log_start_offset,
+        log_start=loading.offsets.log_start_offset,
         log_end=end,
         log_end_before=max(end, losses.end),
     )
 
 
 def _changes_data(change: FileChange) -> bool:
-    """Whether a records file is not what it was."""
+    """Return whether a records file is changed, renamed or removed."""
     return change.name.endswith(_LOG) and change.change is not ChangeKind.CREATED
 
 
-def _kept(disk: OverlayDisk, folder: str, changes: list[FileChange]) -> Iterator[LostOffsets]:
-    """The offsets in records files that take the place of others."""
+def _first_base_read(loading: BrokerLoading) -> Offset:
+    """Return the base offset of the segment with the log start: no reader looks into those before."""
+    if loading.offsets is None:
+        return -MAX_INT64 - 1
+    segment = loading.segments.floor(loading.offsets.log_start_offset)
+    return -MAX_INT64 - 1 if segment is None else segment.base_offset
+
+
+def _kept(
+    disk: OverlayDisk, folder: str, changes: list[FileChange], first_base: Offset
+) -> Iterator[LostOffsets]:
+    """Yield the offsets in records files that replace others, from a base offset on."""
     for change in changes:
         name = change.new_name or change.name
         is_new = change.change in (ChangeKind.CREATED, ChangeKind.REWRITTEN) or (
             change.change is ChangeKind.RENAMED and not change.deleted_later
         )
-        base_offset = offset_in_name(name)
-        if is_new and name.endswith(_LOG) and base_offset is not None:
+        base_offset = offset_in_name(name) if is_new and name.endswith(_LOG) else None
+        if base_offset is not None and base_offset >= first_base:
             yield from written_ranges([(base_offset, disk.content(os.path.join(folder, name)))])
 
 
-def _hidden(loaded: _Loaded) -> list[tuple[str, Offset]]:
-    """Records files that may hold records beyond the log's end, which nobody sees any more."""
-    segments, offsets = loaded.segments, loaded.offsets
+def _hidden(loading: BrokerLoading) -> list[tuple[str, Offset]]:
+    """Return the records files that may have records past the log end, each with the log end."""
+    segments, offsets = loading.segments, loading.offsets
     active = segments.last
     if active is None or offsets is None:
         return []
@@ -350,10 +272,10 @@ def _hidden(loaded: _Loaded) -> list[tuple[str, Offset]]:
     return [(os.path.basename(each.log.path), end) for each in suspects]
 
 
-def _ends_of_cut(log: LogToLoad, loaded: _Loaded) -> dict[str, Offset]:
-    """The offset after what is left of each records file that was cut, by name."""
+def _ends_of_cut(log: LogToLoad, loading: BrokerLoading) -> dict[str, Offset]:
+    """Return the next offset of each truncated records file, by name."""
     found = {}
-    for segment in loaded.segments:
+    for segment in loading.segments:
         name = os.path.basename(segment.log.path)
         try:
             if segment.log.end < log.root.stat(os.path.join(log.relative, name)).st_size:
@@ -371,9 +293,9 @@ def _may_pass(segment: WritableSegment, end: Offset) -> bool:
 
 
 def _index_leads_to_end(segment: WritableSegment) -> bool:
-    """Whether the last index entry is right, and batches follow from there to the end of the file.
+    """Return whether the last index entry is right, and batches follow from there to the end of the file.
 
-    Then the log's end that was found from there is right, too.
+    Then the log end that a broker finds from this entry is right, too.
     """
     try:
         index, file = segment.offset_index, segment.log.file
@@ -402,6 +324,6 @@ def _epochs_in(disk: OverlayDisk, folder: str) -> tuple[EpochEntry, ...] | None:
 def _links(disk: OverlayDisk, log: LogToLoad) -> Iterator[str]:
     for name, refused in disk.refused(log.path):
         yield (
-            f"{name} is a {refused.kind.value}: it is not looked at here;"
+            f"{name} is a {refused.kind.value}, which is not followed here;"
             " a broker follows symbolic links"
         )

@@ -1,8 +1,8 @@
-"""Which records a loading takes away: the good batches in what it cuts, deletes and renames.
+"""Find the records that a loading removes: the good batches in truncated, deleted and renamed files.
 
-Counted are records in batches whose checksum is right, also behind damage; of what is damaged nobody can say
-how many records it held. What a finished compaction or a split puts elsewhere is not lost. Where offsets are not
-in order in a file that stays, records beyond the log's end are not looked for.
+Records count if their batch has a valid checksum, also after damage; damaged bytes have no known number of
+records. Records that a compaction or a split moved to another file are not lost. In a file that stays, records
+past the log end count only if its offsets are in order.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _SWAP = _LOG + FileState.SWAP.value
 
 
 class LostOffsets(NamedTuple):
-    """Offsets from `start` up to `end`, which is not one of them."""
+    """Offsets [start, end)."""
 
     start: Offset
     end: Offset
 
 
 class Losses(NamedTuple):
-    """What is gone.
+    """Records and bytes that a loading removes.
 
     Attributes:
-        records: of good batches; control records are not among them.
-        control_records: transaction markers and the like.
-        bytes: of records files: good batches, damage, zeros.
-        damaged_bytes: those of them that are in no good batch.
-        ranges: the offsets of the good batches, ascending, neighbours joined.
+        records: number of records in good batches, without control records.
+        control_records: number of control records.
+        bytes: bytes of records files: good batches, damage, zeros.
+        damaged_bytes: the part of `bytes` outside of good batches.
+        ranges: offsets of the good batches, ascending, adjacent ranges merged.
     """
 
     records: int = 0
@@ -53,7 +53,7 @@ class Losses(NamedTuple):
 
     @property
     def end(self) -> Offset:
-        """The offset after the last one that is gone; 0 when none is."""
+        """One past the last lost offset; 0 without one."""
         return max((each.end for each in self.ranges), default=0)
 
 
@@ -69,16 +69,16 @@ def lost_records(
     hidden: Iterable[tuple[OverlayContent, Offset]] = (),
     ends: Mapping[str, Offset] | None = None,
 ) -> Losses:
-    """What changes to a folder's files take away.
+    """Return the losses by changes to a folder's files.
 
     Args:
-        root, relative: where the folder is in the source.
-        changes: what is done to its files.
-        log_start: records below were deleted before.
-        kept: offsets that are in new segments, in the place of what was there.
-        hidden: records files that stay, and the offset from where on nobody sees them any more.
-        ends: of files that are cut, by name, the offset after what stays: bytes that look like a batch below
-            it are none.
+        root, relative: source, and path of the folder in it.
+        changes: changes to its files.
+        log_start: log start offset; records below it were deleted before.
+        kept: offsets in new segments that replace others.
+        hidden: records files that stay, each with the offset from which readers no longer see them.
+        ends: next offsets of truncated files by name: after the truncation, bytes that look like a batch with
+            a lower offset are none.
 
     Raises:
         OSError: a file cannot be read.
@@ -95,7 +95,7 @@ def lost_records(
 
 
 def _gone_from(change: FileChange) -> Position | None:
-    """From where on the records of a file are gone, None when they are not, or it is no records file."""
+    """Return the position from which a file loses its records; None if it is no records file, or loses none."""
     if not change.name.endswith(_LOG) or offset_in_name(change.name) is None:
         return None
     if change.change is ChangeKind.TRUNCATED:
@@ -115,7 +115,7 @@ class _Count:
     def scan(
         self, root: SourceRoot, path: str, start: Position, next_offset: Offset | None
     ) -> None:
-        """Count what a file has from a position on."""
+        """Count the records of a file from a position on."""
         with root.open_fresh(path) as file:
             end = file.size()
             self._bytes += end - start
@@ -126,7 +126,7 @@ class _Count:
                     self._damaged += item.length
 
     def scan_hidden(self, content: OverlayContent, first_offset: Offset) -> None:
-        """Count the batches that a file has from an offset on; it stays as it is."""
+        """Count the records of a file from an offset on, but not its bytes, which stay."""
         for item in scan(ReadableContent(content), 0, content.size):
             if isinstance(item, BatchRun):
                 self._take(item, first_offset, [])
@@ -140,7 +140,7 @@ class _Count:
                 offsets = _offsets(run, row)
                 offsets = offsets[offsets >= log_start]
                 count = len(offsets)
-                if count:  # an old compressed batch need not know the offsets that its records have
+                if count:  # the header of a wrapper need not state the offsets of its records
                     first, last = int(offsets.min()), int(offsets.max())
             if last < log_start or any(each.start <= first < each.end for each in kept):
                 continue
@@ -161,7 +161,7 @@ class _Count:
 
 
 def joined(ranges: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
-    """The same offsets, ascending, in as few ranges as can be."""
+    """Yield the ranges in ascending order, with adjacent and overlapping ones merged."""
     current: LostOffsets | None = None
     for each in sorted(ranges):
         if current is None or each.start > current.end:
@@ -175,13 +175,13 @@ def joined(ranges: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
 
 
 def _offsets(run: BatchRun, row: int) -> np.ndarray:
-    """The offsets of a batch's records, taken apart."""
+    """Decode a batch, and return the offsets of its records."""
     columns = kernel.decode(run.buffer, run.table, row, row + 1, start_position=run.start_position)
     return columns.offset
 
 
 def written_ranges(contents: Iterable[tuple[Offset, OverlayContent]]) -> Iterator[LostOffsets]:
-    """The offsets that new records files hold, from their base offsets on."""
+    """Yield the offsets in new records files, each from its base offset on."""
     for base_offset, content in contents:
         end = base_offset
         for item in scan(ReadableContent(content), 0, content.size):

@@ -1,4 +1,4 @@
-"""What a start asks of the metadata log besides loading it: see KafkaRaftLog.createLog in Kafka."""
+"""Check the metadata log after its loading: see KafkaRaftLog.createLog in Kafka."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engine.plan.log_plan import LogPlan
 
 
 def as_metadata_log(plan: LogPlan, names: Iterable[str]) -> LogPlan:
-    """The plan of a metadata log; without one no broker starts, so that no failure is only its log dir's.
+    """Return the plan of the metadata log: a broker does not start without it, so any failure ends the start.
 
     Args:
-        plan: of its loading.
-        names: in its folder.
+        plan: plan after the loading.
+        names: names in the log's folder.
     """
     if plan.outcome is Outcome.LOG_DIR_OFFLINE:
         java = "KafkaStorageException" if plan.fails_at_once else plan.java
@@ -28,14 +28,14 @@ def as_metadata_log(plan: LogPlan, names: Iterable[str]) -> LogPlan:
     start = plan.log_start or 0
     newest = max(_snapshots(names), default=-1)
     if start > max(newest, 0):
-        has = "has no snapshot" if newest < 0 else f"has no snapshot after the one at {newest}"
-        reason = f"{plan.folder} begins at the offset {start} and {has}"
+        has = "has no snapshot" if newest < 0 else f"its newest snapshot ends at offset {newest}"
+        reason = f"{plan.folder} starts at offset {start} and {has}"
         return plan.failed(stops("IllegalStateException", reason))
     return plan
 
 
 def _snapshots(names: Iterable[str]) -> Iterable[int]:
-    """The end offsets of the complete snapshots."""
+    """Yield the end offsets of the complete snapshots."""
     for name in names:
         parsed = parse_file_name(name)
         if (

@@ -1,7 +1,7 @@
-"""The offsets that a broker gives again: a log ends below what the files beside it prove.
+"""Find the offsets that a broker assigns again: other files prove a log end above that of the records files.
 
-A broker that starts takes the end of the records files for the log end. When the last of them are gone, their
-offsets go to other records, and consumers that committed past them see nothing wrong.
+At its start a broker takes the end of the records files as the log end. If the last records are missing, their
+offsets go to new records, and consumers that committed past them notice nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.units import Offset
 
 
 class StatedEnds:
-    """The proven ends of logs in several log dirs; a log dir is opened at its first look-up."""
+    """Proven ends of logs in several log dirs; a log dir is opened at its first use."""
 
     def __init__(self) -> None:
         self._sources: dict[str, LogSource | None] = {}
@@ -28,12 +28,12 @@ class StatedEnds:
         self._sources.clear()
 
     def proven(self, path: str, folder: str, held: Offset) -> ProvenEnd:
-        """The proven end of a log that holds records below `held`; `held` itself where nothing can be read.
+        """Return the proven end of a log; `held` if the log cannot be read.
 
         Args:
-            path: the log dir, or the partition's folder.
-            folder: the name of the partition's folder.
-            held: the end of the log's records files.
+            path: path of the log dir, or of the partition's folder.
+            folder: name of the partition's folder.
+            held: end of the log's records files.
         """
         try:
             source = self._opened(path)
@@ -44,13 +44,13 @@ class StatedEnds:
 
     def _opened(self, path: str) -> LogSource | None:
         if path not in self._sources:
-            self._sources[path] = None  # asked for once, also where it cannot be opened
+            self._sources[path] = None  # a log dir that cannot be opened is not tried again
             self._sources[path] = open_source(path)
         return self._sources[path]
 
 
 def sentences(end: ProvenEnd, held: Offset) -> Iterator[str]:
-    """What a broker does with the offsets between the records' end and the proven end."""
+    """Yield a sentence on the offsets between the records' end and the proven end."""
     if end.offset > held:
         last = end.offset - 1
         offsets, them = (
@@ -60,6 +60,6 @@ def sentences(end: ProvenEnd, held: Offset) -> Iterator[str]:
         )
         proofs = ", ".join(proof.says for proof in end.proofs)
         yield (
-            f"{offsets} given before ({proofs}), and no records file holds {them}:"
-            f" a leader gives {them} to other records"
+            f"{offsets} assigned before ({proofs}), and no records file has {them}:"
+            f" a leader assigns {them} to new records"
         )

@@ -1,4 +1,4 @@
-"""The topic id that a log's folder states."""
+"""Read the topic id of a log's folder as a broker does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.writing.disk import Disk
 
 
 def read_topic_id(disk: Disk, folder: str) -> str | None:
-    """The topic id in a folder's partition.metadata; None without that file.
+    """Return the topic id in a folder's partition.metadata; None without that file.
 
     Raises:
         BrokerFailure: a broker cannot read the file.

@@ -7,13 +7,11 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.clock import SYSTEM_CLOCK
-from engine.files.file_names import FileKind, FileState, parse_file_name
-from engine.log.log_segments import LogSegments
+from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import proven_end
-from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint
 from engine.plan.loading.broker_failure import EXPECTED, failure_of
+from engine.plan.loading.broker_loading import BrokerLoading, LogToLoad
 from engine.plan.loading.broker_producers import SNAPSHOT_LIMIT
 from engine.plan.loading.broker_segments import TRANSACTIONS_LIMIT
 from engine.plan.loading.broker_steps import BROKER_RULES
@@ -23,12 +21,6 @@ from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
-from engine.writing.log.log_loader import LogLoader
-from engine.writing.log_folder import WritableLogFolder
-from engine.writing.scheduler import DeferredScheduler
-from engine.writing.segment.writable_segment import WritableSegment
-from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.writing.state.producer_state_manager import ProducerStateManager
 
 _MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker recreates from the records if they are missing."""
@@ -41,7 +33,6 @@ _LARGEST = {
     FileKind.PARTITION_METADATA: TEXT_LIMIT,
 }
 """Most bytes that the loading reads of each file beside the records."""
-_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
 class BrokerLoaded(NamedTuple):
@@ -168,32 +159,22 @@ def copy_file(
 def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset, Offset]:
     """Return the log start and the log end."""
     log = chosen.copies[0]
-    partition, source = chosen.partition, log.topic_partition
-    later = DeferredScheduler()
-    segments: LogSegments[WritableSegment] = LogSegments()
+    source = log.topic_partition
+    copy = LogToLoad(
+        log.root,
+        log.folder,
+        folder,
+        chosen.partition,
+        FolderState.LOG,
+        clean,
+        max(log.checkpoints.recovery_point(source) or 0, 0),
+        max(log.checkpoints.log_start_offset(source) or 0, 0),
+    )
+    loading = BrokerLoading(copy, BROKER_RULES, disk, config=LOADED, producer_config=NOBODY_EXPIRES)
     try:
-        epochs = LeaderEpochFileCache(partition, BrokerEpochCheckpoint(folder, disk), later)
-        producers = ProducerStateManager(
-            partition,
-            folder,
-            _TRANSACTION_TIMEOUT_MS,
-            NOBODY_EXPIRES,
-            SYSTEM_CLOCK,
-            disk,
-            rules=BROKER_RULES.producers,
-        )
-        offsets = LogLoader(
-            WritableLogFolder(folder, partition, LOADED, later, disk=disk),
-            clean,
-            segments,
-            max(log.checkpoints.log_start_offset(source) or 0, 0),
-            max(log.checkpoints.recovery_point(source) or 0, 0),
-            epochs,
-            producers,
-            BROKER_RULES,
-        ).load()
-        later.run()
-        segments.close()
+        offsets = loading.load()
+        loading.tasks.run()
+        loading.segments.close()
     except OSError:
         raise
     except EXPECTED as error:
@@ -204,8 +185,7 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
             " --mode salvage keeps the good batches"
         ) from error
     finally:
-        for segment in segments:
-            segment.close_handlers()
+        loading.close()
     for name in disk.list(folder):
         if name.endswith(FileState.DELETED.value):
             disk.remove(os.path.join(folder, name))

@@ -9,31 +9,26 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from engine.checkpoint.meta_properties import parse_meta_properties
-from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.clock import SYSTEM_CLOCK
-from engine.coding.checksums import crc32c
 from engine.errors import DamagedFileError
 from engine.files.file_names import (
     BOOTSTRAP_CHECKPOINT,
-    CLEAN_SHUTDOWN,
-    CLEANER_OFFSET_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,
-    RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
+    FileKind,
 )
 from engine.files.read_failures import failure_text
-from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, Unread, open_source
+from engine.plan.loading.java_text import offset_in_name
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError, RebuildRefusedError
-from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash, files_below, hash_file
+from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash
+from engine.rebuild.new_checkpoints import NewCheckpoints
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.planning import PlannedLog, plan_log
 from engine.rebuild.rebuilt import EmptyResultError, Rebuilt
@@ -46,10 +41,9 @@ from engine.rebuild.report import (
 )
 from engine.rebuild.selection import Chosen, LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
-from engine.rebuild.unsynced_disk import UnsyncedDisk
+from engine.rebuild.verification import verified_files
 from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
 from engine.topics.topic_names import CLUSTER_METADATA
-from engine.units import Offset, TopicPartition
 from engine.writing.disk import DISK, Disk
 
 Advance = Callable[[str, int], None]
@@ -140,6 +134,8 @@ class _Rebuild:
         self.target = target
         self.options = options
         self.disk = disk
+        # A staged log dir is synced once, before it gets its name; loading would sync each file several times.
+        self.unsynced_disk = disk.without_syncs()
         self.advance = advance
         self.selection = select(sources, options)
         self.reports: list[Json] = []
@@ -148,15 +144,7 @@ class _Rebuild:
         self.unread_partitions: list[str] = []
         self._not_loaded: list[str] = []
         self.checksums: dict[str, int] = {}
-        self.checkpoints: dict[str, dict[TopicPartition, Offset]] = {
-            name: {}
-            for name in (
-                RECOVERY_POINT_CHECKPOINT,
-                LOG_START_OFFSET_CHECKPOINT,
-                REPLICATION_OFFSET_CHECKPOINT,
-                CLEANER_OFFSET_CHECKPOINT,
-            )
-        }
+        self.checkpoints = NewCheckpoints()
 
     def run(self) -> Rebuilt:
         """Return the plan only, or write, verify and publish."""
@@ -181,7 +169,10 @@ class _Rebuild:
         try:
             self._write(staging)
             self._refuse_empty(self._rebuilt(None, self._manifest([]), []))
-            manifest = self._manifest(self._verified(staging.path))
+            files = verified_files(
+                staging.path, self.checksums, self.disk, self._advance("verified")
+            )
+            manifest = self._manifest(files)
             staging.write_manifest(manifest)
             sync_tree(staging.path, self.disk, self.options.owner, folders=False)
             staging.publish()
@@ -226,7 +217,7 @@ class _Rebuild:
     def _plan(self, chosen: Chosen) -> PlannedLog | None:
         """Return the plan of a partition's log; None if it cannot be read and is left out."""
         try:
-            return plan_log(chosen, self.options, lambda count: self.advance("read", count))
+            return plan_log(chosen, self.options, self._advance("read"))
         except (OSError, DamagedFileError) as error:
             self._leave_out_unread(chosen, error)
             return None
@@ -269,8 +260,8 @@ class _Rebuild:
             loaded, checksums = write_log(
                 staging.path,
                 planned.log,
-                UnsyncedDisk(self.disk),
-                lambda count: self.advance("written", count),
+                self.unsynced_disk,
+                self._advance("written"),
             )
         except RebuildFailedError as error:
             self.disk.remove_tree(os.path.join(staging.path, folder))
@@ -278,29 +269,29 @@ class _Rebuild:
             return
         self.checksums |= {os.path.join(folder, name): crc for name, crc in checksums.items()}
         self._note(planned, loaded)
-        first = planned.log.segments[0].base_offset
-        self._checkpoint(
+        self.checkpoints.add(
             planned.log.partition,
             loaded.log_start_offset,
             loaded.log_end_offset,
-            first,
-            planned.high_watermark,
-            planned.cleaner_offset,
+            first_base=planned.log.segments[0].base_offset,
+            high_watermark=planned.high_watermark,
+            cleaner_offset=planned.cleaner_offset,
         )
 
     def _write_as_broker(self, chosen: Chosen, staging: Staging) -> None:
-        clean = self.options.clean
         log = chosen.copies[0]
+        checkpoints, source = log.checkpoints, log.topic_partition
+        clean = self.options.clean
         if clean is None:
-            clean = _was_clean(self.sources[0].log_dirs[0])
+            clean = checkpoints.stopped_cleanly()
         try:
             refuse_oversized(chosen)
             loaded = load_as_broker(
                 chosen,
                 staging.path,
                 clean,
-                UnsyncedDisk(self.disk),
-                lambda count: self.advance("written", count),
+                self.unsynced_disk,
+                self._advance("written"),
             )
         except (CopyUnreadableError, RebuildFailedError) as failure:
             if isinstance(failure, CopyUnreadableError):
@@ -322,44 +313,25 @@ class _Rebuild:
         self.reports.append(broker_report(chosen, loaded, clean))
         self.lost_something |= loaded.log_end_offset < loaded.end_before
         names = self.disk.list(os.path.join(staging.path, str(chosen.partition)))
-        first = min((int(name[:20]) for name in names if name.endswith(".log")), default=0)
-        high = log.checkpoints.high_watermark(log.topic_partition)
-        start, end = loaded.log_start_offset, loaded.log_end_offset
-        cleaned = log.checkpoints.cleaner_offset(log.topic_partition)
-        if cleaned is not None and not start <= cleaned <= end:
-            cleaned = None
-        bounded = None if high is None else min(max(high, start), end)
-        self._checkpoint(chosen.partition, start, end, first, bounded, cleaned)
+        bases = [offset_in_name(name) for name in names if name.endswith(FileKind.LOG.value)]
+        self.checkpoints.add(
+            chosen.partition,
+            loaded.log_start_offset,
+            loaded.log_end_offset,
+            first_base=min((base for base in bases if base is not None), default=0),
+            high_watermark=checkpoints.high_watermark(source),
+            cleaner_offset=checkpoints.cleaner_offset(source),
+        )
 
-    def _checkpoint(
-        self,
-        partition: TopicPartition,
-        start: Offset,
-        end: Offset,
-        first: Offset,
-        high_watermark: Offset | None,
-        cleaned: Offset | None,
-    ) -> None:
-        """Note a partition's entries in the log dir's checkpoints, only those that are true."""
-        if partition.topic == CLUSTER_METADATA:
-            return  # a broker has these only for its own partitions
-        self.checkpoints[RECOVERY_POINT_CHECKPOINT][partition] = end
-        if start > first:
-            self.checkpoints[LOG_START_OFFSET_CHECKPOINT][partition] = start
-        if high_watermark is not None:
-            self.checkpoints[REPLICATION_OFFSET_CHECKPOINT][partition] = high_watermark
-        if cleaned is not None:
-            self.checkpoints[CLEANER_OFFSET_CHECKPOINT][partition] = cleaned
+    def _advance(self, kind: str) -> Callable[[int], None]:
+        """Return the progress callback of one kind."""
+        return partial(self.advance, kind)
 
     # The log dir
 
     def _write_root_files(self, staging: Staging) -> None:
         """Write the checkpoints and meta.properties, but no .kafka_cleanshutdown: a recovery is cheap and safe."""
-        files = {
-            name: render_offset_checkpoint(offsets)
-            for name, offsets in self.checkpoints.items()
-            if offsets or name != CLEANER_OFFSET_CHECKPOINT
-        }
+        files = self.checkpoints.files()
         log_dir = self.sources[0].log_dirs[0]
         names = [META_PROPERTIES] if self.options.meta_properties else []
         if any(each.partition.topic == CLUSTER_METADATA for each in self.selection.chosen):
@@ -381,26 +353,6 @@ class _Rebuild:
         for name, data in files.items():
             write_file(os.path.join(staging.path, name), data, self.disk)
 
-    def _verified(self, folder: str) -> list[FileHash]:
-        """Read all files again and return the hashes. Raises RebuildFailedError for other bytes than were written."""
-        paths = files_below(folder)
-        with ThreadPoolExecutor(2, thread_name_prefix="verify") as pool:
-            checked = pool.map(lambda path: self._verify_one(folder, path), paths)
-            return list(checked)
-
-    def _verify_one(self, folder: str, path: str) -> FileHash:
-        full = os.path.join(folder, path)
-        checksum = _Checksum() if path in self.checksums else None
-        digest = hash_file(
-            full,
-            self.disk,
-            lambda count: self.advance("verified", count),
-            None if checksum is None else checksum.update,
-        )
-        if checksum is not None and checksum.value != self.checksums[path]:
-            raise RebuildFailedError(f"{full}: the disk returns other bytes than were written")
-        return FileHash(path, self.disk.size(full), digest)
-
     def _manifest(self, files: list[FileHash]) -> Json:
         now = datetime.datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() // 1000, datetime.UTC)
         return {
@@ -416,21 +368,3 @@ class _Rebuild:
             "unreadPartitions": self.unread_partitions,
             "files": [each._asdict() for each in files],
         }
-
-
-class _Checksum:
-    def __init__(self) -> None:
-        self.value = 0
-
-    def update(self, data: memoryview) -> None:
-        self.value = crc32c(data, self.value)
-
-
-def _was_clean(log_dir: SourceRoot | None) -> bool:
-    try:
-        if log_dir is None:
-            return False
-        log_dir.stat(CLEAN_SHUTDOWN)
-    except OSError:
-        return False
-    return True

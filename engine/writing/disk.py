@@ -10,6 +10,7 @@ Paths are str or path-like. Failures raise OSError; a closed file raises ValueEr
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import errno
 import mmap
@@ -42,7 +43,10 @@ class WritableFile:
     Attributes:
         path: current path, for messages; must be updated after a rename.
         writable: whether it was opened for writing.
+        syncs: whether `sync` syncs; see `Disk`.
     """
+
+    syncs = True
 
     def __init__(self, fd: int, path: str, *, writable: bool = True) -> None:
         self._fd = fd
@@ -125,7 +129,9 @@ class WritableFile:
 
     def sync(self) -> None:
         """Sync content and length to the device."""
-        os.fsync(self.fileno())
+        fd = self.fileno()
+        if self.syncs:
+            os.fsync(fd)
 
     def close(self) -> None:
         """Close now. May be called twice."""
@@ -198,7 +204,19 @@ class Mapping:
 
 
 class Disk:
-    """The file system's operations for writers."""
+    """The file system's operations for writers.
+
+    Attributes:
+        syncs: whether files and folders are synced to the device.
+    """
+
+    syncs = True
+
+    def without_syncs(self) -> Self:
+        """Return a copy of the disk that syncs nothing, for files that are synced later, all at once."""
+        unsynced = copy.copy(self)
+        unsynced.syncs = False
+        return unsynced
 
     def open(
         self,
@@ -218,7 +236,9 @@ class Disk:
             flags |= os.O_CREAT
         if exclusive:
             flags |= os.O_EXCL
-        return self._file(os.open(path, flags, _MODE), os.fspath(path), writable)
+        file = self._file(os.open(path, flags, _MODE), os.fspath(path), writable)
+        file.syncs = self.syncs
+        return file
 
     def exists(self, path: StrPath) -> bool:
         """Return whether a path exists. Raises OSError if unknown."""
@@ -308,6 +328,8 @@ class Disk:
 
     def sync_folder(self, path: StrPath) -> None:
         """Sync the names in a folder to the device."""
+        if not self.syncs:
+            return
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)

@@ -91,7 +91,8 @@ class FailingFile(WritableFile):
         super().truncate(size)
 
     def sync(self) -> None:
-        self._check("sync", changes=True)
+        if self.syncs:
+            self._check("sync", changes=True)
 
 
 class FailingDisk(Disk):
@@ -155,7 +156,8 @@ class FailingDisk(Disk):
         super().make_new_folder(path)
 
     def sync_folder(self, path: StrPath) -> None:
-        self._check("sync folder", path)
+        if self.syncs:
+            self._check("sync folder", path)
 
     def set_mtime_ms(self, path: StrPath, milliseconds: int) -> None:
         self._check("set time of", path)

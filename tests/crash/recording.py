@@ -357,7 +357,8 @@ class RecordingFile(WritableFile):
         self._node.changes.append(Truncate(at, size))
 
     def sync(self) -> None:
-        self._node.syncs.append(self._recording.tick(f"sync {os.path.basename(self.path)}"))
+        if self.syncs:
+            self._node.syncs.append(self._recording.tick(f"sync {os.path.basename(self.path)}"))
 
 
 class RecordingDisk(Disk):
@@ -420,7 +421,7 @@ class RecordingDisk(Disk):
         self.recording.make(path, FolderNode())
 
     def sync_folder(self, path: StrPath) -> None:
-        node = self.recording.node(path)
+        node = self.recording.node(path) if self.syncs else None
         if node is None:
             super().sync_folder(path)
             return

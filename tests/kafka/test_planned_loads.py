@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
+from engine.files.file_names import log_file_name
 from engine.files.source_files import SourceRoot
 from engine.kernel import decode
 from engine.log.segment.scan import BatchRun, scan
@@ -30,6 +32,7 @@ from tests.random_scripts import RandomScript
 FOLDERS = int(os.environ.get("KAFKAFS_PLANNED_FOLDERS") or 60)
 """Damaged folders; a long run has thousands."""
 PER_DIR = 20
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
 NOW = 1_795_000_000_000
 CONFIG = {"segment.index.bytes": "4000", "index.interval.bytes": "200"}
 _FROM_BROKERS = [
@@ -123,9 +126,12 @@ def differences(plan: LogPlan, files: Any, answer: dict[str, Any]) -> list[str]:
 def offsets_in(folder: Path, start: int, end: int = 1 << 63) -> list[int] | None:
     """The offsets of all records in good batches of a folder's log, None when some cannot be decoded."""
     found: list[int] = []
+    files = {int(path.stem): path for path in folder.glob("*.log") if _NUMBER.fullmatch(path.stem)}
+    # A segment with a negative base offset is read only if the log start is in it.
+    first = max((base for base in files if base <= start), default=0)
     with SourceRoot(str(folder)) as root:
-        for path in sorted(folder.glob("*.log")):
-            if not path.stem.isdigit():
+        for base, path in sorted(files.items()):
+            if base < min(first, 0):
                 continue
             with root.open_fresh(path.name) as file:
                 for run in scan(file, 0, file.size()):
@@ -181,4 +187,42 @@ def test_a_plan_is_what_happens(judge: LoadJudge, tmp_path: Path, seed: int) -> 
                 found = wrong_losses(plan, log_dir / name, copy / name, start)
             if found:
                 wrong[f"{name} clean={clean} {acts[name]}"] = found
+    assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+
+
+NEGATIVE_NAMES = ("-5.log", "-5.index", "-7.log.swap", "-9.log.cleaned", f"-{6:020}.timeindex")
+
+
+def test_a_plan_of_negative_offsets_is_what_happens(judge: LoadJudge, tmp_path: Path) -> None:
+    log_dir = tmp_path / "data"
+    starts: dict[TopicPartition, int] = {}
+    for number in range(PER_DIR):
+        chance = random.Random(SEED + number)
+        partition = TopicPartition("hurt", number)
+        folder = log_dir / str(partition)
+        RandomScript(SEED + number, folder, 30).finish()
+        hurt = Hurt(SEED + number, folder)
+        for _ in range(chance.randrange(3)):
+            hurt._shift_base(-chance.choice([100, 1000, 2**40]))
+        for name in chance.sample(NEGATIVE_NAMES, chance.randrange(3)):
+            source = chance.choice(sorted(folder.glob("*.log")))
+            (folder / name).write_bytes(chance.choice([b"", source.read_bytes()]))
+        if chance.random() < 0.3:
+            starts[partition] = -3
+        if chance.random() < 0.2:
+            for path in folder.iterdir():
+                path.unlink()
+    lines = ["0", str(len(starts)), *(f"hurt {each.partition} -3" for each in starts)]
+    (log_dir / "log-start-offset-checkpoint").write_text("\n".join([*lines, ""]))
+    wrong = {}
+    for clean in (False, True):
+        copy = tmp_path / f"kafka-{clean}"
+        shutil.copytree(log_dir, copy)
+        answer = judge.load_dir(copy, NOW, CONFIG, clean=clean)
+        plans = planned(log_dir, NOW, CONFIG, clean=clean, recovery_points={}, log_starts=starts)
+        assert any(log_file_name(-5) in files for _, files in plans.values())
+        for name, (plan, files) in plans.items():
+            found = differences(plan, files, answer["folders"][name])
+            if found:
+                wrong[f"{name} clean={clean}"] = found
     assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())

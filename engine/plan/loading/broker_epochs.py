@@ -1,4 +1,4 @@
-"""leader-epoch-checkpoint of a log that a broker loads: read by Java's rules, written as everywhere."""
+"""A log's leader-epoch-checkpoint, read by Java's rules."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.writing.disk import Disk
 
 
 class BrokerEpochCheckpoint:
-    """Where a LeaderEpochFileCache keeps its entries.
+    """The checkpoint of a LeaderEpochFileCache.
 
     Args:
-        folder: the log's.
-        disk: where the file lies.
+        folder: folder of the log.
+        disk: disk with the folder.
     """
 
     def __init__(self, folder: str, disk: Disk) -> None:
@@ -26,33 +26,33 @@ class BrokerEpochCheckpoint:
         self._file = LeaderEpochCheckpointFile(self._path, disk)
 
     def read(self) -> list[EpochEntry]:
-        """The entries. Raises BrokerFailure."""
+        """Return the entries. Raises BrokerFailure."""
         return read_epochs(self._disk, self._path)
 
     def write(self, entries: Sequence[EpochEntry]) -> None:
-        """Make these the entries."""
+        """Write the entries."""
         self._file.write(entries)
 
     def write_if_dir_exists(self, entries: Sequence[EpochEntry]) -> None:
-        """The same; nothing takes the folder away here."""
+        """Write the entries, if the folder exists."""
         self._file.write_if_dir_exists(entries)
 
 
 class NoCheckpoint:
-    """Keeps nothing: for a first try at a recovery, which may have to be done again."""
+    """A checkpoint without a file, for a first try at a recovery, which may be repeated."""
 
     def read(self) -> list[EpochEntry]:
-        """No entries."""
+        """Return no entries."""
         return []
 
     def write(self, entries: Sequence[EpochEntry]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def write_if_dir_exists(self, entries: Sequence[EpochEntry]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def read_epochs(disk: Disk, path: str) -> list[EpochEntry]:
-    """The entries of a leader-epoch-checkpoint. Raises BrokerFailure, OSError."""
+    """Return the entries of a leader-epoch-checkpoint. Raises BrokerFailure, OSError."""
     with disk.open(path, writable=False) as file:
         return parse_epochs(file.read_at(0, TEXT_LIMIT), path, file.size())

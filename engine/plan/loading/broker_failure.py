@@ -1,4 +1,4 @@
-"""What ends the loading of a log in a broker: which exception, and what a broker does about it."""
+"""Failures of a broker's loading: Kafka's exception, and the outcome for the broker."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from engine.files.read_failures import failure_text
 
 
 class Outcome(Enum):
-    """What becomes of a log, the worst last.
+    """Outcome of a log's loading, the worst last.
 
-    LOADS: it is there for clients.
-    LOG_DIR_OFFLINE: an I/O error in Kafka's eyes. The log dir is not used any more, with all its logs; a
-        broker whose log dirs all failed halts.
+    LOADS: clients can use the log.
+    LOG_DIR_OFFLINE: an I/O error for Kafka. The broker no longer uses the log dir; without another one it halts.
     BROKER_STOPS: any other exception. The broker does not start.
-    UNKNOWN: what is on the disk could not be read here, so nothing can be told.
+    UNKNOWN: the files could not be read here.
     """
 
     LOADS = "loads"
@@ -41,15 +40,15 @@ class Outcome(Enum):
 
 
 _AT_ONCE = ("IOException", "MalformedInputException")
-"""What checkpoints and partition.metadata throw; Kafka's LogManager only collects what the loader throws."""
+"""Exceptions of checkpoints and partition.metadata; those of the loader only count when all logs are loaded."""
 
 
 class BrokerFailure(Exception):
-    """A log that a broker does not load.
+    """A broker does not load a log.
 
     Attributes:
-        outcome: what comes of it.
-        java: the exception in Kafka, by its class name; "" where nobody knows.
+        outcome: outcome for the broker.
+        java: class name of Kafka's exception; "" if unknown.
         reason: a sentence.
     """
 
@@ -61,22 +60,22 @@ class BrokerFailure(Exception):
 
     @property
     def at_once(self) -> bool:
-        """Whether a log dir that it takes out is out at once, not only when all logs are loaded."""
+        """Whether the log dir goes offline at once, not only after all logs are loaded."""
         return self.outcome is Outcome.LOG_DIR_OFFLINE and self.java in _AT_ONCE
 
 
 def stops(java: str, reason: str) -> BrokerFailure:
-    """An exception that the broker does not survive."""
+    """Return a failure that ends the start."""
     return BrokerFailure(Outcome.BROKER_STOPS, java, reason)
 
 
 def offline(java: str, reason: str) -> BrokerFailure:
-    """An exception that takes the log dir out."""
+    """Return a failure that takes the log dir offline."""
     return BrokerFailure(Outcome.LOG_DIR_OFFLINE, java, reason)
 
 
 def unreadable(error: Exception) -> BrokerFailure:
-    """What is on the disk cannot be read here: nothing can be told."""
+    """Return the failure of a log that cannot be read here."""
     reason = f"it cannot be read here: {failure_text(error)}"
     if isinstance(error, UnreadableError):
         reason += "; a broker that gets this error too takes the log dir offline"
@@ -112,14 +111,13 @@ EXPECTED = (
     MemoryError,
     StopIteration,
 )
-"""What loading code raises."""
+"""Errors of our loading code."""
 
 
 def failure_of(error: Exception) -> BrokerFailure:
-    """What an error of our loading code is in a broker.
+    """Return a broker's failure for an error of our loading code.
 
-    An OSError is our own trouble with the source, and says nothing of a broker's; but not that a file is gone
-    in the midst of it all, which is a broker's too.
+    An OSError here means nothing for a broker, except for a file that is missing: a broker misses it, too.
     """
     if isinstance(error, BrokerFailure):
         return error

@@ -1,4 +1,4 @@
-"""The producers of a log as a broker loads them: which names are snapshots, and what a marker must hold."""
+"""A broker's rules for producers: the names of snapshots, and the content of transaction markers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from engine.writing.state.snapshot_file import SnapshotFile, read_snapshot
 _ENDING = FileKind.PRODUCER_SNAPSHOT.value
 _LARGEST_ARRAY = MAX_INT32 - 8
 SNAPSHOT_LIMIT = 64 << 20
-"""What is read of a snapshot: more than a million producers."""
+"""Largest snapshot in bytes that is read; it has more than a million producers."""
 
 
 def list_snapshots(folder: StrPath, disk: Disk) -> Iterator[SnapshotFile]:
-    """Iterate over the snapshots in a folder. Raises BrokerFailure for one without an offset in its name."""
+    """Yield the snapshots in a folder. Raises BrokerFailure for one without an offset in its name."""
     for name in disk.list(folder):
         if not name.endswith(_ENDING):
             continue
@@ -42,7 +42,7 @@ def list_snapshots(folder: StrPath, disk: Disk) -> Iterator[SnapshotFile]:
 
 
 def read_snapshot_within_limits(path: StrPath, disk: Disk) -> list[ProducerStateEntry]:
-    """Read a snapshot. Raises CorruptSnapshotError, and BrokerFailure for one that is too large."""
+    """Return the entries of a snapshot. Raises CorruptSnapshotError, and BrokerFailure for one that is too large."""
     size = disk.size(path)
     if size > _LARGEST_ARRAY:
         raise stops(
@@ -53,19 +53,17 @@ def read_snapshot_within_limits(path: StrPath, disk: Disk) -> list[ProducerState
         raise BrokerFailure(
             Outcome.UNKNOWN,
             "",
-            f"{path} has {size} bytes: whether a broker has the memory for them cannot be told",
+            f"{path} has {size} bytes, and a broker may lack the memory for them",
         )
     return read_snapshot(path, disk)
 
 
 def checked_control_record(batch: RecordBatch) -> Record | None:
-    """Decode the record of a control batch, if there is one.
-
-    A broker looks at a marker first, and does not expect some of what cannot be right.
+    """Return the record of a control batch; None without one.
 
     Raises:
-        InvalidRecordError: a broker expects that: the log ends behind this batch.
-        BrokerFailure: a broker does not.
+        InvalidRecordError: the record is invalid, and a broker handles that: the log ends after this batch.
+        BrokerFailure: the record is invalid, and a broker fails.
     """
     if batch.size < HEADER.size:
         where = f"the control batch at byte {batch.file_position} of {batch.path}"
@@ -87,7 +85,7 @@ BROKER_PRODUCER_RULES = ProducerRules(
 
 
 def _check_marker(record: Record, batch: RecordBatch) -> None:
-    """What Kafka's parsers of a marker's key and value ask for, in their order. Raises what `checked_control_record` raises."""
+    """Check a marker's key and value in the order of Kafka's parsers; raise as `checked_control_record` does."""
     where = f"the marker at byte {batch.file_position} of {batch.path}"
     key, value = record.key, record.value
     if key is None:

@@ -1,6 +1,6 @@
-"""A records file as a broker walks it: its own idea of where a batch ends, and of which magic there are.
+"""Walk the batches of a records file as a broker does.
 
-A magic above 2 is taken for 2, since it is compared with 2 only; the checksum does not cover it.
+A broker treats a magic above 2 as 2; no checksum covers it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LARGEST_CODEC = max(CompressionType)
 
 
 class BrokerFrame(NamedTuple):
-    """Where a batch lies, and its magic, which is a signed byte."""
+    """Position, size and magic (a signed byte) of a batch."""
 
     position: Position
     size: int
@@ -48,10 +48,10 @@ class BrokerFrame(NamedTuple):
 
 
 def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[BrokerFrame]:
-    """The batches from a position on, by their length fields alone.
+    """Yield the batches from a position on, by their length fields alone.
 
     Raises:
-        CorruptRecordError: a length that no batch has.
+        CorruptRecordError: a length is too small for a batch.
         ValueError: the position is negative.
     """
     if position < 0:
@@ -79,9 +79,9 @@ def frames(file: ReadableFile, position: Position, end: Position) -> Iterator[Br
 def batch_in(
     file: ReadableFile, frame: BrokerFrame, budgets: Budgets = DEFAULT_BUDGETS
 ) -> RecordBatch:
-    """The batch in a frame, its bytes read when they are asked for.
+    """Return the batch in a frame, which reads its bytes later.
 
-    Raises CorruptRecordError where the file ends in the header.
+    Raises CorruptRecordError if the file ends inside the header.
     """
     head = file.read_at(frame.position, HEADER.size)
     if frame.magic < CURRENT_MAGIC:
@@ -113,7 +113,7 @@ def _load_as_known(file: ReadableFile, frame: BrokerFrame, budgets: Budgets) -> 
     data = read_batch(file, frame.position, frame.size, budgets)
     if frame.magic >= 0:
         return _as_known(data)
-    # The checksum of an old message covers its magic: it must stay as right or as wrong as it was.
+    # The checksum of a message covers its magic: a wrong checksum must stay wrong.
     wrong = int.from_bytes(data[_CRC:MAGIC_POSITION], "big") ^ zlib.crc32(data[MAGIC_POSITION:])
     known = _as_known(data)
     crc = zlib.crc32(known[MAGIC_POSITION:]) ^ wrong
@@ -121,7 +121,7 @@ def _load_as_known(file: ReadableFile, frame: BrokerFrame, budgets: Budgets) -> 
 
 
 def _as_known(data: bytes) -> bytes:
-    """A batch of a magic that there is: 2 for those above, 1 for those below 0."""
+    """Return the batch with a known magic: 2 instead of a larger one, 1 instead of a negative one."""
     magic = data[MAGIC_POSITION]
     if magic <= CURRENT_MAGIC:
         return data
@@ -135,7 +135,7 @@ def _as_known(data: bytes) -> bytes:
 def walk_frames(
     file: ReadableFile, position: Position, end: Position, budgets: Budgets = DEFAULT_BUDGETS
 ) -> Iterator[RecordBatch]:
-    """Iterate over the batches of a file as a broker does. Raises what `frames` and `batch_in` raise."""
+    """Yield the batches of a file as a broker does. Raises what `frames` and `batch_in` raise."""
     for frame in frames(file, position, end):
         yield batch_in(file, frame, budgets)
 
@@ -143,7 +143,7 @@ def walk_frames(
 def find_offset(
     file: ReadableFile, target: Offset, position: Position, end: Position
 ) -> BatchPosition | None:
-    """The batch that a broker takes for the one with an offset: by base offsets, and the last one's end.
+    """Return the batch that a broker finds for an offset: by base offsets, and the last offset of the last batch.
 
     Raises what `frames` and `batch_in` raise.
     """
@@ -162,14 +162,14 @@ def find_offset(
 
 
 def check_codec(batch: RecordBatch) -> None:
-    """Raise BrokerFailure for a batch whose records a broker cannot inflate: no codec has its number."""
+    """Raise BrokerFailure for a batch with an unknown codec, which a broker cannot decompress."""
     if batch.codec_id > _LARGEST_CODEC:
         where = f"the batch at byte {batch.file_position} of {batch.path}"
         raise stops("IllegalArgumentException", f"{where} has the unknown codec {batch.codec_id}")
 
 
 def _check_value(batch: LegacyRecordBatch) -> None:
-    """Raise BrokerFailure where the value of an old compressed batch is not where Java looks for it."""
+    """Raise BrokerFailure if the value of a wrapper is not inside of it."""
     message = batch.raw[LOG_OVERHEAD:]
     at = MESSAGE_HEADERS[batch.magic].size - LOG_OVERHEAD
     where = f"the value of the batch at byte {batch.file_position} of {batch.path}"
@@ -183,14 +183,14 @@ def _check_value(batch: LegacyRecordBatch) -> None:
 
 
 def _base_offset(batch: RecordBatch, magic: int) -> Offset:
-    """The first offset; all of an old compressed batch is inflated for it, to a checksum at its end."""
+    """Return the first offset of a batch; a wrapper is decompressed whole, which verifies a checksum at its end."""
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         check_codec(batch)
         if magic < 0:
             raise batch.invalid("a wrapper has an unknown magic", found=magic)
         if batch.compression is not CompressionType.ZSTD:  # no old batch can have that
             _check_value(batch)
-        with suppress(InvalidRecordError):  # nobody looks into the messages after the first
+        with suppress(InvalidRecordError):  # a broker reads only the first message
             deque(batch.messages(), 0)
     return batch.base_offset
 
@@ -198,7 +198,7 @@ def _base_offset(batch: RecordBatch, magic: int) -> Offset:
 def find_last_offset(
     file: ReadableFile, target: Offset, position: Position, end: Position
 ) -> BatchPosition | None:
-    """The same in a broker before 4.2: the first batch that ends at the offset or above it."""
+    """Return the batch that a broker before 4.1 finds for an offset: the first with its last offset at or above it."""
     for batch in walk_frames(file, position, end):
         if batch.last_offset >= target:
             return _place(batch)

@@ -1,6 +1,6 @@
-"""The recovery of a segment as a broker does it: by Kafka's order of checks, and with what those let through.
+"""Recover a segment as a broker does, with Kafka's checks in Kafka's order.
 
-As long as all batches are good they are read a chunk at a time, as in our own recovery; else batch by batch.
+A segment of good batches is read a chunk at a time, as in our own recovery; any other batch by batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.writing.state.producer_state_manager import ProducerStateManager
 
 
 class NotAllGood(Exception):
-    """A batch that has to be looked at by itself; what the recovery changed must be made again."""
+    """Not all batches are good: the recovery must be repeated batch by batch."""
 
 
 def recover_in_chunks(
@@ -32,10 +32,10 @@ def recover_in_chunks(
     leader_epochs: LeaderEpochFileCache,
     disk: Disk,
 ) -> int:
-    """Recover a segment as long as all batches are good.
+    """Recover a segment of good batches; return 0, the number of bytes truncated.
 
     Raises:
-        NotAllGood: some are not; nothing was cut off. `recover_by_batch` is to follow.
+        NotAllGood: a batch is not good. Nothing was truncated, and `recover_by_batch` must follow.
     """
     indexes: list[WritableIndex[Any]] = [segment.offset_index, segment.time_index]
     before = [_start_of(index, segment, disk) for index in indexes]
@@ -43,7 +43,7 @@ def recover_in_chunks(
     try:
         return recover(segment, producer_state, leader_epochs, _give_up)
     except (NotAllGood, *EXPECTED) as error:
-        # What was put there must not show behind the entries that will be there.
+        # The new entries must not stay behind those of the recovery by batch.
         for index, data in zip(indexes, before, strict=True):
             written = index.size_in_bytes
             with disk.open(index.path) as file:
@@ -58,7 +58,7 @@ def recover_in_chunks(
 
 
 def _start_of(index: WritableIndex[Any], segment: WritableSegment, disk: Disk) -> bytes:
-    """Read as much of an index as the records can fill; it may be preallocated to megabytes."""
+    """Return as much of an index as the records can fill; the file may be preallocated to megabytes."""
     entries = segment.size // max(segment.index_interval_bytes, SMALLEST_BATCH[0]) + 2
     with disk.open(index.path, writable=False) as file:
         return file.read_at(0, entries * index.entry_size)
@@ -73,15 +73,15 @@ def recover_by_batch(
     producer_state: ProducerStateManager,
     leader_epochs: LeaderEpochFileCache,
 ) -> int:
-    """Recover a segment batch by batch, and cut off what follows the last good one.
+    """Recover a segment batch by batch, and truncate it after the last good batch.
 
     Returns:
-        How many bytes were cut off.
+        number of bytes truncated.
 
     Raises:
         OffsetOverflowError: a batch's offset is too far from the base offset.
-        InvalidOffsetError: offsets are not in order where an index entry is due.
-        Exception: what else a broker does not expect.
+        InvalidOffsetError: a new index entry has an offset that is not above the last one.
+        Exception: another error that a broker does not handle.
     """
     segment.empty_indexes()
     valid, indexed = 0, 0
@@ -105,7 +105,7 @@ def recover_by_batch(
 def _index(
     segment: WritableSegment, batch: RecordBatch, position: Position, indexed: Position
 ) -> Position:
-    """Check a batch and give it its entries; return where the batch lies that has the last one."""
+    """Check a batch, and add its index entries; return the position of the last batch with entries."""
     batch.ensure_valid()
     last_offset = batch.last_offset
     if not segment.can_hold(last_offset):

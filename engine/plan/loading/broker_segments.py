@@ -1,4 +1,4 @@
-"""The rules by which a broker reads the files of a segment, version by version."""
+"""A broker's rules for the files of a segment, by its version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.errors import CorruptIndexError
 from engine.index.transaction_index import ENTRY
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.loading.broker_records import find_last_offset, find_offset, walk_frames
-from engine.units import BatchPosition, Offset, Position
+from engine.units import MAX_INT64, BatchPosition, Offset, Position
 from engine.writing.disk import Disk
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
@@ -17,18 +17,18 @@ from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_rules import SegmentRules
 
 TRANSACTIONS_LIMIT = 1 << 30
-"""Bytes that are read of a transaction index: the markers of more aborted transactions do not fit into a segment."""
+"""Most bytes of a transaction index that are read: a segment has no room for more transaction markers."""
 _CURRENT_TXN_VERSION = 0
 _TRANSACTIONS_AT_ONCE = ENTRY.size << 15
 _WARM_ENTRIES = 8192 // 8
 
 
 def check_transactions(index: WritableTransactionIndex, disk: Disk) -> None:
-    """Check a transaction index as a broker does, if there is one.
+    """Check a transaction index, if it exists, as a broker does.
 
     Raises:
-        CorruptIndexError: a transaction ends below the segment.
-        BrokerFailure: a transaction is of a version to come, or the index is too large to tell.
+        CorruptIndexError: a transaction ends below the segment's base offset.
+        BrokerFailure: a transaction has an unknown version, or the index is too large.
     """
     path = index.path
     if not disk.exists(path):
@@ -40,15 +40,15 @@ def check_transactions(index: WritableTransactionIndex, disk: Disk) -> None:
                 raise BrokerFailure(
                     Outcome.UNKNOWN,
                     "",
-                    f"{path} has {file.size()} bytes, more than any segment needs: whether a broker that"
-                    " reads all of them finds a damaged one cannot be told",
+                    f"{path} has {file.size()} bytes, more than any segment needs: only the first"
+                    f" {TRANSACTIONS_LIMIT} were checked",
                 )
             _check_entries(data[: len(data) // ENTRY.size * ENTRY.size], path, index.base_offset)
 
 
 def _check_entries(data: bytes, path: str, base_offset: Offset) -> None:
     entries = np.frombuffer(data, ENTRY.dtype)
-    # Kafka looks at the first byte of the version only.
+    # Kafka reads only the first byte of the version.
     is_unknown = entries["version"] >> 8 > _CURRENT_TXN_VERSION
     odd = np.flatnonzero(is_unknown | (entries["last_offset"] < base_offset))
     if not len(odd):
@@ -56,7 +56,7 @@ def _check_entries(data: bytes, path: str, base_offset: Offset) -> None:
     entry = entries[odd[0]]
     if is_unknown[odd[0]]:
         raise stops(
-            "KafkaException", f"{path}: a transaction of the unknown version {entry['version']}"
+            "KafkaException", f"{path}: a transaction has the unknown version {entry['version']}"
         )
     raise CorruptIndexError(
         "an aborted transaction ends below the segment's base offset",
@@ -79,14 +79,20 @@ def _find_by_last_offset(
     return find_last_offset(records.file, offset, begin, records.end)
 
 
-BROKER_SEGMENT_RULES = SegmentRules(walk_frames, _find_by_base_offset, check_transactions, to_int64)
+BROKER_SEGMENT_RULES = SegmentRules(
+    walk_frames,
+    _find_by_base_offset,
+    check_transactions,
+    to_int64,
+    smallest_base=-MAX_INT64 - 1,
+)
 RULES_BEFORE_41 = BROKER_SEGMENT_RULES._replace(find=_find_by_last_offset)
 
 
 def _looked_up(index: WritableOffsetIndex, target: Offset) -> Position:
-    """Where an index tells a broker to begin: its very search, since an index may hold anything.
+    """Return the position that a broker finds in an index: its own search, since the entries may be in any order.
 
-    The last entries are searched first, and the others only when the target is not among them.
+    The last entries are searched first, and the others only if the target is not among them.
     """
     count = index.entries
     if count == 0:

@@ -1,9 +1,9 @@
-"""The steps in which a broker loads a log: see LogLoader in Kafka, and `old_steps` for older brokers.
+"""The steps of a broker's loading: see LogLoader in Kafka, and `old_steps` for older brokers.
 
-Ours (`engine.writing.log.loading_steps`) are kinder to a log. What differs: which names count (`java_text`); each
-segment without an offset index is recovered at once, before those that precede it are; a missing time index
-stays missing; an empty segment at the end of a log whose end is missing stays; what contradicts itself empties
-the segment or ends the broker.
+They differ from ours (`engine.writing.log.loading_steps`): names are parsed by Java's rules (`java_text`), offsets may
+be negative; a segment without an offset index is recovered at once, before its predecessors are; a missing time
+index stays missing; an empty last segment stays even if the segment before it lost its end; a contradiction in
+the records empties the segment or ends the start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from engine.errors import CorruptIndexError, InvalidOffsetError, OffsetOverflowError
 from engine.files.file_names import FileKind, FileState, log_file_name
 from engine.plan.loading.broker_epochs import NoCheckpoint
-from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
+from engine.plan.loading.broker_failure import stops
 from engine.plan.loading.broker_producers import BROKER_PRODUCER_RULES
 from engine.plan.loading.broker_recovery import NotAllGood, recover_by_batch, recover_in_chunks
 from engine.plan.loading.broker_segments import BROKER_SEGMENT_RULES
@@ -42,7 +42,7 @@ _SNAPSHOT_DELETED = FileKind.KRAFT_CHECKPOINT.value + DELETED
 
 
 def clear_leftovers(loader: LogLoader) -> None:
-    """Remove what is not complete, and put complete replacements in the place of what they replace."""
+    """Remove incomplete files, and finish complete replacements of segments."""
     first, end = MAX_INT64, -MAX_INT64 - 1
     for name in _remove_unfinished(loader):
         if not name.removesuffix(SWAP).endswith(LOG):
@@ -62,7 +62,7 @@ def clear_leftovers(loader: LogLoader) -> None:
 
 
 def _remove_unfinished(loader: LogLoader) -> list[str]:
-    """Remove what is not complete; return the names of the swap files that are left."""
+    """Remove incomplete files; return the names of the .swap files that stay."""
     cleaned: list[str] = []
     swaps: list[str] = []
     for name in file_names(loader):
@@ -81,24 +81,22 @@ def _remove_unfinished(loader: LogLoader) -> list[str]:
 
 
 def file_names(loader: LogLoader) -> list[str]:
-    """List the files of the log's folder."""
+    """Return the names of the files in the log's folder."""
     disk = loader.disk
     return [name for name in disk.list(loader.folder) if not disk.is_dir(path_of(loader, name))]
 
 
 def path_of(loader: LogLoader, name: str) -> str:
-    """Join the log's folder and a name."""
+    """Return the path of a name in the log's folder."""
     return os.path.join(loader.folder, name)
 
 
 def offset_of(loader: LogLoader, name: str) -> Offset:
-    """Parse the offset in a file's name. Raises BrokerFailure."""
+    """Return the offset in a file's name. Raises BrokerFailure."""
     offset = offset_in_name(name)
     if offset is None:
         java = "NumberFormatException" if "." in name else "StringIndexOutOfBoundsException"
         raise stops(java, f"{path_of(loader, name)} has no offset before its first dot")
-    if offset < 0:
-        raise BrokerFailure(Outcome.UNKNOWN, "", f"{path_of(loader, name)} has a negative offset")
     return offset
 
 
@@ -132,16 +130,16 @@ def _open(loader: LogLoader, base_offset: Offset) -> None:
 
 
 def recover(loader: LogLoader, segment: WritableSegment) -> int:
-    """Make a segment's indexes again and cut off what is no batch; return the number of bytes cut."""
+    """Rebuild a segment's indexes, and truncate it after the last good batch; return the number of bytes truncated."""
     leader_epochs = loader.leader_epochs
     producers = loader.producers_before(segment)
-    # Made once: it writes snapshots, and what is loaded from those has forgotten who has expired.
+    # Rebuilt once: that writes snapshots, and a second rebuild from them would lack expired producers.
     before = producers.copied()
     begun = leader_epochs.with_checkpoint(NoCheckpoint())
     try:
         try:
             truncated = recover_in_chunks(segment, producers, begun, loader.disk)
-            # All newer than those before; without any, no file is touched.
+            # These epochs are newer than those before; without any, no file is written.
             latest = leader_epochs.latest_epoch
             leader_epochs.assign_all(
                 each for each in begun.epoch_entries if latest is None or each.epoch > latest
@@ -156,7 +154,7 @@ def recover(loader: LogLoader, segment: WritableSegment) -> int:
 
 
 def recover_unflushed(loader: LogLoader) -> None:
-    """Recover the segments from the recovery point on; those behind the first that is damaged are deleted."""
+    """Recover the segments from the recovery point on, and delete those after the first damaged one."""
     if not loader.needs_recovery:
         return
     unflushed = list(loader.segments.values(loader.recovery_point, MAX_INT64))
@@ -170,22 +168,11 @@ def recover_unflushed(loader: LogLoader) -> None:
             return
 
 
-def refuse_negative_start(loader: LogLoader) -> None:
-    """Raise BrokerFailure where a new segment would begin below 0: no name of a file says so."""
-    start, last = loader.log_start_offset, loader.segments.last
-    if start >= 0 or loader.log_folder.is_being_deleted:
-        return
-    if last is None or last.read_next_offset() < start:
-        reason = f"{loader.folder} has no records file, and begins at the offset {start}"
-        raise BrokerFailure(Outcome.UNKNOWN, "", reason)
-
-
 BROKER_RULES = LoadingRules(
     (
         clear_leftovers,
         splitting_overflows(open_segments),
         splitting_overflows(recover_unflushed),
-        refuse_negative_start,
     ),
     BROKER_SEGMENT_RULES,
     BROKER_PRODUCER_RULES,

@@ -1,13 +1,13 @@
-"""Which brokers load a log otherwise than the newest does.
+"""Differences between brokers in the loading of a log, by version.
 
-Compared were the sources of 2.8.2, 3.3.2, 3.9.1, 4.0.1 and 4.3.1; a release between two of them is taken to be
-like the older one. What differs in what comes of a log:
+The sources of 2.8.2, 3.3.2, 3.9.1, 4.0.1 and 4.3.1 were compared; a release between two of them counts as the
+older one. The differences:
 
-- before 4.1 an offset is looked up by the last offsets of batches, not by their base offsets, which matters
-  where offsets are not in order;
-- before 3.1 an interrupted replacement of segments is finished otherwise, see `old_steps`;
-- logs that the cluster does not know are set aside as stray from 3.7 on, when the cluster has no ZooKeeper,
-  and a future log that is where the cluster wants its partition becomes the log;
+- before 4.1 an offset is looked up by the last offsets of batches instead of their base offsets, which matters
+  if offsets are not in order;
+- before 3.1 an interrupted replacement of segments is finished differently, see `old_steps`;
+- from 3.7 on, in a cluster without ZooKeeper, logs that the cluster does not assign to the broker become stray,
+  and a future log in the assigned log dir becomes the log;
 - before 4.0 a broker may run with ZooKeeper, and then needs no meta.properties.
 """
 
@@ -29,14 +29,13 @@ _VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(\.[0-9]{1,3})*")
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersion:
-    """How a release loads logs.
+    """A version of the broker, as far as it matters for a start.
 
     Attributes:
-        name: as it was asked for.
-        rules: how it loads a log.
-        sets_aside_strays: whether logs that the cluster does not know are renamed at the start, and future logs
-            that are where the cluster wants them become the logs.
-        may_have_zookeeper: whether it may run without a metadata log.
+        name: name as given.
+        rules: rules of its loading.
+        sets_aside_strays: whether the start renames stray logs, and promotes future logs.
+        may_have_zookeeper: whether it may run with ZooKeeper, without a metadata log.
     """
 
     name: str
@@ -46,16 +45,14 @@ class BrokerVersion:
 
 
 def broker_version(name: str = CURRENT) -> BrokerVersion:
-    """The release of that name. Raises ValueError for none, and for one that is not known here."""
+    """Return the broker of a version. Raises ValueError for no version, and for an unknown one."""
     match = _VERSION.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} is no version of Kafka, which are like {CURRENT}")
+        raise ValueError(f"{name!r} is no version of Kafka, such as {CURRENT}")
     release = int(match[1]), int(match[2])
-    known = f"known here are {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
-    if release < OLDEST:
-        raise ValueError(f"{name} is before the releases whose loading is known: {known}")
     if not _is_release(*release):
-        raise ValueError(f"{name} is no release whose loading is known: {known}")
+        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+        raise ValueError(f"{name} is not a known version: {known} are known")
     rules = BROKER_RULES
     if release < (4, 1):
         rules = RULES_28_TO_30 if release < (3, 1) else RULES_31_TO_40
@@ -68,5 +65,5 @@ def broker_version(name: str = CURRENT) -> BrokerVersion:
 
 
 def _is_release(major: int, minor: int) -> bool:
-    """Whether there is such a release, from the oldest that is known to the newest."""
+    """Return whether a release exists and is known."""
     return OLDEST <= (major, minor) <= NEWEST and minor <= _LAST_MINOR.get(major, minor)

@@ -1,7 +1,6 @@
-"""Text files and names as Kafka's Java code takes them: what it accepts, and which exception it throws.
+"""Parse text files and names as Kafka's Java code does, with its exceptions.
 
-Readers elsewhere in the engine are strict, since they have to believe what they read. Here the question is
-what a broker does with it.
+Other readers of the engine are strict, and refuse some text that a broker accepts.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, 
 from engine.units import MAX_INT32, MAX_INT64, EpochEntry, Offset, TopicPartition
 
 LARGEST_COUNT = 250_000_000
-"""An array of that many references takes a GB: beyond, a broker runs out of memory."""
+"""Most entries of a checkpoint: an array of more references takes over a GB, and a broker runs out of memory."""
 TEXT_LIMIT = 4 << 20
-"""What is read of a text file: more than twice of what 10,000 partitions with the longest names need."""
+"""Most bytes of a text file that are read: twice the need of 10,000 partitions with the longest names."""
 _LARGEST_LINE = 1 << 30
-"""A line of that many bytes does not fit into a broker's default heap of 1 GB."""
+"""Bytes of a line that does not fit into a broker's default heap of 1 GB."""
 _BUFFER = 8192
-"""Java decodes that many bytes at a time: what is wrong behind them is not found before they are used up."""
+"""Bytes that Java decodes at a time: it finds an error in later bytes only after these are parsed."""
 
 _NUMBER = re.compile(r"[+-]?\d+")
 _SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
@@ -32,17 +31,17 @@ _UUID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 
 
 def parse_long(text: str) -> int:
-    """Long.parseLong: ASCII or other decimal digits, a sign. Raises ValueError."""
+    """Parse a number as Long.parseLong does: ASCII or other decimal digits, a sign. Raises ValueError."""
     return _parse(text, MAX_INT64)
 
 
 def parse_int(text: str) -> int:
-    """Integer.parseInt. Raises ValueError."""
+    """Parse a number as Integer.parseInt does. Raises ValueError."""
     return _parse(text, MAX_INT32)
 
 
 def offset_in_name(name: str) -> Offset | None:
-    """The offset that Kafka takes a file's name for: what is before the first dot; None when it is none.
+    """Return the offset that Kafka parses in a file's name, before the first dot; None if there is no number.
 
     >>> offset_in_name("+5.log")
     5
@@ -55,15 +54,15 @@ def offset_in_name(name: str) -> Offset | None:
 
 
 def parse_epochs(data: bytes, path: str, size: int | None = None) -> list[EpochEntry]:
-    """leader-epoch-checkpoint as a broker reads it.
+    """Return the entries of a leader-epoch-checkpoint.
 
     Args:
-        data: the file, or its first bytes.
-        path: the file's.
-        size: the file's; None for that of the data.
+        data: content of the file, or its first bytes.
+        path: path of the file.
+        size: size of the file; None for that of the data.
 
     Raises:
-        BrokerFailure: a broker does not read it, or there is more of it than is looked at here.
+        BrokerFailure: a broker cannot read the file, or `data` does not have all of it.
     """
     entries = []
     for words, line in _checkpoint_lines(data, path, size):
@@ -83,7 +82,7 @@ def parse_epochs(data: bytes, path: str, size: int | None = None) -> list[EpochE
 
 
 def parse_offsets(data: bytes, path: str, size: int | None = None) -> dict[TopicPartition, Offset]:
-    """An offset checkpoint as a broker reads it. See `parse_epochs`."""
+    """Return the offsets in an offset checkpoint; arguments and errors as for `parse_epochs`."""
     offsets = {}
     for words, line in _checkpoint_lines(data, path, size):
         if len(words) != 3:
@@ -98,7 +97,7 @@ def parse_offsets(data: bytes, path: str, size: int | None = None) -> dict[Topic
 
 
 def parse_topic_id(data: bytes, path: str, size: int | None = None) -> str:
-    """The topic id of partition.metadata as a broker reads it. See `parse_epochs`."""
+    """Return the topic id in partition.metadata; arguments and errors as for `parse_epochs`."""
     lines = _lines(data, path, size)
     version = _value(lines, 1, path)
     try:
@@ -115,7 +114,7 @@ def parse_topic_id(data: bytes, path: str, size: int | None = None) -> str:
     except binascii.Error:
         raise stops("IllegalArgumentException", f"{path}: {text!a} is no topic id") from None
     if uuid == bytes(16):
-        raise offline("IOException", f"{path}: the topic id is that of no topic")
+        raise offline("IOException", f"{path}: the topic id is zero, which no topic has")
     return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
@@ -130,10 +129,7 @@ def _value(lines: Iterator[str], number: int, path: str) -> str:
 
 
 def _checkpoint_lines(data: bytes, path: str, size: int | None) -> Iterator[tuple[list[str], str]]:
-    """The entries of a checkpoint file, each in words and whole.
-
-    A malformed entry is found before a wrong count is.
-    """
+    """Yield the words and the line of each entry of a checkpoint; a wrong count is found after the last entry."""
     lines = _lines(data, path, size)
     version = next(lines, None)
     if version is None:
@@ -153,7 +149,7 @@ def _checkpoint_lines(data: bytes, path: str, size: int | None) -> Iterator[tupl
         yield _split(_SPACES, line), line
         found += 1
     if found != count:
-        raise offline("IOException", f"{path}: {count} entries are stated, {found} there")
+        raise offline("IOException", f"{path} states {count} entries and has {found}")
 
 
 def _count(text: str, path: str) -> int:
@@ -164,7 +160,7 @@ def _count(text: str, path: str) -> int:
 
 
 def _lines(data: bytes, path: str, size: int | None) -> Iterator[str]:
-    """The lines as a BufferedReader gives them, one after the other."""
+    """Yield the lines as Java's BufferedReader does."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest, is_whole = "", size is None or size <= len(data)
     for position in range(0, max(len(data), 1), _BUFFER):
@@ -176,7 +172,7 @@ def _lines(data: bytes, path: str, size: int | None) -> Iterator[str]:
             raise offline("MalformedInputException", f"{path} is not UTF-8") from None
         if "\n" not in rest and "\r" not in rest:
             continue
-        # The last character may be the first half of a line's end.
+        # The last character may be the first half of a line ending.
         held = "" if is_last or not rest.endswith("\r") else "\r"
         *lines, rest = _LINE_END.split(rest[: len(rest) - len(held)])
         rest += held
@@ -188,7 +184,7 @@ def _lines(data: bytes, path: str, size: int | None) -> Iterator[str]:
 
 
 def _too_long(path: str, size: int, line_start: int) -> Exception:
-    """What comes of a file of which the beginning was looked at; its last line began at `line_start`."""
+    """Return the failure for a file that was not read whole; its last line starts at `line_start`."""
     if line_start < TEXT_LIMIT // 2 and size - line_start >= _LARGEST_LINE:
         return stops(
             "OutOfMemoryError", f"{path} has a line of more than {_LARGEST_LINE >> 30} GiB"
@@ -196,12 +192,12 @@ def _too_long(path: str, size: int, line_start: int) -> Exception:
     return BrokerFailure(
         Outcome.UNKNOWN,
         "",
-        f"{path} has {size} bytes: a broker reads all of them, here it is the first {TEXT_LIMIT}",
+        f"{path} has {size} bytes: a broker reads all of them, but only the first {TEXT_LIMIT} were read here",
     )
 
 
 def _split(pattern: re.Pattern[str], text: str) -> list[str]:
-    """String.split: empty words at the end are left out, but for an empty text."""
+    """Split a text as Java's String.split does: without empty words at the end, except for an empty text."""
     words = pattern.split(text)
     while len(words) > 1 and not words[-1]:
         words.pop()

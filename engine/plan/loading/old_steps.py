@@ -1,9 +1,8 @@
-"""The steps in which brokers before 4.1 load a log, and those before 3.1, where they do otherwise.
+"""The loading rules of brokers before 4.1, and the different steps of those before 3.1.
 
-Before 3.1 a replacement that was interrupted is finished segment by segment: see loadSegments in Log.scala of
-Kafka 2.8. Of a segment that is to take another's place only the records count: its indexes are made anew, those
-of a segment with the same base offset are removed, and the segments that it overlaps with are renamed to be
-deleted later.
+Before 3.1 a broker finishes an interrupted replacement segment by segment: see loadSegments in Log.scala of
+Kafka 2.8. Only the records of the new segment count: its indexes are rebuilt, the indexes of the segment with
+the same base offset are removed, and the segments that overlap the new one are renamed to .deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from engine.plan.loading.broker_steps import (
     path_of,
     recover,
     recover_unflushed,
-    refuse_negative_start,
 )
 from engine.units import MAX_INT64
 from engine.writing.log.log_loader import LogLoader, splitting_overflows
@@ -36,7 +34,7 @@ from engine.writing.segment.segment_replacement import replace_segments
 
 
 def clear_leftovers(loader: LogLoader) -> None:
-    """Remove what is not complete, and the indexes that replacements will make anew."""
+    """Remove incomplete files, and the indexes that replacements rebuild."""
     disk = loader.disk
     cleaned: list[str] = []
     swaps: list[str] = []
@@ -64,7 +62,7 @@ def clear_leftovers(loader: LogLoader) -> None:
 
 
 def finish_replacements(loader: LogLoader) -> None:
-    """Recover each segment that is to take the place of others, and let it."""
+    """Recover each .swap segment, and replace the segments that it overlaps."""
     for name in file_names(loader):
         if not name.endswith(LOG + SWAP):
             continue
@@ -92,6 +90,5 @@ RULES_28_TO_30 = RULES_31_TO_40._replace(
         splitting_overflows(open_segments),
         finish_replacements,
         splitting_overflows(recover_unflushed),
-        refuse_negative_start,
     )
 )

@@ -1,4 +1,4 @@
-"""What loading a log did to its folder's files: an overlay's folder compared with the source's."""
+"""Compare a folder on an overlay with the source's: the changes that a loading made to its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from engine.files.file_names import FileKind, FileState
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.plan.overlay.overlay_content import OverlayContent
-from engine.plan.overlay.overlay_disk import OverlayDisk, OverlayFolder, SourceName
+from engine.plan.overlay.overlay_disk import OverlayDisk
+from engine.plan.overlay.overlay_tree import OverlayFolder, SourceName
 
 _DELETED = FileState.DELETED.value
 _INDEXES = (FileKind.OFFSET_INDEX.value, FileKind.TIME_INDEX.value)
@@ -20,9 +21,9 @@ Read: TypeAlias = Callable[[int, int], bytes]
 
 
 class ChangeKind(Enum):
-    """What becomes of a file.
+    """Kind of a file's change.
 
-    PREALLOCATED: an index of the active segment, which grows to segment.index.bytes in any start.
+    PREALLOCATED: an index of the active segment grows to segment.index.bytes, as in any start.
     """
 
     CREATED = "created"
@@ -34,14 +35,14 @@ class ChangeKind(Enum):
 
 
 class FileChange(NamedTuple):
-    """One file.
+    """Change of one file.
 
     Attributes:
-        name: in the source, or of the new file.
-        change: what becomes of it.
-        size_before, size_after: bytes; None where there is no file.
-        new_name: of a renamed file.
-        deleted_later: whether it goes for good file.delete.delay.ms after the start.
+        name: name in the source, or of the new file.
+        change: kind of the change.
+        size_before, size_after: bytes; None if there is no file.
+        new_name: new name of a renamed file.
+        deleted_later: whether the file is removed file.delete.delay.ms after the start.
     """
 
     name: str
@@ -55,15 +56,15 @@ class FileChange(NamedTuple):
 def file_changes(
     disk: OverlayDisk, folder: str, root: SourceRoot, relative: str
 ) -> list[FileChange]:
-    """All files of a folder that are not as they were, by name.
+    """Return the changes to the files of a folder, by name.
 
     Args:
-        disk: with the folder after the loading.
-        folder: its path there, now.
-        root, relative: where it is in the source.
+        disk: overlay after the loading.
+        folder: path of the folder on the overlay.
+        root, relative: source, and path of the folder in it.
     """
     entry = disk.entry(folder)
-    entries = entry.entries(disk) if isinstance(entry, OverlayFolder) else {}
+    entries = entry.entries if isinstance(entry, OverlayFolder) else {}
     moved: dict[str, tuple[str, OverlayContent | None]] = {}
     new: dict[str, OverlayContent] = {}
     for name, each in entries.items():
@@ -91,7 +92,7 @@ def file_changes(
 
 
 def _replaced(root: SourceRoot, path: str, name: str, made: OverlayContent) -> Iterator[FileChange]:
-    """A file in whose place another one was put, perhaps with the same content."""
+    """Yield the change of a file that was replaced, unless the new content is the same."""
     with root.open_fresh(path) as file:
         before = file.size()
         if before != made.size or not _alike(made.read_at, file.read_at, before):
@@ -133,7 +134,7 @@ def _content_change(
 
 
 def _starts_alike(content: OverlayContent, size: int) -> bool:
-    """Whether our copy begins with the bytes that the source has."""
+    """Return whether a copy and its source have the same first bytes."""
     return _alike(content.read_at, content.source_at, size)
 
 

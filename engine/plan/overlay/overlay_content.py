@@ -1,7 +1,7 @@
-"""The bytes of a file of an overlay: those of the source, shortened perhaps, or our own.
+"""The content of a file on an overlay: the source's bytes, perhaps truncated, or a copy of them.
 
-What only cuts a file keeps a number. What writes into it takes a copy first: small ones in memory, without a
-descriptor, others in an anonymous temporary file, which nobody else sees and which is gone with the process.
+A truncation only sets a size. The first write makes a copy: a small one in memory, a larger one in an anonymous
+temporary file, which is gone with the process.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from engine.files.source_files import SourceFile, SourceRoot
 
 _COPY_CHUNK = 1 << 20
 _IN_MEMORY = 64 << 10
-"""Our own bytes of a file, up to that many, need no descriptor; the zeros that end a file count as none."""
+"""Largest copy in memory, without the zeros at its end."""
 
 
 class OverlayBudget:
-    """How many bytes changed files may take: in memory, and in temporary files beyond that.
+    """Limit of the bytes in copies: in memory first, then in temporary files.
 
     Args:
-        memory_bytes: in memory.
-        file_bytes: in temporary files.
+        memory_bytes: limit in memory.
+        file_bytes: limit in temporary files.
 
     Attributes:
-        used: what is taken now.
+        used: bytes in use.
     """
 
     def __init__(self, memory_bytes: int = 64 << 20, file_bytes: int = 4 << 30) -> None:
@@ -36,17 +36,17 @@ class OverlayBudget:
         self.used = 0
 
     def take(self, size: int, path: str) -> None:
-        """Count bytes. Raises OSError (ENOSPC) where that is too much."""
+        """Count bytes as used. Raises OSError (ENOSPC) above the limit."""
         if size > 0 and self.used + size > self.memory_bytes + self.file_bytes:
-            raise OSError(errno.ENOSPC, "the changes are more than may be kept", path)
+            raise OSError(errno.ENOSPC, "the changes exceed the limit of an overlay", path)
         self.used += size
 
     def has_memory(self, size: int) -> bool:
-        """Whether so many bytes more may be in memory."""
+        """Return whether `size` more bytes fit in memory."""
         return self.used + size <= self.memory_bytes
 
     def make_file(self, size: int) -> int:
-        """Open an anonymous temporary file of about `size` bytes; its descriptor."""
+        """Open an anonymous temporary file of about `size` bytes; return its descriptor."""
         if self.has_memory(size):
             return os.memfd_create("overlay", os.MFD_CLOEXEC)
         with tempfile.TemporaryFile(prefix="overlay-") as file:
@@ -54,7 +54,7 @@ class OverlayBudget:
 
 
 class SourcePlace(NamedTuple):
-    """Where a file is in a source; its size when it was first looked at; device and inode."""
+    """A file of a source: its path, its size at the first use, and its device and inode."""
 
     root: SourceRoot
     relative: str
@@ -63,10 +63,10 @@ class SourcePlace(NamedTuple):
 
 
 class OpenSources:
-    """Source files that are open for now: the ones used last.
+    """Cache of open source files: those used last.
 
     Args:
-        limit: how many.
+        limit: most open files.
     """
 
     def __init__(self, limit: int = 256) -> None:
@@ -74,7 +74,7 @@ class OpenSources:
         self._files: OrderedDict[SourcePlace, SourceFile] = OrderedDict()
 
     def get(self, place: SourcePlace) -> SourceFile:
-        """The file, open. Raises OSError, also where another file has its name now."""
+        """Return the open file. Raises OSError, also if another file has its name now."""
         file = self._files.get(place)
         if file is not None:
             self._files.move_to_end(place)
@@ -91,21 +91,22 @@ class OpenSources:
         return file
 
     def clear(self) -> None:
-        """Close all."""
+        """Close all files."""
         self._files.clear()
 
 
 class OverlayContent:
-    """A file's bytes; every name and every open handle of the file shares them.
+    """Content of a file, shared by all its names and open handles.
 
     Args:
-        place: where the bytes are in a source; None for a new, empty file.
-        sources: opens it.
-        budget: what copies may take.
-        mtime_ms: when it was last modified; None for the source's own, or now.
+        place: file of a source; None for a new, empty file.
+        sources: cache that opens the source's file.
+        budget: limit of copies.
+        path: path for messages.
 
     Attributes:
-        path: for errors.
+        mtime_ms: modification time; None for that of the source, or now.
+        read_only: whether the file may not be opened for writing.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class OverlayContent:
         self._budget = budget
         self._size = 0 if place is None else place.size
         self._data = bytearray() if place is None else None
-        """Our own bytes, as far as they are not the zeros that end the file; None for those of the source or a file."""
+        """The copy in memory, without the zeros at its end; None if the bytes are in the source or in a file."""
         self._fd = -1
         self._counted = 0
 
@@ -132,35 +133,35 @@ class OverlayContent:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Length in bytes."""
         return self._size if self._fd < 0 else os.fstat(self._fd).st_size
 
     @property
     def is_own(self) -> bool:
-        """Whether the bytes are not the source's any more."""
+        """Whether the bytes are a copy."""
         return self._fd >= 0 or self._data is not None
 
     @property
     def is_changed(self) -> bool:
-        """Whether the content is another, or shorter, than the source's."""
+        """Whether the bytes are a copy, or the file has another size than the source's."""
         return self.is_own or (self.place is not None and self._size != self.place.size)
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the bytes are our own and take no descriptor."""
+        """Whether the bytes are a copy in memory."""
         return self._data is not None
 
     def fileno(self) -> int:
-        """A descriptor to read from with pread, up to `size` at most.
+        """Return a descriptor to read from with pread, up to `size`; valid until the next call of a method.
 
-        Of the source's own file until something is written; good until the next call of anything here.
+        Until the first write it is that of the source's file.
         """
         if self.place is None or self.is_own:
             return self.own_file()
         return self._sources.get(self.place).fd
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Bytes from a position, fewer only where the file ends. OSError for negative numbers."""
+        """Return `size` bytes from `position`, fewer only at the end of the file. Raises OSError for negative numbers."""
         if position < 0 or size < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         size = max(min(size, self.size - position), 0)
@@ -173,14 +174,14 @@ class OverlayContent:
         return _read(self._fd, position, size)
 
     def source_at(self, position: int, size: int) -> bytes:
-        """What the source has there, whatever was written here; nothing for a new file."""
+        """Return the source's bytes from `position`, whatever was written since; none for a new file."""
         if self.place is None:
             return b""
         size = max(min(size, self.place.size - position), 0)
         return self._sources.get(self.place).read_at(position, size)
 
     def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data`, into a copy of our own. OSError where that takes too much."""
+        """Write all of `data` into a copy. Raises OSError above the limit."""
         view = memoryview(data).cast("B")
         if position < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
@@ -196,7 +197,7 @@ class OverlayContent:
         self.mtime_ms = None
 
     def truncate(self, size: int) -> None:
-        """Another length. To cut a file of the source copies nothing; what is added is zeros."""
+        """Set the length; added bytes are zeros. Truncating a source's file copies nothing."""
         if size < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         if self.is_own or size > self._size:
@@ -210,7 +211,7 @@ class OverlayContent:
         self.mtime_ms = None
 
     def own_file(self) -> int:
-        """A descriptor of our own copy, that may be mapped."""
+        """Return the descriptor of a copy in a file, which may be mapped."""
         self._own()
         if self._data is not None:
             fd = self._budget.make_file(len(self._data))
@@ -224,7 +225,7 @@ class OverlayContent:
         return self._fd
 
     def release(self) -> None:
-        """Let the copy go; only for a file that nobody uses any more."""
+        """Free the copy of a file that is no longer used."""
         fd, self._fd = getattr(self, "_fd", -1), -1
         if fd >= 0:
             os.close(fd)
@@ -232,7 +233,7 @@ class OverlayContent:
         self._counted = 0
 
     def _own(self) -> None:
-        """Make the bytes our own: in memory if they are few, else in a file."""
+        """Copy the source's bytes: into memory if they are few, else into a file."""
         if self.is_own or self.place is None:
             return
         size = self._size
@@ -253,7 +254,7 @@ class OverlayContent:
         self._fd = fd
 
     def _has_room(self, end: int) -> bool:
-        """Whether bytes up to `end` may be in memory."""
+        """Return whether a copy in memory may grow to `end`."""
         data = self._data
         if data is None:
             return False

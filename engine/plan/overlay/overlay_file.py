@@ -1,4 +1,4 @@
-"""An open file of an overlay, and a map of one; see OverlayDisk."""
+"""An open file of an overlay, and its mmap."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from engine.writing.disk import Bytes, Mapping, WritableFile
 
 _MAX_FILE = 1 << 40
 _SMALL_MAP = 64 << 10
-"""A map of up to so many bytes is searched in a copy of its own."""
+"""Largest mmap in bytes that is searched as a copy in memory."""
 
 
 class OverlayFile(WritableFile):
     """An open file of an overlay.
 
-    `fileno` is for reading with pread between 0 and `size`; it may be another one after any other call.
+    `fileno` is for pread below `size`; any other call may change it.
     """
 
     def __init__(self, content: OverlayContent, path: str, *, writable: bool = True) -> None:
@@ -26,23 +26,23 @@ class OverlayFile(WritableFile):
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether the file is closed."""
         return self._content is None
 
     def fileno(self) -> int:
-        """A descriptor to read from. Raises ValueError when closed."""
+        """Return a descriptor to read from. Raises ValueError when closed."""
         return self._opened().fileno()
 
     def size(self) -> int:
-        """The file's length in bytes."""
+        """Return the file's length in bytes."""
         return self._opened().size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """`size` bytes from `position`, fewer only where the file ends."""
+        """Return `size` bytes from `position`, fewer only at the end of the file."""
         return self._opened().read_at(position, size)
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from `position`; the number of bytes read, fewer where the file ends."""
+        """Fill `buffer` from `position`; return the number of bytes read, fewer only at the end of the file."""
         content, view = self._opened(), memoryview(buffer).cast("B")
         wanted = max(min(len(view), content.size - position), 0)
         if content.is_in_memory:
@@ -61,24 +61,24 @@ class OverlayFile(WritableFile):
         self._to_write().write_at(position, data)
 
     def truncate(self, size: int) -> None:
-        """Make the file `size` bytes long."""
+        """Set the file's length to `size` bytes."""
         content = self._to_write(errno.EINVAL)
         if size > _MAX_FILE:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), self.path)
         content.truncate(size)
 
     def sync(self) -> None:
-        """Nothing: what is here is lost anyhow. Raises ValueError when closed."""
+        """Do nothing: an overlay is never stored. Raises ValueError when closed."""
         self._opened()
 
     def close(self) -> None:
-        """Close now; a second call does nothing."""
+        """Close now. May be called twice."""
         self._content = None
 
     def map(self, size: int) -> Mapping:
-        """A map of the first `size` bytes of our own copy: a source's file may shrink under a map.
+        """Return an mmap of the first `size` bytes of a copy: a source's file may shrink, which kills the process.
 
-        Raises ValueError where the file is shorter, and where Java refuses to map so much.
+        Raises ValueError if the file is shorter, or if `size` is more than Java maps.
         """
         content = self._opened()
         if size > MAX_INT32:
@@ -103,7 +103,7 @@ class OverlayFile(WritableFile):
 
 
 class _OverlayMapping(Mapping):
-    """A map of an overlay's own copy of a file, which takes a descriptor only where much of it is searched."""
+    """An mmap of a copy; a small one is searched in memory and needs no descriptor."""
 
     __slots__ = ("_content", "_mapped")
 
@@ -115,7 +115,7 @@ class _OverlayMapping(Mapping):
 
     @property
     def buffer(self) -> memoryview:
-        """The bytes, to be searched; what is written afterwards need not show up. ValueError when closed."""
+        """Bytes for a search; later writes may not be visible in them. Raises ValueError when closed."""
         if self._mapped is not None:
             return self._mapped.buffer
         if self.is_closed or not self.size:
@@ -138,11 +138,11 @@ class _OverlayMapping(Mapping):
 
 
 class _Mapped(WritableFile):
-    """A descriptor that somebody else owns, for as long as it takes to map it."""
+    """A descriptor to map; closing leaves it open for its owner."""
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd, "")
 
     def close(self) -> None:
-        """Leave the descriptor to its owner."""
+        """Forget the descriptor."""
         self._fd = -1

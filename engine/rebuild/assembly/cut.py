@@ -114,9 +114,7 @@ def _take(
     try:
         made = cut_batch(part.read(0, part.size), start, stop)
     except (KafkaStorageError, ValueError) as error:
-        dropped.append(
-            _outside(part, "cannot_be_cut")._replace(reason=f"it cannot be cut: {error}")
-        )
+        dropped.append(part.dropped("cannot_be_cut", f"it cannot be cut: {error}"))
         return
     if made is None:
         dropped.append(_outside(part, kind))
@@ -186,15 +184,7 @@ def _facts(record: Record) -> tuple[object, ...]:
 
 
 def _outside(piece: Piece, kind: str) -> Dropped:
-    return Dropped(
-        "" if piece.origin is None else piece.origin.path,
-        piece.position,
-        piece.size,
-        kind,
-        _REASONS.get(kind, kind),
-        piece.base_offset,
-        piece.next_offset - 1,
-    )
+    return piece.dropped(kind, _REASONS[kind])
 
 
 _REASONS = {

@@ -113,6 +113,19 @@ class Piece(NamedTuple):
             records=other.records + self.records,
         )
 
+    def dropped(self, kind: str, reason: str, *, is_repaired: bool = False) -> Dropped:
+        """Return the bytes of the piece as dropped."""
+        return Dropped(
+            "" if self.origin is None else self.origin.path,
+            self.position,
+            self.size,
+            kind,
+            reason,
+            self.base_offset,
+            self.next_offset - 1,
+            is_repaired,
+        )
+
     def runs(self) -> Iterator[BatchRun]:
         """Yield the batches again, with positions in their file, or from 0 for a rewritten batch."""
         if self.origin is None:

@@ -174,19 +174,10 @@ def _records_file(segment: LogSegment, copy: int) -> RecordsFile:
 
 
 def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
-    assert piece.origin is not None
-    kind, reason = "misplaced", "a whole batch with offsets that are taken or are not its own"
     if same_batch(pieces, piece):
-        kind, reason = "duplicate", "a duplicate batch"
-    return Dropped(
-        piece.origin.path,
-        piece.position,
-        piece.size,
-        kind,
-        reason,
-        piece.base_offset,
-        piece.next_offset - 1,
-    )
+        return piece.dropped("duplicate", "a duplicate batch")
+    reason = "a whole batch with offsets that are taken or are not its own"
+    return piece.dropped("misplaced", reason)
 
 
 class _Reader:
@@ -335,23 +326,11 @@ class _Reader:
         moved = piece._replace(
             origin=None, position=0, base_offset=base_offset, next_offset=end, data=data
         )
-        assert piece.origin is not None
         reason = (
             f"its header states offset {piece.base_offset}, but its neighbours leave only {base_offset} to"
             f" {end - 1} for its records: the result has it there"
         )
-        self.dropped.append(
-            Dropped(
-                piece.origin.path,
-                piece.position,
-                piece.size,
-                "misplaced",
-                reason,
-                piece.base_offset,
-                piece.next_offset - 1,
-                is_repaired=True,
-            )
-        )
+        self.dropped.append(piece.dropped("misplaced", reason, is_repaired=True))
         return moved
 
     def _note_stated_end(self, records: RecordsFile, dropped: list[Dropped]) -> None:

@@ -41,7 +41,7 @@ class SegmentReading:
         self.files = files
         self.log = files.records
         self.base_offset = base_offset
-        self._rules = rules
+        self.rules = rules
         self._max_timestamp_and_offset: TimestampOffset | None = None
         self._max_timestamp_lock = threading.Lock()
 
@@ -101,7 +101,7 @@ class SegmentReading:
             offset: offset to look up.
             start: position to start at, if the index leads to a smaller one.
         """
-        return self._rules.find(self.log, self.offset_index, offset, start)
+        return self.rules.find(self.log, self.offset_index, offset, start)
 
     def read(
         self,
@@ -140,11 +140,11 @@ class SegmentReading:
         if fetched is not None:
             for batch in fetched.records.batches():
                 next_offset = batch.next_offset
-        return self._rules.wrap(next_offset)
+        return self.rules.wrap(next_offset)
 
     def offset_after(self, last_offset: Offset) -> Offset:
         """Return the next offset by the rules of this segment."""
-        return self._rules.wrap(last_offset + 1)
+        return self.rules.wrap(last_offset + 1)
 
     def has_overflow(self) -> bool:
         """Return whether the last offset is too far from the base offset."""

@@ -23,6 +23,7 @@ from engine.log.log_segments import LogSegments
 from engine.units import Offset
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.segment_files import FAILURES, delete_files_if_exist
+from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES, SegmentRules
 from engine.writing.segment.writable_segment import WritableSegment
 
 log = logging.getLogger(__name__)
@@ -72,10 +73,12 @@ def delete_segment_files(
         delete()
 
 
-def create_new_cleaned_segment(folder: WritableLogFolder, base_offset: Offset) -> WritableSegment:
+def create_new_cleaned_segment(
+    folder: WritableLogFolder, base_offset: Offset, rules: SegmentRules = OUR_SEGMENT_RULES
+) -> WritableSegment:
     """Create an empty segment with the suffix .cleaned; remaining files of that name are removed."""
     delete_files_if_exist(folder.path, base_offset, CLEANED, disk=folder.disk)
-    return WritableSegment.create(folder, base_offset, suffix=CLEANED)
+    return WritableSegment.create(folder, base_offset, suffix=CLEANED, rules=rules)
 
 
 def split_overflowed_segment(
@@ -110,7 +113,7 @@ def _copy_parts(
     source, position = segment.log, 0
     while position < source.size:
         first = next(source.batches_from(position))
-        part = create_new_cleaned_segment(folder, first.base_offset)
+        part = create_new_cleaned_segment(folder, first.base_offset, segment.rules)
         parts.append(part)
         appended = part.append_from_file(source, position)
         if not appended:

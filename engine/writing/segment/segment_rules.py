@@ -24,6 +24,7 @@ class SegmentRules(NamedTuple):
         find: returns the first batch that ends at or above an offset, from a position on; None without one.
         check_transactions: raises CorruptIndexError for a transaction index that contradicts itself.
         wrap: returns the offset for the sum of an offset and 1, also for the largest offset.
+        smallest_base: smallest base offset of a segment.
     """
 
     walk: Walk
@@ -32,6 +33,7 @@ class SegmentRules(NamedTuple):
     ]
     check_transactions: Callable[[WritableTransactionIndex, Disk], None]
     wrap: Callable[[int], Offset]
+    smallest_base: Offset = 0
 
 
 def find_batch(

@@ -92,7 +92,12 @@ class WritableSegment(SegmentReading):
             suffix: suffix of a `FileState`, for a segment that is not part of the log yet.
             disk: disk of the files.
             rules: rules for damaged files.
+
+        Raises:
+            ValueError: the rules do not allow the base offset.
         """
+        if base_offset < rules.smallest_base:
+            raise ValueError(f"no segment has the base offset {base_offset}")
         files = WritableSegmentFiles.open(
             folder,
             base_offset,
@@ -190,7 +195,7 @@ class WritableSegment(SegmentReading):
             raise FileNotFoundError(f"there is no offset index {path}")
         if time_index_newly_created:
             self.time_index.resize(0)
-        self._rules.check_transactions(self.txn_index, self.files.disk)
+        self.rules.check_transactions(self.txn_index, self.files.disk)
 
     # Appending
 

@@ -54,9 +54,10 @@ def test_names_are_those_on_disk() -> None:
     assert time_index_name(0, FileState.DELETED) == "00000000000000000000.timeindex.deleted"
     assert kraft_checkpoint_name(12, 3) == "00000000000000000012-0000000003.checkpoint"
     assert log_file_name(2**63 - 1) == "09223372036854775807.log"
+    assert log_file_name(-(2**63)) == "-09223372036854775808.log"
 
 
-@pytest.mark.parametrize("offset", [-1, 2**63])
+@pytest.mark.parametrize("offset", [-(2**63) - 1, 2**63])
 def test_no_name_is_built_for_what_is_no_offset(offset: int) -> None:
     with pytest.raises(ValueError, match="no offset"):
         log_file_name(offset)

@@ -129,7 +129,7 @@ def test_a_move_goes_on_while_the_cluster_has_the_log_where_it_is(case: Case) ->
     assert logs["first/orders-0"].losses.records == 0
     future = logs[f"second/{FUTURE}"]
     assert future.renamed_to is None
-    assert "the broker goes on with the move" in future.notes[-1]
+    assert "the broker continues the move" in future.notes[-1]
 
 
 def test_a_future_log_elsewhere_and_without_a_log_follows_an_empty_one(case: Case) -> None:
@@ -137,7 +137,7 @@ def test_a_future_log_elsewhere_and_without_a_log_follows_an_empty_one(case: Cas
     case.assign("first")
     future = case.plan()[2][f"second/{FUTURE}"]
     assert future.is_at_risk
-    assert "the broker makes an empty log of it" in future.notes[-1]
+    assert "the broker creates an empty log of it" in future.notes[-1]
 
 
 def test_without_the_metadata_log_it_cannot_be_told(case: Case) -> None:
@@ -146,7 +146,7 @@ def test_without_the_metadata_log_it_cannot_be_told(case: Case) -> None:
     future = case.plan()[2][f"second/{FUTURE}"]
     assert future.is_at_risk
     assert not future.is_harmless
-    assert "that stands in the metadata log, which is not here" in future.notes[-1]
+    assert "only the metadata log, which is missing here, has the assignment" in future.notes[-1]
 
 
 def test_a_future_log_that_the_cluster_does_not_know_is_stray(case: Case) -> None:

@@ -38,7 +38,7 @@ def verdict(*paths: Path, version: str = "4.3.1") -> tuple[Outcome, str]:
         ("%$ what\n", "states no version=1 and node.id"),
         (GOOD.replace("version=1\n", ""), "states no version=1 and node.id"),
         ("version=0\nbroker.id=1\n", "states no cluster.id"),
-        (GOOD.replace("node.id=1", "node.id=-1"), "of node -1"),
+        (GOOD.replace("node.id=1", "node.id=-1"), "states node -1"),
         (GOOD.replace("node.id=1\n", ""), "there is no node.id"),
         (GOOD.replace("cluster.id=c\n", ""), "there is no cluster.id"),
         (GOOD.replace("version=1", "version=2"), "version 2"),
@@ -46,7 +46,7 @@ def verdict(*paths: Path, version: str = "4.3.1") -> tuple[Outcome, str]:
         (GOOD.replace("sgf5", "sg"), "UUID"),
         (GOOD.replace("sgf5MsZgRTuEMv68ZXKJbQ", "AAAAAAAAAAAAAAAAAAAAAA"), "reserved"),
         (GOOD + "x=\\u12", "malformed"),
-        (None, "is not there"),
+        (None, "is missing"),
     ],
 )
 def test_a_spoiled_file_of_the_only_log_dir_stops_the_broker(
@@ -87,7 +87,7 @@ def test_log_dirs_must_be_of_one_broker_and_each_must_say_so(tmp_path: Path) -> 
             ),
             (GOOD.replace("=c", "=d").replace("sgf5MsZgRTuEMv68ZXKJbQ", OTHER_ID), "cluster.id"),
             (GOOD, "directory.id is also that of"),
-            (None, "is not there: format the log dir"),
+            (None, "is missing: format the log dir"),
             ("", "states no version=1 and node.id"),
         )
     ):
@@ -126,7 +126,7 @@ def test_a_marker_that_is_a_folder_counts_if_it_can_be_removed(tmp_path: Path) -
     (path / ".kafka_cleanshutdown" / "x").write_text("")
     outcome, reason = verdict(path)
     assert outcome is STOPS
-    assert "is a folder with something in it" in reason
+    assert "is a folder that is not empty" in reason
 
 
 def test_another_partition_of_the_metadata_topic_is_left_alone(tmp_path: Path) -> None:
@@ -137,5 +137,5 @@ def test_another_partition_of_the_metadata_topic_is_left_alone(tmp_path: Path) -
     )  # no log that is loaded could have it
     with StartPlan([str(path)]) as start:
         assert [log.folder for _, log in start.logs()] == ["t-0"]
-        assert start.log_dirs[0].notes == ["__cluster_metadata-1 stays, and no broker looks at it"]
+        assert start.log_dirs[0].notes == ["__cluster_metadata-1 stays, and no broker reads it"]
         assert start.starts

@@ -15,8 +15,9 @@ from engine.coding.compression import CompressionType
 from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
 from engine.plan.loading.broker_failure import Outcome
+from engine.plan.loading.broker_loading import LogToLoad
 from engine.plan.loading.broker_versions import broker_version
-from engine.plan.log_plan import LogPlan, LogToLoad, plan_log
+from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.lost_records import LostOffsets
 from engine.plan.overlay.file_changes import ChangeKind
 from engine.plan.overlay.overlay_disk import OverlayDisk
@@ -344,13 +345,41 @@ def test_an_old_batch_with_a_length_beyond_it_stops_as_java_does(
     assert (made.outcome, made.java) == (Outcome.BROKER_STOPS, java)
 
 
-def test_where_a_log_begins_whose_log_start_is_negative_cannot_be_told(folder: Path) -> None:
-    assert plan(folder, log_start=-3).outcome is Outcome.LOADS
+def test_a_log_without_records_begins_at_a_negative_log_start(folder: Path) -> None:
+    assert plan(folder, log_start=-3).log_start == 0
     for path in folder.iterdir():
         path.unlink()
     made = plan(folder, log_start=-3)
-    assert made.outcome is Outcome.UNKNOWN
-    assert made.reason.endswith("has no records file, and begins at the offset -3")
+    assert (made.outcome, made.log_start, made.log_end) == (Outcome.LOADS, -3, -3)
+    assert f"-{3:020}.log" in named(made, ChangeKind.CREATED)
+
+
+@pytest.mark.parametrize("version", ["2.8.2", "4.3.1"])
+def test_a_batch_with_a_negative_base_offset_gets_a_segment_of_its_own(
+    folder: Path, version: str
+) -> None:
+    for number, base in ((4, -100), (9, 2**40)):
+        edit(
+            folder / SECOND,
+            number,
+            lambda data, at, _, base=base: patched(data, at, struct.pack(">q", base)),
+        )
+    made = plan(folder, version=version)
+    assert (made.outcome, made.log_start, made.log_end) == (Outcome.LOADS, 0, 2**40 + PER_BATCH)
+    created = named(made, ChangeKind.CREATED)
+    assert {SECOND, f"-{100:020}.log", f"{2**40:020}.log"} <= created
+    # They are in the segment with the negative base offset, which no reader looks into.
+    assert made.losses.ranges == (LostOffsets(75, 95),)
+
+
+def test_a_segment_may_have_a_negative_name(folder: Path) -> None:
+    data = (folder / SECOND).read_bytes()
+    at, size = next(batches(data))
+    early = patched(data[at : at + size], 0, struct.pack(">q", -7))
+    (folder / f"-{7:020}.log").write_bytes(early)
+    made = plan(folder)
+    assert (made.outcome, made.log_start, made.log_end) == (Outcome.LOADS, 0, END)
+    assert f"-{7:020}.index" in named(made, ChangeKind.CREATED)
 
 
 def test_a_log_start_above_the_end_deletes_everything(folder: Path) -> None:

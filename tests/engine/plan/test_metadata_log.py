@@ -53,9 +53,9 @@ def test_a_metadata_log_without_its_beginning_needs_a_snapshot(folder: Path) -> 
     metadata(folder.parent, 8)
     outcome, javas, reason = verdict(folder)
     assert (outcome, javas) == (Outcome.BROKER_STOPS, {"IllegalStateException"})
-    assert reason.endswith("begins at the offset 8 and has no snapshot")
+    assert reason.endswith("starts at offset 8 and has no snapshot")
     (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(b"")
-    assert verdict(folder)[2].endswith("and has no snapshot after the one at 5")
+    assert verdict(folder)[2].endswith("and its newest snapshot ends at offset 5")
     (folder / f"{8:020}-{0:010}.checkpoint").write_bytes(b"")
     assert verdict(folder)[0] is Outcome.LOADS
 

@@ -57,10 +57,10 @@ def test_offsets_that_a_broker_gives_again_are_said(sound: Path) -> None:
     result = run(str(sound))
     assert result.exit_code == 1
     assert (
-        "  offsets 790 to 999 were given before (the recovery point is 1000, the high watermark is 1000,"
+        "  offsets 790 to 999 were assigned before (the recovery point is 1000, the high watermark is 1000,"
         " the newest producer snapshot is of offset 1000, 00000000000000000790.timeindex has an entry for"
-        " offset 999 but no records file), and no records file holds them:"
-        " a leader gives them to other records\n"
+        " offset 999 but no records file), and no records file has them:"
+        " a leader assigns them to new records\n"
     ) in result.stdout
     assert result.stdout.endswith("3 logs: it gives 210 offsets to other records than before\n")
     (log,) = (each for each in objects(str(sound)) if each.get("folder") == "orders-0")
@@ -76,7 +76,7 @@ def test_a_leader_epoch_alone_shows_that_offsets_are_given_again(sound: Path) ->
     epochs.write_text("0\n2\n0 0\n9 900\n")
     result = run(str(sound))
     assert (
-        "  offsets 790 to 899 were given before (leader epoch 9 begins at offset 900), and no records file"
+        "  offsets 790 to 899 were assigned before (leader epoch 9 begins at offset 900), and no records file"
     ) in result.stdout
 
 
@@ -99,7 +99,7 @@ def test_what_is_no_log_dir_is_not_to_be_formatted(tmp_path: Path) -> None:
 def test_a_release_that_nobody_knows_is_refused_with_those_that_are_known(sound: Path) -> None:
     result = run(str(sound), "--broker-version", "9.9.9")
     assert result.exit_code == 2
-    assert "known here are 2.8 to 4.3" in result.stderr
+    assert "2.8 to 4.3 are known" in result.stderr
 
 
 def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:

@@ -201,7 +201,7 @@ def test_changes_have_a_bound_and_give_back_what_they_took(tmp_path: Path) -> No
         with disk.open("/d/f/a") as file:
             file.write_at(0, b"y")
             assert disk.budget.used == 601
-            with pytest.raises(OSError, match="more than may be kept"):
+            with pytest.raises(OSError, match="exceed the limit"):
                 file.write_at(0, b"y" * 600)
         disk.forget("/d/f")
         del file

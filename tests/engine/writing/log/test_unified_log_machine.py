@@ -28,7 +28,7 @@ from engine.errors import (
 from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.record_batch import RecordBatch
-from engine.writing.disk import Disk, StrPath, WritableFile
+from engine.writing.disk import DISK
 from engine.writing.log_config import LogConfig
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import end_transaction_marker, records_of
@@ -52,21 +52,6 @@ CONFIG = LogConfig(
 )
 
 
-class UnsyncedFile(WritableFile):
-    def sync(self) -> None:
-        pass
-
-
-class UnsyncedDisk(Disk):
-    """Nothing here pulls the plug: what was written is there."""
-
-    def sync_folder(self, path: StrPath) -> None:
-        pass
-
-    def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
-        return UnsyncedFile(fd, path, writable=writable)
-
-
 class LogMachine(RuleBasedStateMachine):
     """Appends as leader and as follower, and all that shortens, moves, closes and reopens a log."""
 
@@ -77,7 +62,7 @@ class LogMachine(RuleBasedStateMachine):
         self.model = LogModel()
         self.leader_epoch = 0
         self.config = CONFIG
-        self.log = self.bench.open(self.config, disk=UnsyncedDisk())
+        self.log = self.bench.open(self.config, disk=DISK.without_syncs())
 
     def teardown(self) -> None:
         if hasattr(self, "root"):
@@ -294,7 +279,7 @@ class LogMachine(RuleBasedStateMachine):
     def _reopen(self, recovery_point: int, *, clean: bool) -> None:
         self.log = self.bench.open(
             self.config,
-            disk=UnsyncedDisk(),
+            disk=DISK.without_syncs(),
             log_start_offset=self.model.start,
             recovery_point=recovery_point,
             last_shutdown_clean=clean,

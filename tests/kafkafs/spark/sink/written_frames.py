@@ -16,7 +16,7 @@ from engine.log.log_directory import open_source
 from engine.log.segment.scan import BatchRun
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record
-from engine.writing.disk import Disk, StrPath, WritableFile
+from engine.writing.disk import Disk
 from kafkafs.spark.sink.frame_columns import FrameColumns, FrameReader
 from kafkafs.spark.sink.job_folder import JobFolder
 from kafkafs.spark.sink.log_dir_assembly import Json, commit
@@ -42,21 +42,10 @@ NOW = 1_700_000_000_000
 Row = dict[str, Any]
 
 
-class UnsyncedFile(WritableFile):
-    """Does not wait for the device."""
-
-    def sync(self) -> None:
-        pass
-
-
 class Unsynced(Disk):
     """A disk for tests without crashes."""
 
-    def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
-        return UnsyncedFile(fd, path, writable=writable)
-
-    def sync_folder(self, path: StrPath) -> None:
-        pass
+    syncs = False
 
 
 def row(offset: int | None = None, **columns: Any) -> Row:

@@ -30,21 +30,10 @@ class Stopped(OSError):
     """The disk went away."""
 
 
-class UnsyncedFile(WritableFile):
-    """Of a disk that takes its time."""
-
-    def sync(self) -> None:
-        """Nothing."""
-
-
 class UnsyncedDisk(Disk):
     """Waits for no device."""
 
-    def sync_folder(self, path: Any) -> None:
-        """Nothing."""
-
-    def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
-        return UnsyncedFile(fd, path, writable=writable)
+    syncs = False
 
 
 class FailingDisk(UnsyncedDisk):

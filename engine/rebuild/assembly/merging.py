@@ -1,0 +1,155 @@
+"""Merge the copies of a partition: salvage each, choose the leading one, and fill its holes from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from engine.files.file_names import FileState
+from engine.log.log_view import LogView
+from engine.log.proven_end import proven_end
+from engine.log.stable_offset import leader_epochs
+from engine.rebuild.assembly.cut import cut
+from engine.rebuild.assembly.filling import fill
+from engine.rebuild.assembly.lineage import lineage, reference
+from engine.rebuild.assembly.pieces import (
+    Dropped,
+    Piece,
+    coalesced,
+    is_covered,
+    same_batch,
+    where_expected,
+)
+from engine.rebuild.assembly.salvage import Advance, Salvaged, salvage, salvage_leftovers
+from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.units import MAX_INT64, Offset
+
+
+class MergedCopies:
+    """The batches of all copies of a partition, as one log.
+
+    Args:
+        views: views of the copies, at least one.
+        advance: called with the number of bytes read.
+
+    Attributes:
+        leading: index of the leading copy.
+        epochs: leader epochs of the leading copy.
+        proven_ends: proven log end of each copy.
+        log_end_offset: log end of the leading copy by its records files.
+        largest_end: largest log end of all copies by their records files.
+        pieces: good batches, in offset order.
+        dropped: parts of the copies that are left out.
+        has_transactions: whether any batch is transactional.
+        is_compacted: whether compaction removed records.
+    """
+
+    def __init__(self, views: Sequence[LogView], advance: Advance) -> None:
+        self.views = views
+        self._advance = advance
+        copies = [salvage(view, at, advance) for at, view in enumerate(views)]
+        self.proven_ends = [
+            proven_end(view, each.log_end_offset) for view, each in zip(views, copies, strict=True)
+        ]
+        known = [
+            leader_epochs(view, end.offset)
+            for view, end in zip(views, self.proven_ends, strict=True)
+        ]
+        self.dropped: list[Dropped] = []
+        for each in copies:
+            self.dropped += each.dropped
+        if len(copies) > 1:
+            self._drop_strays(copies)
+        self.leading = reference(
+            [(each.pieces, epochs) for each, epochs in zip(copies, known, strict=True)]
+        )
+        self.epochs: LeaderEpochCache = known[self.leading]
+        self.log_end_offset = copies[self.leading].log_end_offset
+        self.largest_end = max(each.log_end_offset for each in copies)
+        self.pieces = list(copies[self.leading].pieces)
+        self.has_transactions = any(each.has_transactions for each in copies)
+        self.is_compacted = any(each.is_compacted for each in copies)
+        if len(copies) > 1:
+            self._merge(copies)
+
+    @property
+    def view(self) -> LogView:
+        """View of the leading copy."""
+        return self.views[self.leading]
+
+    def add_leftovers(self, log_start: Offset, *, deleted: bool) -> Offset:
+        """Fill holes with the batches of .swap files, and of .deleted files; return the new log start.
+
+        Args:
+            log_start: log start of the result so far.
+            deleted: whether to restore the batches of .deleted files, also below the log start.
+        """
+        states = {FileState.SWAP} | ({FileState.DELETED} if deleted else set())
+        for at, view in enumerate(self.views):
+            for found in salvage_leftovers(view, at, frozenset(states), self._advance):
+                lowest = 0 if deleted else log_start
+                log_start = min(log_start, self._add(found, lowest))
+        return log_start
+
+    def cut(self, start: Offset, stop: Offset, *, whole_batches: bool, kind: str) -> None:
+        """Drop the records outside of [start, stop); see `cut.cut`."""
+        made = cut(self.pieces, start, stop, whole_batches=whole_batches, kind=kind)
+        self.pieces = made.pieces
+        self.dropped += made.dropped
+
+    def _drop_strays(self, copies: Sequence[Salvaged]) -> None:
+        """Drop batches that another copy has at the batch's true offset: their base offset is damaged."""
+        for each in copies:
+            others = [other.pieces for other in copies if other is not each]
+            for before, piece in list(pairwise([None, *each.pieces])):
+                assert piece is not None
+                expected = where_expected(piece, before)
+                if piece.batches != 1 or expected is None or piece.base_offset <= expected:
+                    continue
+                belongs = piece._replace(base_offset=expected)
+                if any(same_batch(pieces, belongs) for pieces in others):
+                    each.pieces.remove(piece)
+                    reason = "its offset differs from that in another replica"
+                    self.dropped.append(piece.dropped("misplaced", reason))
+
+    def _merge(self, copies: Sequence[Salvaged]) -> None:
+        _, odd = lineage(self.pieces, self.epochs)
+        self.pieces = [piece for piece in self.pieces if piece not in odd]
+        for at, each in enumerate(copies):
+            if at == self.leading:
+                continue
+            filled = fill(self.pieces, each.pieces, fits=partial(_is_of_lineage, self.epochs))
+            self.pieces = filled.pieces
+            for piece in coalesced(filled.refused, across_gaps=True):
+                self._note_divergence(piece)
+        self.pieces = fill(self.pieces, odd, any_epoch=True).pieces
+
+    def _note_divergence(self, piece: Piece) -> None:
+        """Note the part of a piece that diverges from the leading copy."""
+        first = piece.base_offset
+        if _is_of_lineage(self.epochs, piece):
+            after = self.epochs.next(piece.epoch)
+            if piece.epoch < 0 or after is None or after.start_offset >= piece.next_offset:
+                return
+            first = after.start_offset
+        reason = "records that diverge from the newest leader's log"
+        self.dropped.append(piece.dropped("diverged", reason)._replace(first_offset=first))
+
+    def _add(self, found: Salvaged, lowest: Offset) -> Offset:
+        """Add batches that fit; return the first added offset."""
+        filled = fill(self.pieces, [*found.pieces, *found.spare], lowest=lowest)
+        self.pieces = filled.pieces
+        self.dropped += found.dropped
+        self.has_transactions |= found.has_transactions
+        self.dropped += [
+            piece.dropped("diverged", "its offsets or its leader epoch do not fit")
+            for piece in coalesced(filled.refused, across_gaps=True)
+            if not is_covered(self.pieces, piece.base_offset, piece.next_offset - 1)
+        ]
+        return min((piece.base_offset for piece in filled.added), default=MAX_INT64)
+
+
+def _is_of_lineage(known: LeaderEpochCache, piece: Piece) -> bool:
+    epoch = known.epoch_for(piece.base_offset)
+    return piece.epoch < 0 or epoch is None or epoch == piece.epoch
