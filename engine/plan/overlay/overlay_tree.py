@@ -82,7 +82,8 @@ class OverlayTree:
 
     def __init__(self, sources: Mapping[str, SourceRoot]) -> None:
         self._top = OverlayFolder()
-        self.moved()
+        # Most calls are about one folder: the last one is not looked up again.
+        self._last_path, self._last_folder = "\0", self._top
         for path, root in sources.items():
             self.make_parent(path)[os.path.basename(os.path.abspath(path))] = OverlayFolder(root)
 
@@ -134,8 +135,7 @@ class OverlayTree:
         return entries
 
     def moved(self) -> None:
-        """Drop what is known of paths; call this before a folder is renamed or removed."""
-        # Most calls are about one folder: its last path is not walked again.
+        """Forget the last folder; call this before a folder is renamed or removed."""
         self._last_path, self._last_folder = "\0", self._top
 
 
