@@ -8,13 +8,14 @@ from __future__ import annotations
 import errno
 import functools
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import Any, NoReturn, Protocol
 
 import trio
 from pyfuse3 import FUSEError
 
+from kafkafs.fuse.request_errors import RequestErrors
 from kafkafs.fuse.statistics import OperationStatistics
 
 
@@ -22,9 +23,7 @@ class Guarded(Protocol):
     """Protocol: the object with the handlers."""
 
     numbers: dict[str, OperationStatistics]
-
-    def answer_to(self, error: BaseException, operation: str, args: Sequence[Any]) -> int:
-        """Return the errno for an exception raised by a handler."""
+    errors: RequestErrors
 
 
 def total(handler: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -52,7 +51,7 @@ def total(handler: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]
             raise
         except BaseException as error:  # noqa: BLE001  anything else would end the mount
             numbers.errors += 1
-            raise FUSEError(self.answer_to(error, name, args)) from None
+            raise FUSEError(self.errors.answer(error, name, args)) from None
         finally:
             numbers.add(clock() - start)
 

@@ -16,9 +16,9 @@ from pyfuse3 import EntryAttributes, ReaddirToken
 from kafkafs.fuse.errnos import errno_of
 from kafkafs.fuse.inode_table import InodeRecord, InodeTable
 from kafkafs.fuse.pyfuse3_patches.names_only import NameEntry
-from kafkafs.tree.node import Attrs, Directory, Entry, Kind
+from kafkafs.fuse.shared_entry import FILE_TYPES
+from kafkafs.tree.node import Attrs, Directory, Entry
 
-FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}
 PLUS_SECONDS = 0.005
 """Maximum time per page for collecting attributes; the remaining entries are names only."""
 
@@ -106,7 +106,7 @@ class Lister:
         """Add an entry to the reply. Return False if it does not fit."""
         if self._name_entry is None:
             return self._reply_plus(listing, entry, token)
-        slow = getattr(listing.directory, "slow", False)
+        slow = listing.directory.slow
         if not slow and listing.plus < self._plus_entries and time.perf_counter() < plus_until:
             listing.plus += 1
             return self._reply_plus(listing, entry, token)

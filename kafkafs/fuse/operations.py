@@ -1,111 +1,101 @@
-"""The request handlers: translate the kernel's requests to the tree, and its errors to errno values.
+"""The request handlers: translate the kernel's requests to the tree.
 
 Every handler is wrapped by `guard`. Handlers run on trio's thread, do cheap work at once and pass the rest to
-SlowWork. No handler waits between filling `self._entry` and returning it: pyfuse3 copies it before another task
-runs.
+SlowWork. `listing`, `open_files`, `shared_entry` and `request_errors` hold the state that requests share.
 """
 
 from __future__ import annotations
 
 import errno
-import logging
+import itertools
 import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyfuse3
 import trio
 from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext, StatvfsData
 
-from engine.errors import DamagedFileError, UnreadableError
-from kafkafs.fuse.daemon_log import LimitedLog
-from kafkafs.fuse.errnos import SILENT, errno_of
 from kafkafs.fuse.guard import refusing, total
-from kafkafs.fuse.inode_table import NO_SIZE, InodeRecord, InodeTable
-from kafkafs.fuse.listing import FILE_TYPES, Lister, OpenDirectory
+from kafkafs.fuse.inode_table import InodeRecord, InodeTable
+from kafkafs.fuse.listing import Lister, OpenDirectory
+from kafkafs.fuse.open_files import OpenFile, OpenFiles, invalidate_attributes
 from kafkafs.fuse.pyfuse3_patches.names_only import make_name_entry
+from kafkafs.fuse.request_errors import RequestErrors
+from kafkafs.fuse.shared_entry import SharedEntry
 from kafkafs.fuse.slow_work import SlowWork
+from kafkafs.fuse.source_usage import SourceUsage
 from kafkafs.fuse.statistics import Statistics
-from kafkafs.tree.errors import Cancelled, NotADirectory, NotFound
-from kafkafs.tree.node import Attrs, Content, Directory, File, Link
+from kafkafs.tree.errors import NotADirectory, NotFound
+from kafkafs.tree.node import Attrs, Directory, File, Link, Node
 
-BLOCK_SIZE = 128 * 1024
-"""st_blksize: the size that tools use for their reads."""
 MAX_XATTR_BYTES = 64 * 1024
 GIVE_WAY_SECONDS = 0.00005
 """Pause without the GIL for a waiting thread, which otherwise gets it only once per switch interval."""
-_BY_HANDLE = frozenset({"read", "flush", "release", "fsync", "readdir", "releasedir", "fsyncdir"})
-_MIXED = -1
-"""Identity of pages that come from two contents; a hash is never -1."""
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
 
-class _OpenFile(NamedTuple):
-    """A file handle. With `is_direct` the kernel does not cache its pages."""
-
-    content: Content
-    record: InodeRecord
-    is_direct: bool
-
-
 class Operations(pyfuse3.Operations):
-    """The request handlers over one tree."""
+    """The request handlers over one tree.
+
+    Attributes:
+        statistics, numbers, errors: counters, those of each handler, and the answers to errors (for `guard`).
+        table: the inodes that the kernel knows.
+        initialised: set when the kernel has initialised the mount.
+        gives_way: whether requests let other threads run, because these cannot keep up.
+        lists_names_only: whether large folders are listed without attributes.
+    """
 
     def __init__(
         self,
         root: Directory,
+        slow: SlowWork,
         *,
-        statistics: Statistics | None = None,
-        usage: Callable[[], tuple[int, int]] | None = None,
+        usage: Callable[[], tuple[int, int]] = lambda: (0, 0),
         ttl: float | None = None,
         negative_ttl: float = 0.0,
         plus_entries: int = 512,
-        read_timeout: float = 30.0,
-        names_only: bool = True,
-        invalidate: Callable[[int], None] | None = None,
+        invalidate: Callable[[int], None] = invalidate_attributes,
     ) -> None:
-        """Create the handlers; `attach` provides worker threads before the first request.
+        """Create the handlers.
 
         Args:
+            slow: worker threads, started before the first request.
             usage: returns (bytes, files) of the source for statfs; may be slow.
-            ttl: cache seconds for all attributes and names, instead of the tree's values.
-            negative_ttl: cache seconds for missing names, unless the tree gives a value.
+            ttl, negative_ttl: see SharedEntry.
+            plus_entries: number of entries of a folder that are listed with attributes.
             invalidate: makes the kernel drop an inode's attributes.
         """
         super().__init__()
-        self.statistics = statistics or Statistics()
+        self.statistics = Statistics()
         self.numbers = self.statistics.operations
         self.table = InodeTable(root)
-        self.log = LimitedLog()
         self.initialised = trio.Event()
         self.gives_way = False
-        self._usage = usage
-        self._usage_known: tuple[int, int] = (0, 0)
-        self._usage_until = 0.0
-        self._ttl = ttl
-        self._negative_ttl = negative_ttl
-        self._read_timeout = read_timeout
-        name_entry = make_name_entry(pyfuse3) if names_only else None
+        self._slow = slow
+        self._usage = SourceUsage(usage, slow)
+        self._entry = SharedEntry(ttl=ttl, negative_ttl=negative_ttl)
+        self._handles = itertools.count(1)
+        self._files = OpenFiles(invalidate)
+        self._directories: dict[int, OpenDirectory] = {}
+        self.errors = RequestErrors(
+            self.statistics, self.table, self._files.by_handle, self._directories
+        )
+        name_entry = make_name_entry(pyfuse3)
         self.lists_names_only = name_entry is not None
         self._lister = Lister(
             self.table,
-            fill=self._fill,
-            failed=self._entry_failed,
+            fill=self._entry.fill,
+            failed=self.errors.note_entry,
             name_entry=name_entry,
             plus_entries=plus_entries,
         )
-        self._invalidate = invalidate or _invalidate_attributes
-        self._entry = EntryAttributes()
-        self._slow: SlowWork | None = None
-        self._files: dict[int, _OpenFile] = {}
-        self._directories: dict[int, OpenDirectory] = {}
-        self._last_handle = 0
 
     @property
     def open_handles(self) -> int:
         """Number of open files and folders."""
-        return len(self._files) + len(self._directories)
+        return len(self._files.by_handle) + len(self._directories)
 
     @property
     def known_inodes(self) -> int:
@@ -115,61 +105,11 @@ class Operations(pyfuse3.Operations):
     @property
     def busy_threads(self) -> int:
         """Number of busy worker threads."""
-        return self._slow.busy if self._slow else 0
-
-    def attach(self, slow: SlowWork) -> None:
-        """Set the worker threads."""
-        self._slow = slow
-
-    @property
-    def slow(self) -> SlowWork:
-        """The worker threads."""
-        assert self._slow is not None, "attach() comes before the first request"
-        return self._slow
+        return self._slow.busy
 
     def init(self) -> None:
         """Note that the kernel has initialised the mount, which answers from now on."""
         self.initialised.set()
-
-    # -- errors ----------------------------------------------------------------------------------------
-
-    def answer_to(self, error: BaseException, operation: str, args: Sequence[Any]) -> int:
-        """Return the errno for an exception raised by a handler; log it unless it is expected."""
-        number = errno_of(error)
-        path = self._path_of(operation, args)
-        if number is None:
-            self.statistics.unexpected_errors += 1
-            message = f"{operation} {path}: unexpected {type(error).__name__}: {error}"
-            about = f"{operation} {type(error).__name__}"
-            self.log.write(logging.ERROR, message, about=about, error=error)
-            return errno.EIO
-        if isinstance(error, Cancelled):
-            self.statistics.interrupted_calls += 1
-        if isinstance(error, DamagedFileError | UnreadableError):
-            self.statistics.damage_answers += 1
-        if operation == "readdir" and number == errno.ENOENT:
-            # glibc takes ENOENT for the end of the listing: a silent gap, which rsync --delete would copy.
-            number = errno.ESTALE
-        if number not in SILENT:
-            self.log.write(logging.WARNING, f"{operation} {path}: {error}")
-        return number
-
-    def _path_of(self, operation: str, args: Sequence[Any]) -> str:
-        """Return the path of a request, as far as its first arguments show."""
-        number = args[0] if args and isinstance(args[0], int) else -1
-        if operation in _BY_HANDLE:
-            handle = self._files.get(number) or self._directories.get(number)
-            record = handle.record if handle else None
-        else:
-            record = self.table.get(number)
-        path = record.path if record else "?"
-        if operation == "lookup":
-            path += "/" + args[1].decode("utf-8", "backslashreplace")
-        return path or "/"
-
-    def _entry_failed(self, error: BaseException, folder: InodeRecord, name: str) -> None:
-        """Log the unexpected error of a listed entry that cannot be looked up."""
-        self.answer_to(error, "lookup", (folder.inode, name.encode(errors="backslashreplace")))
 
     # -- names and attributes --------------------------------------------------------------------------
 
@@ -185,39 +125,6 @@ class Operations(pyfuse3.Operations):
             raise NotADirectory(record.path)
         return node
 
-    def _fill(self, record: InodeRecord, attrs: Attrs) -> EntryAttributes:
-        """Fill the shared entry with attributes, and note in the record which size the kernel gets."""
-        size = attrs.size
-        if not attrs.exact and record.contents:
-            # The file is open, so its size is known even if the node has lost it.
-            size = record.contents[-1].size
-        if record.sent_size != size:
-            record.sent_size = size if record.sent_size == NO_SIZE else None
-        if record.node is not None:
-            record.attrs = attrs
-        entry = self._entry
-        entry.st_ino = record.inode
-        entry.st_mode = FILE_TYPES[attrs.kind] | attrs.mode
-        entry.st_nlink = attrs.nlink
-        entry.st_uid = attrs.uid
-        entry.st_gid = attrs.gid
-        entry.st_size = size
-        entry.st_blocks = (size + 511) >> 9
-        entry.st_blksize = BLOCK_SIZE
-        entry.st_mtime_ns = entry.st_ctime_ns = entry.st_atime_ns = attrs.mtime_ns
-        entry.attr_timeout = entry.entry_timeout = attrs.ttl if self._ttl is None else self._ttl
-        return entry
-
-    def _negative(self, missing: NotFound) -> EntryAttributes:
-        """Answer for a missing name, which the kernel may cache for the tree's ttl."""
-        ttl = getattr(missing, "ttl", self._negative_ttl)
-        if not ttl:
-            raise FUSEError(errno.ENOENT)
-        entry = self._entry
-        entry.st_ino = 0
-        entry.entry_timeout = ttl
-        return entry
-
     @total
     def lookup(
         self, parent_inode: int, name: bytes, ctx: RequestContext
@@ -228,28 +135,28 @@ class Operations(pyfuse3.Operations):
             record = parent if name == b"." else self._record(parent.parent)
             attrs = self.table.node(record).attrs()
             record.lookups += 1
-            return self._fill(record, attrs)
+            return self._entry.fill(record, attrs)
         directory = self._directory(parent)
         text = name.decode("utf-8", "surrogateescape")
-        if getattr(directory, "slow", False):
+        if directory.slow:
             return self._lookup_aside(parent_inode, directory, text)
         try:
             node = directory.lookup(text)
             attrs = node.attrs()
-        except NotFound as missing:
-            return self._negative(missing)
+        except NotFound:
+            return self._entry.fill_missing()
         record = self.table.remember(node.path, attrs.inode, parent_inode, node)
-        return self._fill(record, attrs)
+        return self._entry.fill(record, attrs)
 
     async def _lookup_aside(
         self, parent_inode: int, directory: Directory, name: str
     ) -> EntryAttributes:
         try:
-            node, attrs = await self._aside(_look_up, directory, name)
-        except NotFound as missing:
-            return self._negative(missing)
+            node, attrs = await self._slow.run(_look_up, directory, name)
+        except NotFound:
+            return self._entry.fill_missing()
         record = self.table.remember(node.path, attrs.inode, parent_inode, node)
-        return self._fill(record, attrs)
+        return self._entry.fill(record, attrs)
 
     @total
     def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
@@ -268,7 +175,7 @@ class Operations(pyfuse3.Operations):
             # Deleted but still open: readable to its end, as in any file system.
             size = record.contents[-1].size
             attrs = record.attrs._replace(size=size, exact=True, nlink=0)
-        return self._fill(record, attrs)
+        return self._entry.fill(record, attrs)
 
     @total
     def readlink(self, inode: int, ctx: RequestContext) -> bytes:
@@ -293,48 +200,25 @@ class Operations(pyfuse3.Operations):
             raise FUSEError(errno.EISDIR if isinstance(node, Directory) else errno.ELOOP)
         if node.slow:
             return self._open_aside(record, node, ctx.pid)
-        return self._opened(record, node, node.open())
+        return self._files.add(next(self._handles), record, node, node.open())
 
     async def _open_aside(self, record: InodeRecord, node: File, pid: int) -> FileInfo:
-        return self._opened(record, node, await self.slow.open(node.open, pid))
-
-    def _opened(self, record: InodeRecord, node: File, content: Content) -> FileInfo:
-        if content.size != record.sent_size:
-            # With a stale size in the kernel tar would pad and cp truncate. This makes the kernel ask before it
-            # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer.
-            self._invalidate(record.inode)
-            record.sent_size = NO_SIZE
-        identity = content.identity
-        keep = record.identity is None or record.identity == identity
-        # A reader of a replaced file still fills the inode's pages with the old bytes, and a reader from before
-        # the file grew fills them with zeros after the old end. So readers of the new content bypass the page
-        # cache, and the next open begins with an empty one.
-        is_mixed = any(
-            other.lineage != content.lineage or other.size != content.size
-            for other in record.contents
-        )
-        record.identity = _MIXED if is_mixed else identity
-        record.contents += (content,)
-        if record.attrs is None:
-            record.attrs = node.attrs()
-        handle = self._new_handle()
-        # A read that bypasses the page cache may be short: it returns all bytes before an unreadable one.
-        file = self._files[handle] = _OpenFile(content, record, is_mixed or content.has_gaps)
-        return FileInfo(handle, file.is_direct, keep and not is_mixed)
+        content = await self._slow.open(node.open, pid)
+        return self._files.add(next(self._handles), record, node, content)
 
     @total
     def read(self, fh: int, off: int, size: int) -> memoryview | Coroutine[Any, Any, memoryview]:
         """Read bytes of an open file."""
-        file = self._files[fh]
+        file = self._files.by_handle[fh]
         if (data := file.content.read_now(off, size)) is None:
             return self._read_aside(file, off, size)
         self.statistics.reads_at_once += 1
         return self._sendable(data, size)
 
-    async def _read_aside(self, file: _OpenFile, off: int, size: int) -> memoryview:
+    async def _read_aside(self, file: OpenFile, off: int, size: int) -> memoryview:
         # Through the page cache a short read means end of file; an error makes the kernel retry page by page.
         read = file.content.read_up_to_gap if file.is_direct else file.content.read
-        data = await self.slow.read(read, off, size, seconds=self._read_timeout)
+        data = await self._slow.run(read, off, size)
         self.statistics.reads_in_threads += 1
         return self._sendable(data, size)
 
@@ -354,18 +238,10 @@ class Operations(pyfuse3.Operations):
     @total
     def release(self, fh: int) -> None:
         """Close a file."""
-        handle = self._files.pop(fh)
-        record = handle.record
-        if len(record.contents) == 1:
-            record.contents = ()
-            if record.node is None:
-                record.attrs = None
-        else:
-            left = [content for content in record.contents if content is not handle.content]
-            record.contents = tuple(left)
+        content = self._files.remove(fh)
         if self.gives_way:
             time.sleep(GIVE_WAY_SECONDS)
-        handle.content.close()
+        content.close()
 
     @total
     def fsync(self, fh: int, datasync: bool) -> None:
@@ -378,7 +254,7 @@ class Operations(pyfuse3.Operations):
         """Open a folder for listing."""
         record = self._record(inode)
         directory = self._directory(record)
-        handle = self._new_handle()
+        handle = next(self._handles)
         self._directories[handle] = OpenDirectory(record, directory)
         return handle
 
@@ -386,10 +262,10 @@ class Operations(pyfuse3.Operations):
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
         """Return a page of a listing, from the entry after `start_id`."""
         listing = self._directories[fh]
-        if getattr(listing.directory, "slow", False):
+        if listing.directory.slow:
             entries = listing.seek(start_id)
             if listing.pending is None:
-                listing.pending = await self._aside(next, entries, None)
+                listing.pending = await self._slow.run(next, entries, None)
         self._lister.page(listing, start_id, token)
 
     @total
@@ -426,25 +302,13 @@ class Operations(pyfuse3.Operations):
         node = self.table.node(self._record(inode))
         if isinstance(node, File) and not node.slow:
             return node.xattrs()
-        values: dict[str, bytes] = await self._aside(node.xattrs)
+        values: dict[str, bytes] = await self._slow.run(node.xattrs)
         return values
 
     @total
     async def statfs(self, ctx: RequestContext) -> StatvfsData:
-        """Return the size of the source, with nothing free; refreshed after 30 seconds."""
-        now = time.monotonic()
-        if self._usage is not None and now >= self._usage_until:
-            self._usage_until = now + 30.0
-            self._usage_known = await self._aside(self._usage)
-        size, files = self._usage_known
-        answer = StatvfsData()
-        answer.f_bsize = answer.f_frsize = 4096
-        answer.f_blocks = -(-size // 4096)
-        answer.f_bfree = answer.f_bavail = 0
-        answer.f_files = files
-        answer.f_ffree = answer.f_favail = 0
-        answer.f_namemax = 255
-        return answer
+        """Return the size of the source, with nothing free."""
+        return await self._usage.statvfs()
 
     @total
     def access(self, inode: int, mode: int, ctx: RequestContext) -> bool:
@@ -453,28 +317,10 @@ class Operations(pyfuse3.Operations):
             raise FUSEError(errno.EROFS)
         return True
 
-    # -- small things ----------------------------------------------------------------------------------
 
-    async def _aside(self, function: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401
-        """Run function(*args) in a worker thread."""
-        return await self.slow.read(function, *args, seconds=self._read_timeout)
-
-    def _new_handle(self) -> int:
-        self._last_handle += 1
-        return self._last_handle
-
-
-def _look_up(directory: Directory, name: str) -> tuple[Any, Attrs]:
+def _look_up(directory: Directory, name: str) -> tuple[Node, Attrs]:
     node = directory.lookup(name)
     return node, node.attrs()
-
-
-def _invalidate_attributes(inode: int) -> None:
-    try:
-        pyfuse3.invalidate_inode(inode, attr_only=True)
-    except OSError as error:
-        if error.errno != errno.ENOENT:  # ENOENT: the kernel has no attributes of it
-            raise
 
 
 MUTATING = (

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from kafkafs.fuse.pyfuse3_patches.fast_loop import RequestLoop
+from kafkafs.fuse.pyfuse3_patches.fast_loop import RequestLoop, StockLoop
 from kafkafs.tree.errors import Cancelled
 
 Answer = TypeVar("Answer")
@@ -68,21 +68,29 @@ class SlowWork:
     An open may decode gigabytes; even with many of them running, a read gets a thread.
     """
 
-    def __init__(self, nursery: trio.Nursery, loop: RequestLoop, *, workers: int) -> None:
-        self._nursery = nursery
-        self._loop = loop
+    def __init__(self, *, workers: int, read_timeout: float) -> None:
+        """Create the queues; `start` comes before the first work."""
+        self._nursery: trio.Nursery | None = None
+        self._loop: RequestLoop = StockLoop()
+        self._read_timeout = read_timeout
         self._opens = trio.CapacityLimiter(4 * workers)
         self._reads = trio.CapacityLimiter(2 * workers)
         self._flags: set[CancelFlag] = set()
+
+    def start(self, nursery: trio.Nursery, loop: RequestLoop) -> None:
+        """Run the work in a nursery; `loop` serves other requests meanwhile."""
+        self._nursery = nursery
+        self._loop = loop
 
     @property
     def busy(self) -> int:
         """Number of busy threads."""
         return self._opens.borrowed_tokens + self._reads.borrowed_tokens
 
-    async def read(self, function: Callable[..., Answer], *args: object, seconds: float) -> Answer:
-        """Run function(*args) in a thread. Raises TimeoutError after `seconds`."""
+    async def run(self, function: Callable[..., Answer], *args: object) -> Answer:
+        """Run function(*args) in a thread. Raises TimeoutError after the read timeout."""
         job = self._start(self._reads, function, args)
+        seconds = self._read_timeout
         with trio.move_on_after(seconds):
             await job.done.wait()
         if not job.done.is_set():
@@ -128,6 +136,7 @@ class SlowWork:
     def _start(
         self, limiter: trio.CapacityLimiter, function: Callable[..., Any], args: tuple[object, ...]
     ) -> _Job:
+        assert self._nursery is not None, "start() comes before the first work"
         self._loop.hand_over()
         job = _Job()
         self._nursery.start_soon(self._work, job, limiter, function, args)

@@ -60,13 +60,14 @@ class Session:
         self._served = served
         self._status = status
         self._report = report
+        self._slow = SlowWork(workers=options.workers, read_timeout=options.read_timeout)
         self._operations = Operations(
             served.root(),
+            self._slow,
             usage=served.usage,
             ttl=options.attr_timeout,
             negative_ttl=SNAPSHOT_SECONDS if options.snapshot else 0.0,
             plus_entries=options.plus_entries,
-            read_timeout=options.read_timeout,
         )
         self._loop: fast_loop.RequestLoop = fast_loop.StockLoop()
         self._stopping = False
@@ -120,15 +121,14 @@ class Session:
 
     async def _main(self) -> None:
         async with trio.open_nursery() as nursery:
-            slow = SlowWork(nursery, self._loop, workers=self._options.workers)
-            self._operations.attach(slow)
+            self._slow.start(nursery, self._loop)
             with trio.open_signal_receiver(*_SIGNALS) as signals:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-                nursery.start_soon(self._watch_signals, signals, nursery, slow)
+                nursery.start_soon(self._watch_signals, signals, nursery)
                 nursery.start_soon(self._announce)
                 nursery.start_soon(self._trim)
                 await pyfuse3.main(1, self._options.max_tasks)
-                slow.cancel_all()
+                self._slow.cancel_all()
                 nursery.cancel_scope.cancel()
 
     async def _announce(self) -> None:
@@ -142,9 +142,7 @@ class Session:
         self._report.ready(sentence)
         notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
 
-    async def _watch_signals(
-        self, signals: AsyncIterator[int], nursery: trio.Nursery, slow: SlowWork
-    ) -> None:
+    async def _watch_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
         async for number in signals:
             if number == signal.SIGHUP:
                 log.info("SIGHUP: looking at the source again")
@@ -157,7 +155,7 @@ class Session:
             log.info("%s: unmounting", name)
             notify(STOPPING=1)
             self._stopping = True
-            slow.cancel_all()
+            self._slow.cancel_all()
             self._loop.stop()
             pyfuse3.terminate()
             nursery.start_soon(self._cancel_later, nursery)

@@ -187,10 +187,9 @@ class Folder(Directory):
 
     __slots__ = ("children", "negative_ttl", "on_lookup")
 
-    def __init__(self, path: str, children: list[Node], *, negative_ttl: float = 0.0) -> None:
+    def __init__(self, path: str, children: list[Node]) -> None:
         super().__init__(path)
         self.children = {node.path.rpartition("/")[2]: node for node in children}
-        self.negative_ttl = negative_ttl
         self.on_lookup: Callable[[str], None] | None = None
 
     def attrs(self) -> Attrs:
@@ -202,9 +201,7 @@ class Folder(Directory):
         try:
             return self.children[name]
         except KeyError:
-            error = NotFound(self.child(name))
-            error.ttl = self.negative_ttl  # type: ignore[attr-defined]
-            raise error from None
+            raise NotFound(self.child(name)) from None
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         for cookie, (name, node) in enumerate(self.children.items(), start=3):

@@ -12,6 +12,7 @@ import pytest
 pyfuse3 = pytest.importorskip("pyfuse3")
 
 from kafkafs.fuse.operations import MUTATING, Operations  # noqa: E402  after the skip
+from kafkafs.fuse.slow_work import SlowWork  # noqa: E402
 from kafkafs.tree.content import BytesContent  # noqa: E402
 from tests.mount.fake_tree import Bytes, Folder, Growing, example  # noqa: E402
 
@@ -23,6 +24,7 @@ class Context:
 
 
 CONTEXT = Context()
+SLOW = SlowWork(workers=1, read_timeout=5)
 
 
 def answer(handler: Coroutine[Any, Any, Any]) -> Any:
@@ -42,7 +44,7 @@ def errno_of(handler: Coroutine[Any, Any, Any]) -> int:
 
 @pytest.fixture
 def operations() -> Operations:
-    return Operations(example(), invalidate=lambda inode: None)
+    return Operations(example(), SLOW, invalidate=lambda inode: None)
 
 
 def look_up(operations: Operations, path: str) -> int:
@@ -101,7 +103,7 @@ def test_access_allows_reading_and_no_writing(operations: Operations) -> None:
 
 def test_pages_are_kept_only_while_the_content_is_the_same() -> None:
     log = Growing("log", b"one")
-    operations = Operations(Folder("", [log]), invalidate=lambda inode: None)
+    operations = Operations(Folder("", [log]), SLOW, invalidate=lambda inode: None)
     inode = look_up(operations, "log")
     opened = []
     for data in (b"one", b"one", b"onetwo", b"onetwo"):
@@ -133,7 +135,7 @@ def test_a_reader_of_a_file_as_it_was_keeps_others_out_of_its_pages(
     first: bytes, then: bytes, passes_the_cache_by: bool
 ) -> None:
     log = GrowingFile("log", first)
-    operations = Operations(Folder("", [log]), invalidate=lambda inode: None)
+    operations = Operations(Folder("", [log]), SLOW, invalidate=lambda inode: None)
     inode = look_up(operations, "log")
     answer(operations.open(inode, 0, CONTEXT))
     log.data = then
@@ -147,7 +149,7 @@ def test_a_reader_of_a_file_as_it_was_keeps_others_out_of_its_pages(
 def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> None:
     log = Growing("log", b"one")
     told: list[int] = []
-    operations = Operations(Folder("", [log]), invalidate=told.append)
+    operations = Operations(Folder("", [log]), SLOW, invalidate=told.append)
     inode = look_up(operations, "log")
     answer(operations.open(inode, 0, CONTEXT))
     assert told == []
@@ -158,7 +160,7 @@ def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> 
 
 def test_a_deleted_file_has_attributes_while_it_is_open_and_no_longer() -> None:
     root = Folder("", [Folder("orders-0", [Bytes("orders-0/log", b"bytes")])])
-    operations = Operations(root, invalidate=lambda inode: None)
+    operations = Operations(root, SLOW, invalidate=lambda inode: None)
     inode = look_up(operations, "orders-0/log")
     handle = answer(operations.open(inode, 0, CONTEXT)).fh
     folder = root.children["orders-0"]

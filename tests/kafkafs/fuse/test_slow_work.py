@@ -27,11 +27,13 @@ class Loop(StockLoop):
         self.handed_over += 1
 
 
-def run(body: Callable[[SlowWork, Loop], Awaitable[None]], workers: int = 1) -> None:
+def run(body: Callable[[SlowWork, Loop], Awaitable[None]], read_timeout: float = 5) -> None:
     async def main() -> None:
         loop = Loop()
+        slow = SlowWork(workers=1, read_timeout=read_timeout)
         async with trio.open_nursery() as nursery:
-            await body(SlowWork(nursery, loop, workers=workers), loop)
+            slow.start(nursery, loop)
+            await body(slow, loop)
             nursery.cancel_scope.cancel()
 
     trio.run(main)
@@ -39,10 +41,10 @@ def run(body: Callable[[SlowWork, Loop], Awaitable[None]], workers: int = 1) -> 
 
 def test_answers_and_errors_come_back_from_the_thread() -> None:
     async def body(slow: SlowWork, loop: Loop) -> None:
-        assert await slow.read(threading.get_ident, seconds=5) != threading.get_ident()
+        assert await slow.run(threading.get_ident) != threading.get_ident()
         assert loop.handed_over == 1
         with pytest.raises(ZeroDivisionError):
-            await slow.read(lambda: 1 // 0, seconds=5)
+            await slow.run(lambda: 1 // 0)
         assert await slow.open(lambda flag: 7, os.getpid()) == 7
         with pytest.raises(SystemExit):
             await slow.open(lambda flag: exec("raise SystemExit"), os.getpid())
@@ -53,9 +55,9 @@ def test_answers_and_errors_come_back_from_the_thread() -> None:
 def test_a_read_that_takes_too_long_is_given_up() -> None:
     async def body(slow: SlowWork, loop: Loop) -> None:
         with pytest.raises(TimeoutError):
-            await slow.read(time.sleep, 0.3, seconds=0.05)
+            await slow.run(time.sleep, 0.3)
 
-    run(body)
+    run(body, read_timeout=0.05)
 
 
 def test_opens_under_way_leave_threads_for_reads() -> None:
@@ -65,7 +67,7 @@ def test_opens_under_way_leave_threads_for_reads() -> None:
             for _ in range(10):
                 nursery.start_soon(slow.open, lambda flag: gate.wait(10), os.getpid())
             await trio.sleep(0.05)
-            assert await slow.read(lambda: "read", seconds=5) == "read"
+            assert await slow.run(lambda: "read") == "read"
             gate.set()
 
     run(body)
