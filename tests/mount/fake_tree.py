@@ -185,7 +185,7 @@ class _FailingContent(Content):
 class Folder(Directory):
     """A folder of fixed children; `on_lookup` sees each name first."""
 
-    __slots__ = ("children", "negative_ttl", "on_lookup")
+    __slots__ = ("children", "on_lookup")
 
     def __init__(self, path: str, children: list[Node]) -> None:
         super().__init__(path)
