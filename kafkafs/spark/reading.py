@@ -54,16 +54,8 @@ def read(
     if spark not in _KNOWING:
         spark.dataSource.register(KafkaLogDataSource)
         _KNOWING.add(spark)
-    given = {name: _text(value) for name, value in options.items()}
-    if topics is not None:
-        given["subscribe"] = topics if isinstance(topics, str) else ",".join(topics)
-    if partitions is not None:
-        given["assign"] = json.dumps({topic: list(some) for topic, some in partitions.items()})
-    for name, moment in (("startingTimestamp", since), ("endingTimestamp", until)):
-        if moment is not None:
-            given[name] = str(milliseconds(moment))
-    if since is not None:
-        given["startingOffsetsByTimestampStrategy"] = "latest"
+    given = {name: option_text(value) for name, value in options.items()}
+    given |= choice_options(topics, partitions, since, until)
     paths = [path] if isinstance(path, str) else list(path)
     checked = parse_options(given | {"paths": json.dumps(paths)})
     reader = spark.read.format("kafkalog").options(**given)
@@ -76,8 +68,33 @@ def read(
     return reader.load(path if isinstance(path, str) else paths)
 
 
-def _text(value: str | int | bool) -> str:
+def option_text(value: str | int | bool) -> str:
+    """Return the value of an option as text, which is all that Spark passes on."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def choice_options(
+    topics: str | Sequence[str] | None,
+    partitions: Mapping[str, Sequence[int]] | None,
+    since: Moment | None,
+    until: Moment | None,
+) -> dict[str, str]:
+    """Return the choice of records of `read` as options of the source.
+
+    Raises:
+        OptionError: a datetime has no time zone.
+    """
+    given: dict[str, str] = {}
+    if topics is not None:
+        given["subscribe"] = topics if isinstance(topics, str) else ",".join(topics)
+    if partitions is not None:
+        given["assign"] = json.dumps({topic: list(some) for topic, some in partitions.items()})
+    for name, moment in (("startingTimestamp", since), ("endingTimestamp", until)):
+        if moment is not None:
+            given[name] = str(milliseconds(moment))
+    if since is not None:
+        given["startingOffsetsByTimestampStrategy"] = "latest"
+    return given
 
 
 def milliseconds(moment: Moment) -> int:

@@ -25,7 +25,7 @@ from kafkafs.spark.jobs.files.export_ledger import (
     topic_ids_done,
 )
 from kafkafs.spark.jobs.files.export_plan import ExportChunk, plan_chunks
-from kafkafs.spark.jobs.files.exported_rows import FOLDERS, FORMATS, VALUES, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.files.exported_rows import VALUES, check_form, files_writer
 from kafkafs.spark.jobs.files.target_files import outside_of, target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
@@ -178,8 +178,7 @@ def export(
 
 
 def _checked_form(form: str, values: str) -> tuple[str, str]:
-    if form not in FORMATS:
-        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+    check_form(form)
     if values not in VALUES:
         raise OptionError(f"values are {' or '.join(VALUES)}, not {values!r}")
     return form, values
@@ -200,9 +199,7 @@ class _Export:
         self._spark = spark
         self._form, self._values = form
         self._where = where
-        self._writes = dict(WRITE_OPTIONS.get(self._form, {}))
-        if compression is not None:
-            self._writes["compression"] = compression
+        self._compression = compression
         self._options = selection.checked(*_ITS_OWN)
         check_condition(spark, where)
         self._files = target_files(spark, target)
@@ -290,11 +287,10 @@ class _Export:
                 F.count_if(F.col("topic") == topic).alias(f"topic {place}")
                 for place, topic in enumerate(topics)
             ]
-            frame = to_files(frame.observe(counts, *by_topic), self._form, self._values)
-            # Without this, Spark sorts by folders alone, and may lose the order of offsets.
-            ordered = frame.sortWithinPartitions(*FOLDERS, "partition", "offset")
-            writer = ordered.write.format(self._form).options(**self._writes)
-            writer.partitionBy(*FOLDERS).save(f"{self._files.uri}/{staged}")
+            writer = files_writer(
+                frame.observe(counts, *by_topic), self._form, self._values, self._compression
+            )
+            writer.save(f"{self._files.uri}/{staged}")
         found = counts.get
         records = {topic: int(found[f"topic {place}"]) for place, topic in enumerate(topics)}
         return records, int(holes.get["damaged"])

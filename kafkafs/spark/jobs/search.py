@@ -22,7 +22,7 @@ from engine.record.fate import Fate
 from engine.record.record import Header, Record
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
-from kafkafs.spark.jobs.files.exported_rows import FOLDERS, FORMATS, WRITE_OPTIONS, to_files
+from kafkafs.spark.jobs.files.exported_rows import check_form, files_writer
 from kafkafs.spark.jobs.files.target_files import outside_of, target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.record_filter import Predicate, SearchFilter
@@ -225,10 +225,7 @@ class _Search:
             spark__sql__session__timeZone="UTC",
             spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
         ):
-            frame = to_files(self._frame, form)
-            ordered = frame.sortWithinPartitions(*FOLDERS, "partition", "offset")
-            writer = ordered.write.format(form).options(**WRITE_OPTIONS.get(form, {}))
-            writer.mode("append").partitionBy(*FOLDERS).save(uri)
+            files_writer(self._frame, form).mode("append").save(uri)
         return []
 
     def counts(self) -> tuple[int, int]:
@@ -282,8 +279,7 @@ def _asks_key(options: Mapping[str, OptionValue]) -> bool:
 
 
 def _checked_target(spark: SparkSession, target: str, form: str, options: ReadOptions) -> str:
-    if form not in FORMATS:
-        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+    check_form(form)
     files = target_files(spark, target)
     outside_of(files, options.paths)
     if files.names():

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.reading import Moment, milliseconds
+from kafkafs.spark.reading import Moment, choice_options, option_text
 from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
 
 OptionValue = str | int | bool
@@ -47,25 +47,11 @@ class JobSelection:
         for name in self.options:
             if name.lower() in own:
                 raise OptionError(f"this job has no option {name!r}: it sets that itself")
-        given: dict[str, OptionValue] = {**self.options, **fixed}
-        paths = [self.path] if isinstance(self.path, str) else list(self.path)
-        given["paths"] = json.dumps(paths)
         if self.topics is not None and self.partitions is not None:
             raise OptionError("topics and partitions exclude each other: give one")
-        if self.topics is not None:
-            some = self.topics
-            given["subscribe"] = some if isinstance(some, str) else ",".join(some)
-        if self.partitions is not None:
-            given["assign"] = json.dumps(
-                {topic: list(some) for topic, some in self.partitions.items()}
-            )
-        for name, moment in (("startingTimestamp", self.since), ("endingTimestamp", self.until)):
-            if moment is not None:
-                given[name] = milliseconds(moment)
-        if self.since is not None:
-            given["startingOffsetsByTimestampStrategy"] = "latest"
-        return parse_options({name: _text(value) for name, value in given.items()})
-
-
-def _text(value: OptionValue) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        given = {name: option_text(value) for name, value in {**self.options, **fixed}.items()}
+        paths = [self.path] if isinstance(self.path, str) else list(self.path)
+        given["paths"] = json.dumps(paths)
+        return parse_options(
+            given | choice_options(self.topics, self.partitions, self.since, self.until)
+        )

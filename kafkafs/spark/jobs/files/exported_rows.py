@@ -28,7 +28,7 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import CONNECTOR, HEADERS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 
 FORMATS = ("parquet", "orc", "json", "csv")
 VALUES = ("text", "base64")
@@ -43,7 +43,7 @@ _CSV_WRITES = {
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }
-WRITE_OPTIONS: dict[str, dict[str, str]] = {"csv": _CSV_WRITES}
+_WRITE_OPTIONS: dict[str, dict[str, str]] = {"csv": _CSV_WRITES}
 _READ_OPTIONS: dict[str, dict[str, str]] = {
     "csv": {**_CSV_WRITES, "mode": "FAILFAST"},
     "json": {"mode": "FAILFAST"},
@@ -99,6 +99,28 @@ def file_schema(form: str) -> StructType:
     if form == "csv":
         columns = columns | {"headers": StringType()}
     return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+def check_form(form: str) -> None:
+    """Raise OptionError if there is no such format."""
+    if form not in FORMATS:
+        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+
+
+def files_writer(
+    records: DataFrame, form: str, values: str = TEXT, compression: str | None = None
+) -> DataFrameWriter:
+    """Return a writer of records to files in the folders `topic=…/date=…`, in the order of offsets.
+
+    Args:
+        records, form, values: as for `to_files`.
+        compression: codec of the files; None for Spark's default.
+    """
+    options = {} if compression is None else {"compression": compression}
+    # Without the sort, Spark sorts by folders alone, and may lose the order of offsets.
+    ordered = to_files(records, form, values).sortWithinPartitions(*FOLDERS, "partition", "offset")
+    writer = ordered.write.format(form).options(**_WRITE_OPTIONS.get(form, {}), **options)
+    return writer.partitionBy(*FOLDERS)
 
 
 def to_files(records: DataFrame, form: str, values: str = TEXT) -> DataFrame:
@@ -212,8 +234,7 @@ def read_files(spark: SparkSession, path: str, form: str) -> DataFrame:
     Raises:
         OptionError: there is no such format.
     """
-    if form not in FORMATS:
-        raise OptionError(f"no such format: {form!r}; there are {', '.join(FORMATS)}")
+    check_form(form)
     schema = file_schema(form)
     for folder in FOLDERS:
         schema = schema.add(folder, StringType())
