@@ -12,6 +12,7 @@ import click
 from kafkafs.cli.arguments import open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.check.log_dir_check import Event
@@ -118,7 +119,7 @@ def check(
             _take(event, report, progress)
         report.end()
         if report.is_unsound:
-            sys.exit(1)
+            sys.exit(EXIT_FINDINGS)
 
 
 def _asked(rules: tuple[str, ...], severity: str) -> FindingFilter:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import Command
+from kafkafs.cli.arguments import Command, bound_of
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 
 if TYPE_CHECKING:
     from kafkafs.dump.dump_options import DumpOptions
-    from kafkafs.dump.extent import DumpBound, DumpExtent
+    from kafkafs.dump.extent import DumpExtent
 
 STRING_DECODERS = (
     "org.apache.kafka.tools.api.StringDecoder",
@@ -54,15 +54,15 @@ def _decoder_options(command: Command) -> Command:
 @click.option(
     "--from",
     "start",
-    metavar="OFFSET|INSTANT",
-    help="Start at this offset, or at the first record at or after this instant "
+    metavar="OFFSET|TIME",
+    help="Start at this offset, or at the first record at or after this time "
     "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).",
 )
 @click.option(
     "--to",
     "end",
-    metavar="OFFSET|INSTANT",
-    help="Stop before this offset, or before the first record at or after this instant.",
+    metavar="OFFSET|TIME",
+    help="Stop before this offset, or before the first record at or after this time.",
 )
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
@@ -169,18 +169,4 @@ def _extent(start: str | None, end: str | None) -> DumpExtent | None:
 
     if start is None and end is None:
         return None
-    return DumpExtent(_bound(start, "--from"), _bound(end, "--to"))
-
-
-def _bound(text: str | None, option: str) -> DumpBound | None:
-    from kafkafs.dump.extent import parse_bound
-
-    if text is None:
-        return None
-    found = parse_bound(text)
-    if found is None:
-        raise click.BadParameter(
-            f"{text!r} is neither an offset nor an instant such as 2024-01-01T10:30:00Z",
-            param_hint=option,
-        )
-    return found
+    return DumpExtent(bound_of(start, "--from"), bound_of(end, "--to"))

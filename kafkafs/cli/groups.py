@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import one_source_argument, open_log_source
-from kafkafs.cli.printing.table import instant_option, print_json, print_table, replaying, warn
+from kafkafs.cli.arguments import at_option, one_source_argument, open_log_source
+from kafkafs.cli.printing.table import print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.replay.groups.group import Group, Member
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from engine.replay.groups.share_rows import ShareRow
     from engine.replay.source_state import GroupRow, SourceState
 
-FINDINGS = 1
 _HINT = "name a log dir that holds partitions of it, or of __share_group_state"
 _OFFSETS: Sequence[str] = (
     "GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST",
@@ -56,13 +56,9 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 )
 @click.option("--members", "form", flag_value="members", help="Print the members of groups.")
 @click.option("--state", "form", flag_value="state", help="Print one line for each group.")
-@click.option(
-    "--at",
-    metavar="INSTANT",
-    help="Show the state at this time, from records with timestamps up to it.",
-)
+@at_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_json: bool) -> None:
+def groups(source: str, names: tuple[str, ...], form: str, at: int | None, as_json: bool) -> None:
     """Describe consumer, share and streams groups from __consumer_offsets and __share_group_state.
 
     \b
@@ -80,13 +76,12 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
 
-    until = instant_option(at)
     with open_log_source((source,)) as logs:
         with replaying() as advance:
             state = SourceState(logs, advance)
             if not state.has_groups:
                 raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
-            known = state.known_groups(until)
+            known = state.known_groups(at)
         is_missing = _report_missing(known, names)
         chosen = [group for name in names or known.names if (group := known.group(name))]
         show = {"list": _list, "offsets": _offsets, "members": _members, "state": _state}[form]
@@ -99,7 +94,7 @@ def groups(source: str, names: tuple[str, ...], form: str, at: str | None, as_js
         notes += state.ends.notes()
         notes += [f"{name} has records in several partitions" for name in known.doubled]
         if warn(known.unreadable, notes) or is_missing:
-            click.get_current_context().exit(FINDINGS)
+            click.get_current_context().exit(EXIT_FINDINGS)
 
 
 def _report_missing(image: KnownGroups, names: Iterable[str]) -> bool:

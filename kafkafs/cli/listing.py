@@ -12,13 +12,7 @@ from kafkafs.cli.arguments import Failures, one_source_argument, open_tree, valu
 from kafkafs.cli.partition_choice import node_at
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.node import Directory, Entry, Kind, Link, Node
-
-TYPE_BITS = {
-    Kind.DIRECTORY: stat.S_IFDIR,
-    Kind.FILE: stat.S_IFREG,
-    Kind.LINK: stat.S_IFLNK,
-}
+from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
 
 
 @click.command()
@@ -72,7 +66,7 @@ def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool)
         attrs = node.attrs()
         size = f"{'' if attrs.exact else '~'}{attrs.size}"
         text = (
-            f"{stat.filemode(TYPE_BITS[attrs.kind] | attrs.mode)} {size:>14} "
+            f"{stat.filemode(FILE_TYPES[attrs.kind] | attrs.mode)} {size:>14} "
             f"{moment(attrs.mtime_ns)} {text}"
         )
     click.echo(text)

@@ -11,14 +11,13 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
-from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.cli.arguments import open_log_source, source_argument, time_of
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
 from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
-from kafkafs.tree.path_names import parse_instant
 from kafkafs.tree.selection import proper_logs
 
 SPECS = {
@@ -29,28 +28,9 @@ SPECS = {
     "latest-tiered": -5,
 }
 """GetOffsetShell's names of special timestamps, with their ListOffsets codes."""
+_NAMES = SPECS | {str(code): code for code in SPECS.values()}
 
 _INTERNAL = INTERNAL_TOPICS | {CLUSTER_METADATA}
-
-
-def parse_time(text: str) -> int:
-    """Parse a ListOffsets timestamp: a name, -1 to -5, epoch milliseconds or RFC 3339.
-
-    Raises:
-        click.BadParameter: the text is none of these.
-    """
-    if text in SPECS:
-        return SPECS[text]
-    if text in {str(code) for code in SPECS.values()}:
-        return int(text)
-    instant = parse_instant(text)
-    if instant is None:
-        raise click.BadParameter(
-            f"{text!r} is not one of {', '.join(SPECS)}, -1 to -5, epoch milliseconds, "
-            "or an instant such as 2024-01-01T10:30:00Z",
-            param_hint="--time",
-        )
-    return instant
 
 
 def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
@@ -90,7 +70,8 @@ def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None
     metavar="TIME",
     show_default=True,
     help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
-    "-1 to -5, or an instant: the first record at or after it.",
+    "-1 to -5, or a time (2024-01-01T10:30:00Z, 2024-01-01, or milliseconds since 1970): the first "
+    "record at or after it.",
 )
 @partition_options
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
@@ -116,11 +97,11 @@ def offsets(
     kafkafs offsets /var/lib/kafka/data --time earliest --topic-partitions 'orders:0-2'
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
 
-    A partition without an offset at or after the instant is left out. Exit status 1: no partition is
+    A partition without an offset at or after the time is left out. Exit status 1: no partition is
     left, or the records files of a log end before the log end that its checkpoints or snapshots prove
     (reported on standard error).
     """
-    time = parse_time(time_text)
+    time = time_of(time_text, "--time", _NAMES)
     choice = partition_choice(topic, topic_partitions)
     shown = short = 0
     with open_log_source(sources) as source, Progress("looked up") as progress:

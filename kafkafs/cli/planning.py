@@ -11,7 +11,7 @@ import click
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
-from kafkafs.exit_codes import EXIT_CANNOT_READ
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.plan.start_plan import StartPlan
@@ -86,7 +86,7 @@ def plan(
     if not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
-        sys.exit(1)
+        sys.exit(EXIT_FINDINGS)
 
 
 def _print_json(start: StartPlan) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
 
-from kafkafs.cli.arguments import report_unread, source_paths
+from kafkafs.cli.arguments import bound_of, report_unread, source_paths
 from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
@@ -35,10 +35,16 @@ if TYPE_CHECKING:
 @click.option(
     "--from",
     "start",
-    metavar="WHEN",
-    help="Keep records from here on: an offset (digits), an instant, a day, or @MILLISECONDS.",
+    metavar="OFFSET|TIME",
+    help="Keep records from this offset on, or from the first record at or after this time "
+    "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).",
 )
-@click.option("--to", "stop", metavar="WHEN", help="Keep records before this: likewise.")
+@click.option(
+    "--to",
+    "stop",
+    metavar="OFFSET|TIME",
+    help="Keep records before this offset, or before the first record at or after this time.",
+)
 @click.option(
     "--whole-batches", is_flag=True, help="With --from and --to: keep batches at the edges whole."
 )
@@ -194,17 +200,9 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 def _bound(option: str, text: str | None) -> RebuildBound | None:
     from engine.rebuild.options import RebuildBound
-    from kafkafs.dump.extent import parse_bound
 
-    if text is None:
-        return None
-    found = parse_bound(text)
-    if found is None:
-        raise click.UsageError(
-            f"{option} {text!r}: write an offset (digits), an instant like 2024-01-01T10:30:00Z,"
-            " a day like 2024-01-01, or @MILLISECONDS"
-        )
-    return RebuildBound(found.offset, found.instant)
+    found = bound_of(text, option)
+    return None if found is None else RebuildBound(found.offset, found.instant)
 
 
 def _owner(name: str | None, source: str) -> tuple[int, int] | None:

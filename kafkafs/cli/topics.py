@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.arguments import at_option, one_source_argument, open_log_source
 from kafkafs.cli.partition_choice import require_partitions
-from kafkafs.cli.printing.table import instant_option, print_json, replaying, warn
+from kafkafs.cli.printing.table import print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.replay.cluster import ClusterImage
     from engine.replay.source_state import SourceState
-
-FINDINGS = 1
 
 
 @click.command()
@@ -27,18 +26,14 @@ FINDINGS = 1
 @click.argument("names", metavar="[TOPIC]...", nargs=-1)
 @click.option("--list", "only_names", is_flag=True, help="Print only the names of topics.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
-@click.option(
-    "--at",
-    metavar="INSTANT",
-    help="Show the state at this time, from records with timestamps up to it.",
-)
+@at_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def topics(
     source: str,
     names: tuple[str, ...],
     only_names: bool,
     exclude_internal: bool,
-    at: str | None,
+    at: int | None,
     as_json: bool,
 ) -> None:
     """Describe topics from __cluster_metadata: ids, partitions, leaders, in-sync replicas, configs.
@@ -55,13 +50,12 @@ def topics(
     """
     from engine.replay.source_state import SourceState
 
-    until = instant_option(at)
     patterns = [_pattern(name) for name in names]
     with open_log_source((source,)) as logs:
         require_partitions(logs)
         with replaying() as advance:
             state = SourceState(logs, advance)
-            image = state.cluster.image(until) if state.cluster.exists else None
+            image = state.cluster.image(at) if state.cluster.exists else None
         if image is None:
             found = _by_folders(logs)
         else:
@@ -72,11 +66,11 @@ def topics(
             if (not patterns or any(each.fullmatch(name) for each in patterns))
             and not (exclude_internal and name.startswith("__"))
         }
-        _show(state, chosen, until, only_names=only_names, as_json=as_json)
+        _show(state, chosen, at, only_names=only_names, as_json=as_json)
         is_damaged = _warn(image, state.ends.notes())
         is_missing = [_report_missing(each, chosen, list(found)) for each in patterns]
         if is_damaged or any(is_missing):
-            click.get_current_context().exit(FINDINGS)
+            click.get_current_context().exit(EXIT_FINDINGS)
 
 
 def _report_missing(pattern: re.Pattern[str], chosen: Iterable[str], names: list[str]) -> bool:

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import one_source_argument, open_log_source
+from kafkafs.cli.arguments import at_option, one_source_argument, open_log_source
 from kafkafs.cli.partition_choice import require_partitions
 from kafkafs.cli.printing.table import (
     duration,
-    instant_option,
     moment,
     print_json,
     print_table,
     replaying,
     warn,
 )
+from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.replay.source_state import SourceState
     from engine.replay.transactions import OpenTransaction, Transaction
 
-FINDINGS = 1
 _HINT = "--open and --hanging read the logs themselves"
 _IDS = (
     "TRANSACTIONAL-ID", "PRODUCER-ID", "PRODUCER-EPOCH", "STATE", "TIMEOUT", "START", "LAST-UPDATE",
@@ -49,13 +48,9 @@ _OPEN = (
     flag_value="hanging",
     help="List only the open transactions that no coordinator will end.",
 )
-@click.option(
-    "--at",
-    metavar="INSTANT",
-    help="Show the state at this time, from records with timestamps up to it.",
-)
+@at_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def transactions(source: str, form: str | None, at: str | None, as_json: bool) -> None:
+def transactions(source: str, form: str | None, at: int | None, as_json: bool) -> None:
     """List transactional ids from __transaction_state, or open transactions from the logs.
 
     \b
@@ -70,21 +65,20 @@ def transactions(source: str, form: str | None, at: str | None, as_json: bool) -
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
 
-    until = instant_option(at)
     with open_log_source((source,)) as logs:
         require_partitions(logs)
         with replaying() as advance:
             state = SourceState(logs, advance)
             if state.transactions.exists:
-                state.transactions.image(until)
+                state.transactions.image(at)
         if form is None and not state.transactions.exists:
             raise SourceError(f"{source} holds no partition of __transaction_state", hint=_HINT)
         if form is None:
-            has_findings = _show_ids(state, until, as_json=as_json)
+            has_findings = _show_ids(state, at, as_json=as_json)
         else:
-            has_findings = _show_open(state, until, hanging=form == "hanging", as_json=as_json)
+            has_findings = _show_open(state, at, hanging=form == "hanging", as_json=as_json)
         if has_findings:
-            click.get_current_context().exit(FINDINGS)
+            click.get_current_context().exit(EXIT_FINDINGS)
 
 
 def _show_ids(state: SourceState, until: int | None, *, as_json: bool) -> bool:

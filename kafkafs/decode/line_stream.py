@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ from kafkafs.decode.failures import Cancelled, ChangedFileError
 from kafkafs.decode.line_chunks import ANY_OFFSET, ChunkTable, TextChunk
 from kafkafs.decode.line_measuring import Findings, PartMeasuring
 from kafkafs.decode.line_rendering import Rendering
-from kafkafs.decode.read_ahead import decode_soon
 
 KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
@@ -35,6 +35,9 @@ MOST_PINNED = 64
 """Maximum number of files that an open stream holds; it opens the others on demand."""
 
 _serials = itertools.count(1)
+_ahead_lock = threading.Lock()
+_ahead: ThreadPoolExecutor | None = None
+"""Threads that decode ahead; started at first use."""
 
 
 class StreamPart(NamedTuple):
@@ -245,7 +248,7 @@ class LineStream:
             if not chunk.is_whole:
                 break  # each piece takes the memory of the whole batch
             if self._key(chunk) not in self._cache:
-                decode_soon(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
+                _decode_soon(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
         return until
 
     def chunks(self) -> Iterator[TextChunk]:
@@ -339,3 +342,13 @@ class LineReader:
         elif offset < end and end > self._prepared_to:
             self._prepared_to = stream.prepare(end, CHUNKS_AHEAD)
         self._read_to = end
+
+
+def _decode_soon(work: Callable[[], object]) -> None:
+    """Run `work` in the background. Its exception is dropped: the reader of the result gets it again."""
+    global _ahead
+    with _ahead_lock:
+        if _ahead is None:
+            _ahead = ThreadPoolExecutor(2, thread_name_prefix="kafkafs-ahead")
+        pool = _ahead
+    pool.submit(work)

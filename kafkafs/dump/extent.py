@@ -7,8 +7,8 @@ from typing import NamedTuple
 from engine.errors import KafkaStorageError, SourceError
 from engine.log.log_directory import open_source
 from engine.units import MAX_INT64, Offset, Timestamp
-from kafkafs.tree.path_names import parse_instant, parse_offset, parse_period
-from kafkafs.tree.ranges import offset_at
+from kafkafs.tree.lookups import offset_at
+from kafkafs.tree.path_names import parse_offset, parse_time
 
 
 class DumpBound(NamedTuple):
@@ -84,7 +84,7 @@ class DumpExtent(NamedTuple):
 
 
 def parse_bound(text: str) -> DumpBound | None:
-    """Parse an offset (digits), or an instant: RFC 3339, the start of a day or hour, or `@` and milliseconds.
+    """Parse an offset (digits), or a time: `@` and milliseconds, or as `parse_time`.
 
     >>> parse_bound("35")
     DumpBound(offset=35, instant=None)
@@ -95,9 +95,5 @@ def parse_bound(text: str) -> DumpBound | None:
         return DumpBound(offset=offset)
     if text.startswith("@") and (instant := parse_offset(text[1:])) is not None:
         return DumpBound(instant=instant)
-    if (instant := parse_instant(text)) is not None:
-        return DumpBound(instant=instant)
-    period = parse_period(text)
-    if period is None or period.start_ms is None or ".." in text:
-        return None
-    return DumpBound(instant=period.start_ms)
+    instant = parse_time(text)
+    return None if instant is None else DumpBound(instant=instant)

@@ -16,8 +16,7 @@ from pyfuse3 import EntryAttributes, ReaddirToken
 from kafkafs.fuse.errnos import errno_of
 from kafkafs.fuse.inode_table import InodeRecord, InodeTable
 from kafkafs.fuse.pyfuse3_patches.names_only import NameEntry
-from kafkafs.fuse.shared_entry import FILE_TYPES
-from kafkafs.tree.node import Attrs, Directory, Entry
+from kafkafs.tree.node import FILE_TYPES, Attrs, Directory, Entry
 
 PLUS_SECONDS = 0.005
 """Maximum time per page for collecting attributes; the remaining entries are names only."""

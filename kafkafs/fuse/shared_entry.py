@@ -6,14 +6,12 @@ No handler waits between filling the entry and returning it: pyfuse3 copies it b
 from __future__ import annotations
 
 import errno
-import stat
 
 from pyfuse3 import EntryAttributes, FUSEError
 
 from kafkafs.fuse.inode_table import NO_SIZE, InodeRecord
-from kafkafs.tree.node import Attrs, Kind
+from kafkafs.tree.node import FILE_TYPES, Attrs
 
-FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}
 BLOCK_SIZE = 128 * 1024
 """st_blksize: the size that tools use for their reads."""
 

@@ -7,6 +7,7 @@ thread-safe.
 
 from __future__ import annotations
 
+import stat
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -30,6 +31,10 @@ class Kind(IntEnum):
     DIRECTORY = 0
     FILE = 1
     LINK = 2
+
+
+FILE_TYPES = {Kind.DIRECTORY: stat.S_IFDIR, Kind.FILE: stat.S_IFREG, Kind.LINK: stat.S_IFLNK}
+"""The bits of st_mode for each type of node."""
 
 
 class Attrs(NamedTuple):

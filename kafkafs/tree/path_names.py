@@ -143,6 +143,19 @@ def parse_instant(name: str) -> Timestamp | None:
     return None
 
 
+def parse_time(name: str) -> Timestamp | None:
+    """Parse an instant, or a year, month, day, hour or minute, which stands for its beginning.
+
+    >>> parse_time("2024-01-01T10:30:00Z"), parse_time("2024-01-01"), parse_time("yesterday")
+    (1704105000000, 1704067200000, None)
+    """
+    instant = parse_instant(name)
+    if instant is not None:
+        return instant
+    period = _calendar_period(name)
+    return None if period is None else period.start_ms
+
+
 def parse_period(name: str) -> Period | None:
     """Parse a period: a year, month, day, hour or minute alone, or A..B, A.., ..B.
 
@@ -151,7 +164,7 @@ def parse_period(name: str) -> Period | None:
     sides = _two_sides(name)
     if sides is None:
         return _calendar_period(name)
-    start, end = (_side(side) if side else None for side in sides)
+    start, end = (parse_time(side) if side else None for side in sides)
     if (start is None) != (sides[0] == "") or (end is None) != (sides[1] == ""):
         return None
     if start is not None and end is not None and end < start:
@@ -194,15 +207,6 @@ def _two_sides(name: str) -> tuple[str, str] | None:
     """Split a name at the two dots. None without dots, or if both sides are empty."""
     start, dots, end = name.partition("..")
     return (start, end) if dots and (start or end) else None
-
-
-def _side(name: str) -> Timestamp | None:
-    """Parse an end of a period: an instant, or the beginning of a calendar period."""
-    instant = parse_instant(name)
-    if instant is not None:
-        return instant
-    period = _calendar_period(name)
-    return None if period is None else period.start_ms
 
 
 def _calendar_period(name: str) -> Period | None:

@@ -9,8 +9,14 @@ from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from kafkafs.tree.errors import NotFound
+from kafkafs.tree.lookups import (
+    end_offset,
+    first_on_disk,
+    offsets_of_period,
+    offsets_of_range,
+    segment_with_base,
+)
 from kafkafs.tree.path_names import parse_offset, parse_period, parse_range
-from kafkafs.tree.ranges import offsets_of_period, offsets_of_range
 
 
 class Selection(NamedTuple):
@@ -63,14 +69,13 @@ def offset_range(view: LogView, rest: list[str], path: str) -> tuple[int, int]:
     """Return the offset range of a path inside a partition."""
     match rest:
         case [] | ["records"]:
-            first = view.base_offsets[0] if view.base_offsets else view.log_start_offset
-            return first, view.log_end_offset
+            return first_on_disk(view), view.log_end_offset
         case ["committed"]:
             return view.log_start_offset, view.log_end_offset
         case ["records" | "committed", name] if name.endswith(".jsonl"):
             base = parse_offset(name.removesuffix(".jsonl"))
-            if base is not None and (segment := view.segments.get(base)) is not None:
-                return base, segment_end(view, segment.base_offset)
+            if base is not None and segment_with_base(view, base) is not None:
+                return base, end_offset(view, base)
         case ["offset", name]:
             if (one := parse_offset(name)) is not None:
                 return one, one + 1
@@ -82,18 +87,12 @@ def offset_range(view: LogView, rest: list[str], path: str) -> tuple[int, int]:
     raise NotFound(path)
 
 
-def segment_end(view: LogView, base_offset: int) -> int:
-    """Return the first offset after a segment: the next segment's base offset, or the log end."""
-    following = view.segments.higher(base_offset)
-    return view.log_end_offset if following is None else following.base_offset
-
-
 def by_segment(view: LogView, start: int, end: int, committed: bool) -> list[Selection]:
     """Split an offset range into one selection per segment, so that segments can be read in parallel."""
     found = []
     for segment in view.segments:
         low = max(start, segment.base_offset)
-        high = min(end, segment_end(view, segment.base_offset))
+        high = min(end, end_offset(view, segment.base_offset))
         if low < high:
             found.append(Selection(view, low, high, committed))
     return found

@@ -23,7 +23,7 @@ from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.line_chunks import ANY_OFFSET
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
-from kafkafs.tree.segments import end_offset, next_base, segment_with_base
+from kafkafs.tree.lookups import end_offset, next_base, segment_with_base
 
 MOST_STREAMS = 16_384
 

@@ -311,8 +311,8 @@ class Counting(Folder):
         return super().lookup(name)
 
 
-def counting(path: str, negative_ttl: float) -> Counting:
-    folder = Counting(path, [], negative_ttl=negative_ttl)
+def counting(path: str) -> Counting:
+    folder = Counting(path, [])
     folder.count = 0
     return folder
 
@@ -342,8 +342,7 @@ def example() -> Folder:
             Numbers("numbers", 1_000_000),
             Numbers("few", 300),
             Grower("grower", [Growing("grower/log", b"first line\n")]),
-            counting("absent", 0.0),
-            counting("absent-for-long", 60.0),
+            counting("absent"),
             Folder("failing", [failing(place, name) for place in PLACES for name in ERRORS]),
         ],
     )

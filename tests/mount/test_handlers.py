@@ -333,12 +333,6 @@ def test_an_absent_name_is_asked_again_when_it_may_appear(mnt: Path) -> None:
     assert int((mnt / "absent" / "count").read_bytes()) - before == 3
 
 
-def test_an_absent_name_that_stays_absent_is_asked_once(mnt: Path) -> None:
-    for _ in range(3):
-        assert not (mnt / "absent-for-long" / "35").exists()
-    assert int((mnt / "absent-for-long" / "count").read_bytes()) == 1
-
-
 def requests(root: Path, operation: str) -> int:
     import json
 

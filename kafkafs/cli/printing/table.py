@@ -88,22 +88,3 @@ def replaying() -> Iterator[Callable[[int], None]]:
     with Progress("Replaying") as progress:
         yield progress.advance
     progress.active = False  # later reads happen while results are printed
-
-
-def instant_option(text: str | None) -> int | None:
-    """Return the value of --at in milliseconds; None when it is not given.
-
-    Raises:
-        click.BadParameter: the text is no instant.
-    """
-    from kafkafs.tree.path_names import parse_instant
-
-    if text is None:
-        return None
-    found = parse_instant(text)
-    if found is None:
-        raise click.BadParameter(
-            f"{text!r} is not an instant such as 2024-01-01T10:30:00Z or epoch milliseconds",
-            param_hint="--at",
-        )
-    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.summary import JobSummary
 
 MOST_WARNINGS = 20
+_PYTHON = re.compile(
+    r"^(?:[\w.]*\.)?(?P<name>[A-Za-z_]\w*(?:Error|Exception)): (?P<said>.+)$",
+    re.MULTILINE,
+)
+_REFUSALS = frozenset({"OptionError"})
+_CONDITION = re.compile(r"SQLSTATE: \w+")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Found = TypeVar("Found", bound="JobSummary")
 
@@ -140,7 +147,6 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     from pyspark.errors import PySparkException
 
     from kafkafs.spark.errors import DataLossError, OptionError
-    from kafkafs.spark.job_errors import sentence_of
     from kafkafs.spark.session import session
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it repeats every error
@@ -157,11 +163,36 @@ def job_session(given: dict[str, Any], name: str) -> Iterator[SparkSession]:
     except DataLossError as error:
         raise JobError(str(error)) from error
     except (PySparkException, Py4JJavaError) as error:
-        sentence, is_refusal = sentence_of(error)
+        sentence, is_refusal = failure_of(error)
         raise (RefusedError if is_refusal else JobError)(sentence) from error
     finally:
         if is_own:
             spark.stop()
+
+
+def failure_of(error: BaseException) -> tuple[str, bool]:
+    """Return the cause of a failure in one line, and whether the query was refused before it read anything.
+
+    Spark wraps a Python trace into a Java trace.
+
+    Args:
+        error: error of PySpark, raised while a query was planned or run.
+    """
+    text = str(error)
+    found = list(_raised(text))
+    if found:
+        name, said = found[-1]
+        return said, name in _REFUSALS
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    return _CONDITION.sub("", first).strip().rstrip(";"), False
+
+
+def _raised(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the exceptions at the ends of Python traces in a text."""
+    for trace in text.split("Traceback (most recent call last):")[1:]:
+        for match in _PYTHON.finditer(trace):
+            yield match["name"], match["said"].strip()
+            break
 
 
 class JobError(click.ClickException):

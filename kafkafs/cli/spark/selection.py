@@ -10,7 +10,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import source_paths
+from kafkafs.cli.arguments import source_paths, time_of
 from kafkafs.cli.partition_choice import NothingMatchedError
 from kafkafs.cli.spark.job import pairs
 
@@ -52,11 +52,11 @@ def _options(on_corrupt: str) -> tuple[Callable[[Command], Command], ...]:
         click.option("--internal", is_flag=True, help="Include Kafka's own topics."),
         click.option("--committed", is_flag=True, help="Read as a read_committed consumer."),
         click.option(
-            "--until", metavar="WHEN", help="Stop before the first record at or after this."
+            "--until", metavar="TIME", help="Stop before the first record at or after this."
         ),
         click.option(
             "--since",
-            metavar="WHEN",
+            metavar="TIME",
             help="Start at the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
             "or milliseconds since 1970.",
         ),
@@ -89,7 +89,7 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         options["includeInternalTopics"] = True
     for name in ("since", "until"):
         if given[name] is not None:
-            found[name] = instant(given[name], f"--{name}")
+            found[name] = time_of(given[name], f"--{name}")
     if given["topics"] is not None or given["topic_pattern"] is not None:
         _require_topics(found["path"], given)
     return found | options
@@ -133,23 +133,3 @@ def _require_match(text: str | None, topics: list[str], shown: list[str]) -> Non
     is_internal = any(map(pattern.search, topics))
     there = "name --internal too" if is_internal else known_names(shown, "topic", text)
     raise NothingMatchedError(f"no topic matches --topic-pattern {text}; {there}")
-
-
-def instant(text: str, option: str) -> int:
-    """Parse a period (its start), an instant, or milliseconds since 1970 into milliseconds.
-
-    Raises:
-        click.BadParameter: the text is none of these.
-    """
-    from kafkafs.tree.path_names import parse_instant, parse_period
-
-    found = parse_instant(text)
-    if found is None:
-        period = parse_period(text)
-        found = None if period is None or ".." in text else period.start_ms
-    if found is None:
-        raise click.BadParameter(
-            f"{text!r} is not a time such as 2024-01-01, 2024-01-01T10:30:00Z or milliseconds since 1970",
-            param_hint=option,
-        )
-    return found

@@ -27,6 +27,7 @@ from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.lookups import offsets_of_range
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
 from kafkafs.tree.partition.landmarks import (
     first_offset,
@@ -38,7 +39,6 @@ from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.path_names import OffsetRange, parse_range
 from kafkafs.tree.plain_files import FailingFile, PlainLink
-from kafkafs.tree.ranges import offsets_of_range
 from kafkafs.tree.streams import LineSource
 
 _RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
@@ -70,11 +70,15 @@ class OffsetFolder(PartitionNode):
                 return self._damaged(name, view, offset, match[2], error)
         if batch is None:
             raise NotFound(self.child(name), "no record with this offset")
+        path = self.path + "/" + name
         if match[2] is None and batch.large == offset:
-            return LargeRecordFile(self.child(name), partition, batch, offset)
-        if match[2] is None:
-            return RecordFile(self.path + "/" + name, partition, view, batch, offset)
-        return self._field(name, view, batch, offset, match[2])
+            return LargeRecordFile(path, partition, batch, offset)
+        found = FoundRecord(partition, view, batch, offset, batch.line(offset) or b"")
+        if match[2] is not None:
+            return self._field(path, found, match[2])
+        if not found.line:
+            raise NotFound(path)
+        return RecordFile(path, found, found.line)
 
     def _find_again(
         self, view: LogView, offset: Offset, error: Exception | None = None
@@ -125,29 +129,25 @@ class OffsetFolder(PartitionNode):
             self.child(name), partition, lambda view: range_source(partition, view, offsets)
         )
 
-    def _field(
-        self, name: str, view: LogView, batch: RenderedBatch, offset: Offset, field: str
-    ) -> Node:
-        path, partition = self.child(name), self.partition
+    def _field(self, path: str, found: FoundRecord, field: str) -> Node:
+        batch = found.batch
         if field == ".batch":
             size = batch.header("size")
             if size > LARGE:
-                start = batch.header("position")
-                place = FieldPlace(field, start, size, is_stored=True)
-                return LargeFieldFile(path, partition, view, batch, offset, place)
-            return FieldFile(path, partition, view, batch, offset, batch.raw())
+                place = FieldPlace(batch.header("position"), size, is_stored=True)
+                return LargeFieldFile(path, found, place)
+            return RecordFile(path, found, batch.raw())
         columns = batch.columns()
-        number = batch.number_of(columns, offset)
+        number = batch.number_of(columns, found.offset)
         if number is None:
             raise NotFound(path)
         size = int((columns.key_size if field == ".key" else columns.value_size)[number])
         if size < 0:
             raise NotFound(path, f"the record's {field[1:]} is null")
         if size > LARGE:
-            place = place_of(batch, columns, number, field)
-            return LargeFieldFile(path, partition, view, batch, offset, place)
+            return LargeFieldFile(path, found, place_of(batch, columns, number, field))
         data = columns.key(number) if field == ".key" else columns.value(number)
-        return FieldFile(path, partition, view, batch, offset, data or b"")
+        return RecordFile(path, found, data or b"")
 
     def _damaged(
         self, name: str, view: LogView, offset: Offset, field: str | None, error: Exception
@@ -166,7 +166,9 @@ class OffsetFolder(PartitionNode):
                 0,
                 budgets=partition.context.budgets,
             )
-            return FieldFile(self.child(name), partition, view, rendered, offset, rendered.raw())
+            line = rendered.line(offset) or b""
+            found = FoundRecord(partition, view, rendered, offset, line)
+            return RecordFile(self.child(name), found, rendered.raw())
         facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
         return FailingFile(
             self.child(name),
@@ -198,25 +200,27 @@ def offset_link(
     )
 
 
+class FoundRecord(NamedTuple):
+    """A record of a partition, as of a view of the log: its offset, its batch, and its JSON line.
+
+    The line is empty for an offset without a record; the batch that spans the offset has bytes all the same.
+    """
+
+    partition: Partition
+    view: LogView
+    batch: RenderedBatch
+    offset: Offset
+    line: bytes
+
+
 class FileOfRecord(File):
-    """A file in `offset/` with one record, or a part of it."""
+    """A file in `offset/` with one record, a part of it, or its batch."""
 
-    __slots__ = ("_batch", "_line", "_offset", "_view", "partition")
+    __slots__ = ("_found",)
 
-    def __init__(
-        self,
-        path: str,
-        partition: Partition,
-        view: LogView,
-        batch: RenderedBatch,
-        offset: Offset,
-    ) -> None:
+    def __init__(self, path: str, found: FoundRecord) -> None:
         self.path = path
-        self.partition = partition
-        self._view = view
-        self._batch = batch
-        self._offset = offset
-        self._line = batch.line(offset) or b""
+        self._found = found
 
     @property
     @abstractmethod
@@ -224,55 +228,24 @@ class FileOfRecord(File):
         """Size of the content in bytes."""
 
     def attrs(self) -> Attrs:
-        partition, view = self.partition, self._view
+        partition, view, batch, _, line = self._found
         owner = partition.owner(view)
-        mtime = record_mtime(self._batch, self._line, owner.mtime_ns)
+        mtime = record_mtime(batch, line, owner.mtime_ns)
         return owner.file(self.path, self._size, mtime, partition.ttl(view))
 
     def xattrs(self) -> dict[str, bytes]:
-        return record_xattrs(self._batch, self._offset, self._line)
+        found = self._found
+        return record_xattrs(found.batch, found.offset, found.line)
 
 
 class RecordFile(FileOfRecord):
-    """`offset/N`: the JSON line of a record. Raises NotFound for an offset without a record."""
-
-    __slots__ = ()
-
-    def __init__(
-        self,
-        path: str,
-        partition: Partition,
-        view: LogView,
-        batch: RenderedBatch,
-        offset: Offset,
-    ) -> None:
-        super().__init__(path, partition, view, batch, offset)
-        if not self._line:
-            raise NotFound(path)
-
-    @property
-    def _size(self) -> int:
-        return len(self._line)
-
-    def open(self, cancel: Cancel | None = None) -> Content:
-        return BytesContent(self._line)
-
-
-class FieldFile(FileOfRecord):
-    """`offset/N.key`, `.value`, `.batch`: bytes of a record or its batch."""
+    """`offset/N`, `N.key`, `N.value` or `N.batch`, with its bytes in memory."""
 
     __slots__ = ("_data",)
 
-    def __init__(
-        self,
-        path: str,
-        partition: Partition,
-        view: LogView,
-        batch: RenderedBatch,
-        offset: Offset,
-        data: bytes,
-    ) -> None:
-        super().__init__(path, partition, view, batch, offset)
+    def __init__(self, path: str, found: FoundRecord, data: bytes) -> None:
+        self.path = path
+        self._found = found
         self._data = data
 
     @property
@@ -305,12 +278,10 @@ class FieldPlace(NamedTuple):
     """Location of the bytes of a large field.
 
     Attributes:
-        field: ".key", ".value" or ".batch".
         start, size: the byte range in the segment's file, or in the inflated batch.
         is_stored: whether `start` is a position in the file.
     """
 
-    field: str
     start: int
     size: int
     is_stored: bool
@@ -324,7 +295,7 @@ def place_of(batch: RenderedBatch, columns: Columns, number: int, field: str) ->
     is_stored = not batch.header("attributes") & COMPRESSION_MASK
     if is_stored:
         start += batch.buffer_start
-    return FieldPlace(field, start, size, is_stored)
+    return FieldPlace(start, size, is_stored)
 
 
 class LargeFieldFile(FileOfRecord):
@@ -334,16 +305,8 @@ class LargeFieldFile(FileOfRecord):
 
     slow = True
 
-    def __init__(
-        self,
-        path: str,
-        partition: Partition,
-        view: LogView,
-        batch: RenderedBatch,
-        offset: Offset,
-        place: FieldPlace,
-    ) -> None:
-        super().__init__(path, partition, view, batch, offset)
+    def __init__(self, path: str, found: FoundRecord, place: FieldPlace) -> None:
+        super().__init__(path, found)
         self._place = place
 
     @property
@@ -351,10 +314,11 @@ class LargeFieldFile(FileOfRecord):
         return self._place.size
 
     def open(self, cancel: Cancel | None = None) -> Content:
-        place, batch = self._place, self._batch
-        if place.is_stored:
-            return FileContent(batch.segment.file, place.start, place.start + place.size)
-        return InflatedContent(batch, place.start, place.size, self.partition.context.chunks)
+        start, size, is_stored = self._place
+        found = self._found
+        if is_stored:
+            return FileContent(found.batch.segment.file, start, start + size)
+        return InflatedContent(found.batch, start, size, found.partition.context.chunks)
 
 
 def record_mtime(batch: RenderedBatch, line: bytes, otherwise: int) -> int:

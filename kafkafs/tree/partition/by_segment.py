@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from engine.units import MAX_INT64
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import Entry, Kind, Node
 from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.partition import Partition, PartitionNode
-from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource
 
 _NAME = re.compile(r"([0-9]{1,20})\.jsonl")

@@ -9,6 +9,7 @@ from engine.log.log_view import LogView
 from engine.units import MAX_INT64
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
+from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.node import Entry, Kind, Node
 from kafkafs.tree.partition.by_offset import offset_link
 from kafkafs.tree.partition.exact_lines import ExactFile
@@ -17,7 +18,6 @@ from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.log_slices import SliceFolder
 from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.path_names import Period, day_name, parse_instant, parse_period
-from kafkafs.tree.ranges import offsets_of_period
 from kafkafs.tree.streams import LineSource
 
 DAY_MS = 24 * 60 * 60 * 1000

@@ -10,8 +10,8 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.record_batches import FoundBatch
+from kafkafs.tree.lookups import end_offset
 from kafkafs.tree.partition.partition import Partition
-from kafkafs.tree.segments import end_offset
 
 _MOST_EMPTY_TAILS = 64
 

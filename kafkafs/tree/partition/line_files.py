@@ -10,10 +10,10 @@ from engine.units import NO_TIMESTAMP
 from kafkafs.decode.line_stream import LineReader, LineStream
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.errors import NotFound
+from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, retried
-from kafkafs.tree.segments import segment_with_base
 from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, text_of
 
 MEASURED_INLINE = 256 * 1024

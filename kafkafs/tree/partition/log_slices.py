@@ -23,14 +23,13 @@ from engine.units import NO_TIMESTAMP, Offset, Position
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.lookups import end_offset, next_base, offsets_of_period, segment_with_base
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.partition.source_folder import SourceFileNode
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.plain_files import BytesFile
-from kafkafs.tree.ranges import offsets_of_period
-from kafkafs.tree.segments import end_offset, next_base, segment_with_base
 
 _NAME = re.compile(r"([0-9]{20})\.log")
 _SIDE_FILES = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)

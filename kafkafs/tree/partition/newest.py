@@ -17,7 +17,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import tables
 from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
-from kafkafs.tree.segments import first_on_disk
+from kafkafs.tree.lookups import first_on_disk
 
 WALKED = 1024 * 1024
 """Bytes of batches to read headers from, at most."""

@@ -14,6 +14,7 @@ from engine.units import Offset
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
+from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import (
     MAX_MTIME_NS,
     Attrs,
@@ -26,7 +27,6 @@ from kafkafs.tree.node import (
     inode_number,
 )
 from kafkafs.tree.partition.partition import Partition, PartitionNode
-from kafkafs.tree.segments import segment_with_base
 
 
 class SourceFolder(PartitionNode):

@@ -223,7 +223,7 @@ def test_a_reader_that_goes_straight_on_has_the_next_chunks_prepared(
     stream = opened.stream()
     stream.measure()
     prepared = []
-    monkeypatch.setattr(line_stream, "decode_soon", lambda work: prepared.append(work()))
+    monkeypatch.setattr(line_stream, "_decode_soon", lambda work: prepared.append(work()))
     monkeypatch.setattr(line_stream, "CHUNKS_AHEAD", 2)
     reader = LineReader(stream)
     chunks = list(stream.chunks())

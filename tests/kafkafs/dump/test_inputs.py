@@ -133,7 +133,7 @@ def test_index_entries_outside_a_range_are_left_out(log_dir: Path) -> None:
 def test_a_bound_that_is_neither_offset_nor_instant_is_refused(log_dir: Path) -> None:
     found = dump(log_dir, "--from", "yesterday")
     assert found.status == 2
-    assert "neither an offset nor an instant" in found.err
+    assert "neither an offset (digits) nor a time such as" in found.err
 
 
 def test_tiered_copies_are_dumped_by_their_real_names(log_dir: Path, tmp_path: Path) -> None:

@@ -96,6 +96,15 @@ def test_dots_can_be_looked_up_for_file_handles(operations: Operations) -> None:
     assert answer(operations.lookup(folder, b"..", CONTEXT)).st_ino == 1
 
 
+def test_an_absent_name_is_cached_by_the_kernel_where_it_stays_absent(
+    operations: Operations,
+) -> None:
+    assert errno_of(operations.lookup(1, b"nothing", CONTEXT)) == errno.ENOENT
+    frozen = Operations(example(), SLOW, negative_ttl=60.0)
+    entry = answer(frozen.lookup(1, b"nothing", CONTEXT))
+    assert (entry.st_ino, entry.entry_timeout) == (0, 60.0)
+
+
 def test_access_allows_reading_and_no_writing(operations: Operations) -> None:
     assert answer(operations.access(1, os.R_OK, CONTEXT)) is True
     assert errno_of(operations.access(1, os.W_OK, CONTEXT)) == errno.EROFS

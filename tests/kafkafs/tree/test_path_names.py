@@ -20,6 +20,7 @@ from kafkafs.tree.path_names import (
     parse_offset,
     parse_period,
     parse_range,
+    parse_time,
 )
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
@@ -377,6 +378,8 @@ def test_no_text_breaks_a_parser_or_is_both_an_instant_and_a_period(name):
     parse_range(name)
     instant, period = parse_instant(name), parse_period(name)
     assert instant is None or period is None
+    start = period.start_ms if period is not None and ".." not in name else None
+    assert parse_time(name) == (start if instant is None else instant)
     if not re.fullmatch(r"[0-9A-Za-z.:+-]+", name, re.ASCII):
         assert instant is None
         assert period is None

@@ -27,8 +27,8 @@ from pyspark.errors import PySparkException
 
 from engine.errors import SourceError
 from kafkafs.cli.spark.audit import audit as command
+from kafkafs.cli.spark.job import failure_of
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.job_errors import sentence_of
 from kafkafs.spark.jobs import audit as auditing
 from kafkafs.spark.jobs.audit_plan import AuditPlan, Unit, plan_audit
 from kafkafs.spark.jobs.audit_tasks import SEEN, AuditTasks
@@ -263,7 +263,7 @@ def test_a_task_that_does_not_see_the_path_says_so_with_host_and_path(
     for asked in (frame, read):
         with pytest.raises(PySparkException) as caught:
             asked.collect()
-        assert sentence_of(caught.value)[0].startswith(sentence)
+        assert failure_of(caught.value)[0].startswith(sentence)
     with pytest.raises(NotVisibleError, match="cannot read"):
         check_visible(str(root / "orders-0"))
 

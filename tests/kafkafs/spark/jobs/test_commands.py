@@ -18,8 +18,8 @@ from click.testing import CliRunner, Result
 from engine.errors import SourceError
 from kafkafs.cli import cli
 from kafkafs.cli.spark import commands as spark_group
+from kafkafs.cli.spark.job import failure_of
 from kafkafs.cli.spark.progress import shown_progress
-from kafkafs.spark.job_errors import sentence_of
 from kafkafs.spark.jobs.progress import JobProgress, JobWatch
 from kafkafs.spark.jobs.summary import percent, size
 from tests.fixtures_data import copy_of, log_dir
@@ -228,9 +228,9 @@ def test_the_sentence_of_an_error_is_the_innermost_python_error() -> None:
         'ValueError: outer\n\nTraceback (most recent call last):\n  File "x", line 1\n'
         "kafkafs.spark.errors.OptionError: 'view' is one of a, b\n\n\tat java.lang.Thread"
     )
-    assert sentence_of(RuntimeError(text)) == ("'view' is one of a, b", True)
+    assert failure_of(RuntimeError(text)) == ("'view' is one of a, b", True)
     plain = RuntimeError("\n[FAILED] It went wrong. SQLSTATE: 42000\n\tat java")
-    assert sentence_of(plain) == ("[FAILED] It went wrong.", False)
+    assert failure_of(plain) == ("[FAILED] It went wrong.", False)
 
 
 def test_sizes_and_shares_are_said_shortly() -> None:

@@ -51,5 +51,5 @@ def test_a_large_batch_is_not_kept(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", [batch(RECORDS, 0)], 0)
     tree = Tree(open_source(str(tmp_path)))
     nodes = [tree.resolve(f"t-0/offset/{name}") for name in ("0", "1", "2", "1.value")]
-    assert all(not node._batch.buffer for node in nodes)  # type: ignore[attr-defined]
+    assert all(not node._found.batch.buffer for node in nodes)  # type: ignore[attr-defined]
     assert tree.context.chunks.bytes == 0

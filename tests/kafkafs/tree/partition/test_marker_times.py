@@ -9,8 +9,8 @@ import pytest
 
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
+from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.path_names import Period
-from kafkafs.tree.ranges import offsets_of_period
 from kafkafs.tree.selection import select
 from kafkafs.tree.tree import Tree
 from tests import builders
