@@ -72,7 +72,7 @@ class OffsetFolder(PartitionNode):
             raise NotFound(self.child(name), "no record with this offset")
         path = self.path + "/" + name
         if match[2] is None and batch.large == offset:
-            return LargeRecordFile(path, partition, batch, offset)
+            return LargeRecordFile(path, FoundRecord(partition, view, batch, offset, b""))
         found = FoundRecord(partition, view, batch, offset, batch.line(offset) or b"")
         if match[2] is not None:
             return self._field(path, found, match[2])
@@ -203,7 +203,8 @@ def offset_link(
 class FoundRecord(NamedTuple):
     """A record of a partition, as of a view of the log: its offset, its batch, and its JSON line.
 
-    The line is empty for an offset without a record; the batch that spans the offset has bytes all the same.
+    The line is empty for an offset without a record (the batch that spans it has bytes all the same), and for a
+    line that is too long to cache.
     """
 
     partition: Partition
@@ -259,19 +260,17 @@ class RecordFile(FileOfRecord):
 class LargeRecordFile(LineFile):
     """`offset/N` of a record with a line too long to cache: the line is made when it is read, like a range."""
 
-    __slots__ = ("_batch", "_offset")
+    __slots__ = ("_found",)
 
-    def __init__(
-        self, path: str, partition: Partition, batch: RenderedBatch, offset: Offset
-    ) -> None:
-        super().__init__(
-            path, partition, lambda _view: LineSource(partition.name, None, offset, offset + 1)
-        )
-        self._batch = batch
-        self._offset = offset
+    def __init__(self, path: str, found: FoundRecord) -> None:
+        partition, _, _, offset, _ = found
+        source = LineSource(partition.name, None, offset, offset + 1)
+        super().__init__(path, partition, lambda _view: source)
+        self._found = found
 
     def xattrs(self) -> dict[str, bytes]:
-        return record_xattrs(self._batch, self._offset, b"") | super().xattrs()
+        found = self._found
+        return record_xattrs(found.batch, found.offset, found.line) | super().xattrs()
 
 
 class FieldPlace(NamedTuple):
