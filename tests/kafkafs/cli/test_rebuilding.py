@@ -159,7 +159,7 @@ def test_a_source_without_records_is_status_2_unless_that_is_wanted(tmp_path):
         ([], "name a SOURCE and a TARGET"),
         (["SOURCE"], "name a SOURCE and a TARGET"),
         (["SOURCE", "SOURCE/new"], "is inside the source"),
-        (["SOURCE", "TARGET", "--from", "yesterday"], "an instant like"),
+        (["SOURCE", "TARGET", "--from", "yesterday"], "a time such as"),
         (["SOURCE", "TARGET", "--rename", "orders"], "NAME=VALUE"),
         (["SOURCE", "TARGET", "--topic-id", "orders=xyz"], "--topic-id orders"),
         (["SOURCE", "TARGET", "--owner", "nobody-of-this-name"], "no such user"),
