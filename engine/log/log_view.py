@@ -7,7 +7,7 @@ look-up by time that finds a record below the log start goes on in the next segm
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ from engine.log.segment.fetch import FetchDataInfo, FetchIsolation, offset_metad
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.log.time_look_ups import TimeLookUps, first_of_newest
-from engine.log.transactions import FateFinder, MarkedSegment, OngoingTxn, TransactionState
+from engine.log.transactions import FateFinder, OngoingTxn, TransactionState
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     BatchPosition,
@@ -71,7 +71,6 @@ class LogView(LogContents):
     _topic_id: tuple[str | None] | None = field(default=None, init=False)
     _max_timestamp: tuple[FoundTimestamp | None] | None = field(default=None, init=False)
     _fates: FateFinder | None = field(default=None, init=False)
-    _aborted: Mapping[int, list[tuple[Offset, Offset]]] | None = field(default=None, init=False)
 
     def __post_init__(self, after: LogView | None) -> None:
         LogContents.__post_init__(self)
@@ -261,21 +260,13 @@ class LogView(LogContents):
         """Return a Fate for each row of a run; None when no row is transactional."""
         known = self._fates
         if known is None:
-            known = self._fates = self._fate_finder()
+            known = self._fates = FateFinder(
+                self.segments_from,
+                lambda: self.open_transactions,
+                self.log.markers,
+                lambda: stable_offset.indexed_aborts(self),
+            )
         return known.fates(segment, run)
-
-    def _fate_finder(self) -> FateFinder:
-        def segments_from(segment: MarkedSegment) -> Iterator[MarkedSegment]:
-            assert isinstance(segment, LogSegment)
-            return self.segments_from(segment.base_offset)
-
-        def aborted(producer_id: int) -> list[tuple[Offset, Offset]]:
-            known = self._aborted
-            if known is None:
-                known = self._aborted = stable_offset.indexed_aborts(self)
-            return known.get(producer_id, [])
-
-        return FateFinder(segments_from, lambda: self.open_transactions, self.log.markers, aborted)
 
     # Fetches
 

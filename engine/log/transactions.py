@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from engine.record.batch_frame import HEADER
 from engine.record.control_records import CONTROL_KEY, ControlRecordType, parse_control_key
 from engine.record.fate import Fate
 from engine.units import MAX_INT64, Offset, Position
+
+Aborted: TypeAlias = Mapping[int, Sequence[tuple[Offset, Offset]]]
+"""First and last offsets of aborted transactions by producer id."""
 
 _CHUNK = 1 * MiB
 _MOST_MARKERS = 1_000_000
@@ -132,6 +135,10 @@ class MarkedSegment(Protocol):
     """The part of a segment that the search for markers uses."""
 
     @property
+    def base_offset(self) -> Offset:
+        """Base offset of the segment."""
+
+    @property
     def identity(self) -> tuple[int, int]:
         """Device and inode of its records file."""
 
@@ -221,23 +228,24 @@ class FateFinder:
     """Finds the fates of batches by their producers' next markers in the log.
 
     Args:
-        segments_from: returns a segment and those after it.
+        segments_from: yields the segment with a base offset and those after it.
         ongoing: returns the open transactions; called for a transaction that does not end soon, to spare
             a read of the rest of the log.
         cache: cache of markers.
-        aborted: returns first and last offsets of a producer's aborted transactions by the indexes.
+        aborted: returns first and last offsets of aborted transactions by producer id, from the indexes.
     """
 
-    __slots__ = ("_aborted", "_cache", "_ongoing", "_segments_from")
+    __slots__ = ("_aborted", "_cache", "_ongoing", "_read_aborted", "_segments_from")
 
     def __init__(
         self,
-        segments_from: Callable[[MarkedSegment], Iterator[MarkedSegment]],
+        segments_from: Callable[[Offset], Iterator[MarkedSegment]],
         ongoing: Callable[[], Iterable[OngoingTxn]],
         cache: MarkerCache,
-        aborted: Callable[[int], Sequence[tuple[Offset, Offset]]] = lambda _: (),
+        aborted: Callable[[], Aborted],
     ) -> None:
-        self._aborted = aborted
+        self._aborted: Aborted | None = None
+        self._read_aborted = aborted
         self._segments_from = segments_from
         self._ongoing = ongoing
         self._cache = cache
@@ -270,7 +278,7 @@ class FateFinder:
         left = dict(pending)
         lost: list[tuple[Offset, Offset]] = []
         chunks = 0
-        for each in self._segments_from(segment):
+        for each in self._segments_from(segment.base_offset):
             while left and position < each.tail_end:
                 chunk = self._cache.chunk_at(each, position)
                 lost += chunk.lost
@@ -308,7 +316,9 @@ class FateFinder:
         gaps = [(first, last) for first, last in lost if offset < last and first < end]
         if not gaps:
             return fate
-        aborted = self._aborted(producer_id)
+        if self._aborted is None:
+            self._aborted = self._read_aborted()
+        aborted = self._aborted.get(producer_id, ())
         for begun, ended in aborted:
             if begun <= offset < ended and any(first <= ended <= last for first, last in gaps):
                 return Fate.ABORTED

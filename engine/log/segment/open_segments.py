@@ -50,33 +50,42 @@ class PositionHints(Protocol):
         """Return the position of that hint."""
 
 
-class IndexHints(PositionHints):
-    """Hints of an offset index: a small one is kept in memory, a larger one is read page by page."""
+class SmallIndexHints(PositionHints):
+    """Hints of an offset index that is kept in memory."""
 
-    __slots__ = ("_base_offset", "_count", "_data", "_index", "_on_error")
+    __slots__ = ("_base_offset", "_count", "_data")
 
-    def __init__(
-        self,
-        open_file: Callable[[], SourceFile],
-        base_offset: Offset,
-        on_error: Callable[[OSError], None],
-    ) -> None:
-        file = open_file()
+    def __init__(self, data: bytes, base_offset: Offset) -> None:
+        self._data = data
         self._base_offset = base_offset
-        self._on_error = on_error
-        self._data = b""
-        self._count = -1
-        if file.size() <= SMALL_INDEX:
-            self._data = file.read_at(0, SMALL_INDEX)
-            self._index = OffsetIndex(self._data, base_offset, path=file.path)
-            self._count = len(self._index)
-        else:
-            self._index = OffsetIndex(open_file, base_offset, path=file.path)
+        self._count = len(OffsetIndex(data, base_offset))  # without the zeros at the end
 
-    @property
-    def index(self) -> OffsetIndex:
-        """The offset index."""
-        return self._index
+    def floor(self, offset: Offset) -> OffsetPosition:
+        base = self._base_offset
+        if offset >= base and self._count:
+            slot = kernel.floor_slot(self._data, self._count, 8, 0, False, offset - base)
+            if slot >= 0:
+                relative, position = _ENTRY_AT(self._data, slot * ENTRY.size)
+                if position >= 0:
+                    return OffsetPosition(base + relative, position)
+        return OffsetPosition(base, 0)
+
+    def position(self, offset: Offset) -> Position:
+        if not self._count:
+            return 0
+        slot = kernel.floor_slot(self._data, self._count, 8, 0, False, offset - self._base_offset)
+        return max(_ENTRY_AT(self._data, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
+
+
+class IndexHints(PositionHints):
+    """Hints of a larger offset index, which is read page by page."""
+
+    __slots__ = ("_base_offset", "_index", "_on_error")
+
+    def __init__(self, index: OffsetIndex, on_error: Callable[[OSError], None]) -> None:
+        self._base_offset = index.base_offset
+        self._index = index
+        self._on_error = on_error
 
     def floor(self, offset: Offset) -> OffsetPosition:
         try:
@@ -89,13 +98,7 @@ class IndexHints(PositionHints):
         return entry if entry.position >= 0 else OffsetPosition(self._base_offset, 0)
 
     def position(self, offset: Offset) -> Position:
-        count = self._count
-        if count < 0:
-            return self.floor(offset).position
-        if not count:
-            return 0
-        slot = kernel.floor_slot(self._data, count, 8, 0, False, offset - self._base_offset)
-        return max(_ENTRY_AT(self._data, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
+        return self.floor(offset).position
 
 
 class NoHints(PositionHints):
@@ -290,23 +293,23 @@ class SegmentFiles:
     def _index_hints(self) -> PositionHints:
         path = self.index_path
         try:
-            if self.keep:
-                file = self.root.open_fresh(path)
-                hints = IndexHints(lambda: file, self.base_offset, self._note_index)
-            else:
-                hints = IndexHints(lambda: self.root.open(path), self.base_offset, self._note_index)
-            size = hints.index.byte_size
+            file = self.root.open_fresh(path) if self.keep else self.root.open(path)
+            size = file.size()
+            data = file.read_at(0, SMALL_INDEX) if size <= SMALL_INDEX else None
         except FileNotFoundError:
             return NoHints(self.base_offset)  # a broker creates an index at the first append to it
         except OSError as error:
             self._note_index(error)
             return NoHints(self.base_offset)
-        if size % hints.index.entry_size:
+        if size % ENTRY.size:
             self.problems.add(
                 "offset_index", path, "the index does not hold whole entries", found=size
             )
             return NoHints(self.base_offset)
-        return hints
+        if data is not None:
+            return SmallIndexHints(data, self.base_offset)
+        source = file if self.keep else lambda: self.root.open(path)
+        return IndexHints(OffsetIndex(source, self.base_offset, path=file.path), self._note_index)
 
     def _note_index(self, error: OSError) -> None:
         self.problems.add_error("offset_index", self.index_path, error)
