@@ -113,18 +113,24 @@ class Runner:
 
     def _leader(self, time: str, leader: str, *voters: str) -> None:
         both = [[{"voterId": int(one)} for one in word.split(",") if one != "-"] for word in voters]
-        self.builder.append_leader_change(
-            int(time), {"leaderId": int(leader), "voters": both[0], "grantingVoters": both[1]}
+        self.builder.append_quorum_record(
+            int(time),
+            ControlRecordType.LEADER_CHANGE,
+            {"leaderId": int(leader), "voters": both[0], "grantingVoters": both[1]},
         )
 
     def _header(self, time: str, newest: str) -> None:
-        self.builder.append_snapshot_header(int(time), {"lastContainedLogTimestamp": int(newest)})
+        self.builder.append_quorum_record(
+            int(time), ControlRecordType.SNAPSHOT_HEADER, {"lastContainedLogTimestamp": int(newest)}
+        )
 
     def _footer(self, time: str) -> None:
-        self.builder.append_snapshot_footer(int(time), {})
+        self.builder.append_quorum_record(int(time), ControlRecordType.SNAPSHOT_FOOTER, {})
 
     def _version(self, time: str, version: str) -> None:
-        self.builder.append_kraft_version(int(time), {"kRaftVersion": int(version)})
+        self.builder.append_quorum_record(
+            int(time), ControlRecordType.KRAFT_VERSION, {"kRaftVersion": int(version)}
+        )
 
     def _voters(self, time: str, *words: str) -> None:
         voters = []
@@ -141,7 +147,9 @@ class Runner:
                     },
                 }
             )
-        self.builder.append_voters(int(time), {"voters": voters})
+        self.builder.append_quorum_record(
+            int(time), ControlRecordType.KRAFT_VOTERS, {"voters": voters}
+        )
 
     def _last(self, offset: str) -> None:
         self.builder.override_last_offset(int(offset))

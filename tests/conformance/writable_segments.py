@@ -10,6 +10,8 @@ from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
 from engine.units import TopicPartition
 from engine.writing.index.writable_lazy_index import LazyWritableIndex
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
+from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
@@ -44,8 +46,8 @@ def create_segment(
     return WritableSegment(
         WritableSegmentFiles(
             WritableFileRecords.open(log_path(folder, name)),
-            LazyWritableIndex.for_offset(offset_index_path(folder, name), offset, 1000),
-            LazyWritableIndex.for_time(time_index_path(folder, name), offset, 1500),
+            LazyWritableIndex(WritableOffsetIndex, offset_index_path(folder, name), offset, 1000),
+            LazyWritableIndex(WritableTimeIndex, time_index_path(folder, name), offset, 1500),
             WritableTransactionIndex(offset, transaction_index_path(folder, name)),
         ),
         offset,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from engine.units import Offset
 from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.index.writable_index import WritableIndex
-from engine.writing.index.writable_offset_index import WritableOffsetIndex
-from engine.writing.index.writable_time_index import WritableTimeIndex
 
 Index = TypeVar("Index", bound=WritableIndex[Any])
 
@@ -20,46 +17,28 @@ class LazyWritableIndex(Generic[Index]):
     """Opens the index once, also with several threads; a failed open is tried again.
 
     Before that, renames and removals affect only the file, and closing does nothing.
+
+    Args:
+        kind: class of the index.
+        path, base_offset, max_index_size, disk: arguments of `kind`.
     """
 
-    def __init__(self, path: StrPath, make: Callable[[str], Index], *, disk: Disk = DISK) -> None:
+    def __init__(
+        self,
+        kind: type[Index],
+        path: StrPath,
+        base_offset: Offset,
+        max_index_size: int = -1,
+        *,
+        disk: Disk = DISK,
+    ) -> None:
+        self._kind = kind
         self._path = os.fspath(path)
-        self._make = make
+        self._base_offset = base_offset
+        self._max_index_size = max_index_size
         self._disk = disk
         self._lock = threading.Lock()
         self._index: Index | None = None
-
-    @staticmethod
-    def for_offset(
-        path: StrPath,
-        base_offset: Offset,
-        max_index_size: int = -1,
-        writable: bool = True,
-        *,
-        disk: Disk = DISK,
-    ) -> LazyWritableIndex[WritableOffsetIndex]:
-        """Return a lazy offset index; see WritableIndex for the arguments."""
-        return LazyWritableIndex(
-            path,
-            lambda at: WritableOffsetIndex(at, base_offset, max_index_size, writable, disk=disk),
-            disk=disk,
-        )
-
-    @staticmethod
-    def for_time(
-        path: StrPath,
-        base_offset: Offset,
-        max_index_size: int = -1,
-        writable: bool = True,
-        *,
-        disk: Disk = DISK,
-    ) -> LazyWritableIndex[WritableTimeIndex]:
-        """Return a lazy time index; see WritableIndex for the arguments."""
-        return LazyWritableIndex(
-            path,
-            lambda at: WritableTimeIndex(at, base_offset, max_index_size, writable, disk=disk),
-            disk=disk,
-        )
 
     @property
     def is_loaded(self) -> bool:
@@ -79,7 +58,9 @@ class LazyWritableIndex(Generic[Index]):
             return index
         with self._lock:
             if self._index is None:
-                self._index = self._make(self._path)
+                self._index = self._kind(
+                    self._path, self._base_offset, self._max_index_size, disk=self._disk
+                )
             return self._index
 
     def rename_to(self, path: StrPath) -> None:

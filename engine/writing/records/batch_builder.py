@@ -7,17 +7,16 @@ them and writes the header.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from engine.coding.compression import Compression, CompressionType, compress
+from engine.coding.compression import Compression, CompressionType
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int32
 from engine.errors import StateError
 from engine.record.attributes import TimestampType, compute_attributes
-from engine.record.batch_frame import CURRENT_MAGIC, LOG_OVERHEAD, BatchHeader
+from engine.record.batch_frame import CURRENT_MAGIC, BatchHeader
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Header, Record
 from engine.units import (
@@ -31,19 +30,13 @@ from engine.units import (
     Timestamp,
 )
 from engine.writing.records.encoding import (
-    batch_overhead,
     check_producer,
     encode_batch,
     encode_message,
-    encode_record,
     message_attributes,
-    message_size,
-    size_of_record,
 )
+from engine.writing.records.record_section import RecordSection
 from engine.writing.records.simple_record import SimpleRecord
-
-RATIO_SAFETY = 1.05
-"""Safety factor for estimates of compressed sizes."""
 
 
 class RecordsInfo(NamedTuple):
@@ -120,18 +113,11 @@ class BatchBuilder:
         self.partition_leader_epoch = partition_leader_epoch
         self.write_limit = MAX_INT32 if write_limit is None else write_limit
         self.delete_horizon_ms = horizon if horizon >= 0 else None
-        self.record_count = 0
-        """Number of records appended so far."""
         self.compression_ratio = 1.0
         """Bytes written for records divided by their bytes before compression; set by `close`."""
         self.estimated_compression_ratio = 1.0
         self._initial = initial
-        self._records = bytearray()
-        self._section: Buffer | None = None
-        self._base_timestamp = self.delete_horizon_ms
-        self._last_offset: Offset | None = None
-        self._max_timestamp = NO_TIMESTAMP
-        self._offset_of_max_timestamp: Offset = -1
+        self._section = RecordSection(magic, self.compression, base_offset, self.delete_horizon_ms)
         self._attributes = message_attributes(magic, CompressionType.NONE, timestamp_type)
         self._built: MemoryRecords | None = None
         self._is_aborted = False
@@ -158,9 +144,7 @@ class BatchBuilder:
         headers: Sequence[Header] = (),
     ) -> None:
         """Append a record at the next offset. Raises as `append_with_offset` does."""
-        last = self._last_offset
-        offset = self.base_offset if last is None else last + 1
-        self._append(offset, timestamp, key, value, headers, is_control=False)
+        self._append(self._section.next_offset, timestamp, key, value, headers, is_control=False)
 
     def append_with_offset(
         self,
@@ -185,7 +169,7 @@ class BatchBuilder:
         if isinstance(record, Record):
             is_control, offset = self.is_control_batch, record.offset
         else:
-            is_control, offset = False, self.next_offset
+            is_control, offset = False, self._section.next_offset
         self._append(offset, record.timestamp, key, value, headers, is_control=is_control)
 
     def append_unchecked_with_offset(
@@ -198,16 +182,21 @@ class BatchBuilder:
         """
         key, value, timestamp = record.key, record.value, record.timestamp
         if self.magic == CURRENT_MAGIC:
-            self._append_default(offset, timestamp, key, value, record.headers)
+            self._section.add_record(offset, timestamp, key, value, record.headers)
             return
         kind, inner = TimestampType.CREATE_TIME, self.magic if magic is None else magic
         attributes = message_attributes(inner, CompressionType.NONE, kind)
-        self._append_message(inner, offset, timestamp, key, value, attributes)
+        self._section.add_message(inner, offset, timestamp, key, value, attributes)
 
     @property
     def next_offset(self) -> Offset:
         """Offset of the next record."""
-        return self.base_offset if self._last_offset is None else self._last_offset + 1
+        return self._section.next_offset
+
+    @property
+    def record_count(self) -> int:
+        """Number of records appended so far."""
+        return self._section.count
 
     def _append(
         self,
@@ -221,67 +210,27 @@ class BatchBuilder:
     ) -> None:
         if is_control is not self.is_control_batch:
             raise ValueError("a batch cannot mix control records and other records")
-        if self._last_offset is not None and offset <= self._last_offset:
-            raise ValueError(f"the offset {offset} is not above the last one, {self._last_offset}")
+        section = self._section
+        last = section.last_offset
+        if last is not None and offset <= last:
+            raise ValueError(f"the offset {offset} is not above the last one, {last}")
         if timestamp < NO_TIMESTAMP:
             raise ValueError(f"the timestamp {timestamp} is negative")
         if self.magic == CURRENT_MAGIC:
-            self._append_default(offset, timestamp, key, value, headers)
+            section.add_record(offset, timestamp, key, value, headers)
             return
         if headers:
             raise ValueError(f"records of magic {self.magic} have no headers")
         if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
             timestamp = self.log_append_time
-        self._append_message(self.magic, offset, timestamp, key, value, self._attributes)
-
-    def _append_default(
-        self,
-        offset: Offset,
-        timestamp: Timestamp,
-        key: Buffer | None,
-        value: Buffer | None,
-        headers: Sequence[Header],
-    ) -> None:
-        base = timestamp if self._base_timestamp is None else self._base_timestamp
-        delta = offset - self.base_offset
-        self._write(offset, timestamp, encode_record(delta, timestamp - base, key, value, headers))
-        self._base_timestamp = base
-
-    def _append_message(
-        self,
-        magic: int,
-        offset: Offset,
-        timestamp: Timestamp,
-        key: Buffer | None,
-        value: Buffer | None,
-        attributes: int,
-    ) -> None:
-        has_relative_offsets = self.magic > 0 and self.compression.type is not CompressionType.NONE
-        inner = offset - self.base_offset if has_relative_offsets else offset
-        encoded = encode_message(magic, inner, timestamp, key, value, attributes)
-        self._write(offset, timestamp if magic else NO_TIMESTAMP, encoded)
-
-    def _write(self, offset: Offset, timestamp: Timestamp, encoded: bytes) -> None:
-        if self._section is not None:
-            raise StateError("the builder takes no more records: it was closed or aborted")
-        if offset - self.base_offset > MAX_INT32 or self.record_count == MAX_INT32:
-            raise ValueError(
-                f"the offset {offset} is too far from the batch's base, {self.base_offset}, "
-                f"or there are {MAX_INT32} records"
-            )
-        self._records += encoded
-        self.record_count += 1
-        self._last_offset = offset
-        if timestamp > self._max_timestamp and self.magic > 0:
-            self._max_timestamp = timestamp
-            self._offset_of_max_timestamp = offset
+        section.add_message(self.magic, offset, timestamp, key, value, self._attributes)
 
     # Room
 
     @property
     def uncompressed_bytes_written(self) -> int:
         """Bytes of the header and of the records before compression."""
-        return batch_overhead(self.magic, self.compression.type) + len(self._records)
+        return self._section.uncompressed_size
 
     @property
     def estimated_size(self) -> int:
@@ -291,9 +240,9 @@ class BatchBuilder:
     @property
     def is_full(self) -> bool:
         """Whether the builder accepts no more: closed, or with a record and at the write limit."""
-        if self._section is not None:
+        if self._section.is_closed:
             return True
-        return self.record_count > 0 and self.write_limit <= self._estimated_bytes
+        return self._section.count > 0 and self.write_limit <= self._estimated_bytes
 
     def has_room_for(
         self,
@@ -305,23 +254,14 @@ class BatchBuilder:
         """Return whether the batch stays below the write limit with this record; True for the first record."""
         if self.is_full:
             return False
-        if self.record_count == 0:
+        if self._section.count == 0:
             return True
-        if self.magic < CURRENT_MAGIC:
-            size = LOG_OVERHEAD + message_size(self.magic, key, value)
-        else:
-            base = timestamp if self._base_timestamp is None else self._base_timestamp
-            delta = self.next_offset - self.base_offset
-            size = size_of_record(delta, timestamp - base, key, value, headers)
+        size = self._section.size_of_next(timestamp, key, value, headers)
         return self.write_limit >= self._estimated_bytes + size
 
     @property
     def _estimated_bytes(self) -> int:
-        overhead = batch_overhead(self.magic, self.compression.type)
-        if self.compression.type is CompressionType.NONE:
-            return overhead + len(self._records)
-        ratio = _float32(len(self._records) * self.estimated_compression_ratio)
-        return overhead + int(_float32(ratio * _float32(RATIO_SAFETY)))
+        return self._section.estimated_size(self.estimated_compression_ratio)
 
     # Closing
 
@@ -333,16 +273,15 @@ class BatchBuilder:
     @property
     def info(self) -> RecordsInfo:
         """Largest timestamp and its offset: for a single batch the last offset, as followers see it too."""
-        last = self.base_offset - 1 if self._last_offset is None else self._last_offset
-        is_one_batch = (
-            self.magic == CURRENT_MAGIC or self.compression.type is not CompressionType.NONE
-        )
+        section = self._section
+        last = section.next_offset - 1
         if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            return RecordsInfo(self.log_append_time, last if is_one_batch else self.base_offset)
-        if self._max_timestamp == NO_TIMESTAMP:
+            offset = last if section.is_one_batch else self.base_offset
+            return RecordsInfo(self.log_append_time, offset)
+        if section.max_timestamp == NO_TIMESTAMP:
             return RecordsInfo(NO_TIMESTAMP, -1)
-        offset = last if is_one_batch else self._offset_of_max_timestamp
-        return RecordsInfo(self._max_timestamp, offset)
+        offset = last if section.is_one_batch else section.offset_of_max_timestamp
+        return RecordsInfo(section.max_timestamp, offset)
 
     def set_producer_state(
         self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool
@@ -373,17 +312,15 @@ class BatchBuilder:
         """Set a last offset that no record has. Raises StateError once closed."""
         if self.is_closed:
             raise StateError("the last offset of a closed batch does not change")
-        self._last_offset = last_offset
+        self._section.last_offset = last_offset
 
     def close_for_appends(self) -> None:
         """Accept no more records; the header may still change."""
-        if self._section is None:
-            kind, level = self.compression.type, self.compression.level
-            self._section = compress(kind, self._records, magic=self.magic, level=level)
+        self._section.close()
 
     def abort(self) -> None:
         """Discard the appended records; `buffer` has only its initial bytes."""
-        self._section = b""
+        self._section.discard()
         self._built = None
         self._is_aborted = True
 
@@ -407,18 +344,18 @@ class BatchBuilder:
         )
         if self.producer_id != NO_PRODUCER_ID and self.magic < CURRENT_MAGIC:
             raise ValueError(f"records of magic {self.magic} have no producers")
-        self.close_for_appends()
-        section = self._section or b""
-        if self.record_count == 0:
+        compressed = self._section.close()
+        if self._section.count == 0:
             self._built = MemoryRecords(b"")
-        elif self.magic == CURRENT_MAGIC:
-            self._built = MemoryRecords(encode_batch(self._header(), section))
-            self.compression_ratio = len(section) / len(self._records)
+            return
+        if self.magic == CURRENT_MAGIC:
+            self._built = MemoryRecords(encode_batch(self._header(), compressed))
         elif self.compression.type is not CompressionType.NONE:
-            self._built = MemoryRecords(self._wrapper(section))
-            self.compression_ratio = len(section) / len(self._records)
+            self._built = MemoryRecords(self._wrapper(compressed))
         else:
-            self._built = MemoryRecords(bytearray(section))
+            self._built = MemoryRecords(bytearray(compressed))
+        if self._section.is_one_batch:
+            self.compression_ratio = len(compressed) / len(self._section.data)
 
     def build(self) -> MemoryRecords:
         """Return the batches in a writable buffer. Raises as `close` does."""
@@ -432,6 +369,7 @@ class BatchBuilder:
         return bytes(self._initial) + (b"" if self._built is None else self._built.buffer)
 
     def _header(self) -> BatchHeader:
+        section = self._section
         is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         return BatchHeader(
             base_offset=self.base_offset,
@@ -446,24 +384,23 @@ class BatchBuilder:
                 control=self.is_control_batch,
                 delete_horizon=self.delete_horizon_ms is not None,
             ),
-            last_offset_delta=to_int32((self._last_offset or 0) - self.base_offset),
-            base_timestamp=NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
-            max_timestamp=self.log_append_time if is_append_time else self._max_timestamp,
+            last_offset_delta=to_int32((section.last_offset or 0) - self.base_offset),
+            base_timestamp=NO_TIMESTAMP
+            if section.base_timestamp is None
+            else section.base_timestamp,
+            max_timestamp=self.log_append_time if is_append_time else section.max_timestamp,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
-            record_count=self.record_count,
+            record_count=section.count,
         )
 
-    def _wrapper(self, section: Buffer) -> bytearray:
+    def _wrapper(self, compressed: Buffer) -> bytearray:
+        section = self._section
         is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        timestamp = self.log_append_time if is_append_time else self._max_timestamp
+        timestamp = self.log_append_time if is_append_time else section.max_timestamp
         attributes = message_attributes(self.magic, self.compression.type, self.timestamp_type)
-        offset = self._last_offset or 0
-        return bytearray(encode_message(self.magic, offset, timestamp, None, section, attributes))
-
-
-def _float32(value: float) -> float:
-    """Return the nearest single-precision number, as Kafka computes here."""
-    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    return rounded
+        offset = section.last_offset or 0
+        return bytearray(
+            encode_message(self.magic, offset, timestamp, None, compressed, attributes)
+        )

@@ -6,7 +6,7 @@ from engine.clock import SYSTEM_CLOCK
 from engine.coding.compression import CompressionType
 from engine.record.attributes import TimestampType
 from engine.record.batch_frame import CURRENT_MAGIC
-from engine.record.control_records import EndTransactionMarker
+from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,
@@ -63,53 +63,6 @@ def records_of(
     return builder.build()
 
 
-def idempotent_records(
-    *records: SimpleRecord,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    base_offset: Offset = 0,
-    magic: int = CURRENT_MAGIC,
-    compression: CompressionType = CompressionType.NONE,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-) -> MemoryRecords:
-    """Return one batch of an idempotent producer. Raises as `RecordsBuilder` does."""
-    return records_of(
-        *records,
-        base_offset=base_offset,
-        magic=magic,
-        compression=compression,
-        partition_leader_epoch=partition_leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-    )
-
-
-def transactional_records(
-    *records: SimpleRecord,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    base_offset: Offset = 0,
-    magic: int = CURRENT_MAGIC,
-    compression: CompressionType = CompressionType.NONE,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-) -> MemoryRecords:
-    """Return one batch of a transaction. Raises as `RecordsBuilder` does."""
-    return records_of(
-        *records,
-        base_offset=base_offset,
-        magic=magic,
-        compression=compression,
-        partition_leader_epoch=partition_leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        is_transactional=True,
-    )
-
-
 def end_transaction_marker(
     marker: EndTransactionMarker,
     *,
@@ -139,55 +92,20 @@ def end_transaction_marker(
     return builder.build()
 
 
-def leader_change(
-    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
+def quorum_batch(
+    kind: ControlRecordType,
+    fields: QuorumFields,
+    *,
+    base_offset: Offset,
+    timestamp: Timestamp,
+    leader_epoch: int,
 ) -> MemoryRecords:
-    """Return the control batch of a new quorum leader. Raises ValueError for an epoch of -1."""
-    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
-    builder.append_leader_change(timestamp, fields)
-    return builder.build()
-
-
-def snapshot_header(
-    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
-) -> MemoryRecords:
-    """Return the first control batch of a snapshot."""
-    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
-    builder.append_snapshot_header(timestamp, fields)
-    return builder.build()
-
-
-def snapshot_footer(
-    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
-) -> MemoryRecords:
-    """Return the last control batch of a snapshot."""
-    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
-    builder.append_snapshot_footer(timestamp, fields)
-    return builder.build()
-
-
-def kraft_version(
-    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
-) -> MemoryRecords:
-    """Return the control batch with a quorum's version."""
-    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
-    builder.append_kraft_version(timestamp, fields)
-    return builder.build()
-
-
-def kraft_voters(
-    fields: QuorumFields, *, base_offset: Offset, timestamp: Timestamp, leader_epoch: int
-) -> MemoryRecords:
-    """Return the control batch with a quorum's voters."""
-    builder = _quorum_builder(base_offset, timestamp, leader_epoch)
-    builder.append_voters(timestamp, fields)
-    return builder.build()
-
-
-def _quorum_builder(base_offset: Offset, timestamp: Timestamp, leader_epoch: int) -> RecordsBuilder:
-    return RecordsBuilder(
+    """Return the control batch of a quorum record; raises as `RecordsBuilder.append_quorum_record` does."""
+    builder = RecordsBuilder(
         base_offset=base_offset,
         log_append_time=timestamp,
         is_control_batch=True,
         partition_leader_epoch=leader_epoch,
     )
+    builder.append_quorum_record(timestamp, kind, fields)
+    return builder.build()

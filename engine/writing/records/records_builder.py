@@ -8,10 +8,8 @@ from engine.record.control_records import (
     EndTransactionMarker,
 )
 from engine.units import NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_ID, Timestamp
-from engine.writing.records.batch_builder import BatchBuilder, RecordsInfo
+from engine.writing.records.batch_builder import BatchBuilder
 from engine.writing.records.quorum_records import QuorumFields, encode_quorum_record
-
-__all__ = ["RecordsBuilder", "RecordsInfo"]
 
 
 class RecordsBuilder(BatchBuilder):
@@ -33,29 +31,16 @@ class RecordsBuilder(BatchBuilder):
             raise ValueError("an end marker needs a transactional batch")
         self.append_control_record(timestamp, marker.type, marker.value())
 
-    def append_leader_change(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append a leader change. Raises ValueError without a leader epoch."""
-        if self.partition_leader_epoch == NO_PARTITION_LEADER_EPOCH:
-            raise ValueError("a leader change needs the leader's epoch")
-        self._append_quorum_record(timestamp, ControlRecordType.LEADER_CHANGE, fields)
-
-    def append_snapshot_header(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append a snapshot header."""
-        self._append_quorum_record(timestamp, ControlRecordType.SNAPSHOT_HEADER, fields)
-
-    def append_snapshot_footer(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append a snapshot footer."""
-        self._append_quorum_record(timestamp, ControlRecordType.SNAPSHOT_FOOTER, fields)
-
-    def append_kraft_version(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append the quorum's version."""
-        self._append_quorum_record(timestamp, ControlRecordType.KRAFT_VERSION, fields)
-
-    def append_voters(self, timestamp: Timestamp, fields: QuorumFields) -> None:
-        """Append the quorum's voters."""
-        self._append_quorum_record(timestamp, ControlRecordType.KRAFT_VOTERS, fields)
-
-    def _append_quorum_record(
+    def append_quorum_record(
         self, timestamp: Timestamp, kind: ControlRecordType, fields: QuorumFields
     ) -> None:
+        """Append a control record of a KRaft quorum.
+
+        Raises:
+            ValueError: the type is not a quorum record's, a field is missing or does not fit, or a leader
+                change has no leader epoch.
+        """
+        is_leader_change = kind is ControlRecordType.LEADER_CHANGE
+        if is_leader_change and self.partition_leader_epoch == NO_PARTITION_LEADER_EPOCH:
+            raise ValueError("a leader change needs the leader's epoch")
         self.append_control_record(timestamp, kind, encode_quorum_record(kind, fields))

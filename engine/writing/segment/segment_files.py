@@ -111,13 +111,15 @@ class WritableSegmentFiles:
                 disk=disk,
                 walk=walk,
             ),
-            LazyWritableIndex.for_offset(
+            LazyWritableIndex(
+                WritableOffsetIndex,
                 offset_index_path(folder, base_offset, suffix),
                 base_offset,
                 max_index_size,
                 disk=disk,
             ),
-            LazyWritableIndex.for_time(
+            LazyWritableIndex(
+                WritableTimeIndex,
                 time_index_path(folder, base_offset, suffix),
                 base_offset,
                 max_index_size,

@@ -18,7 +18,6 @@ from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import (
     end_transaction_marker,
     records_of,
-    transactional_records,
 )
 from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
@@ -300,8 +299,12 @@ def test_undecided_transactional_data_not_cleanable(bench):
     for sequence, keys in ((0, b"12"), (2, b"3")):
         records = [SimpleRecord(bytes([key]), b"a", bench.now) for key in keys]
         log.append_as_leader(
-            transactional_records(
-                *records, producer_id=15, producer_epoch=0, base_sequence=sequence
+            records_of(
+                *records,
+                producer_id=15,
+                producer_epoch=0,
+                base_sequence=sequence,
+                is_transactional=True,
             ),
             0,
         )

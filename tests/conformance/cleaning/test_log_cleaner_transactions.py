@@ -10,7 +10,7 @@ from engine.index.transaction_index import AbortedTxn
 from engine.units import MAX_INT64
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import transactional_records
+from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.log_cleaning import (
     ABORT,
@@ -382,7 +382,9 @@ def test_cleaning_with_keys_conflicting_with_txn_marker_keys(bench):
     producer_of(bench, log, 1, leader_epoch=epoch)(1)
     end(bench, log, 1, COMMIT, leader_epoch=epoch)
     like_a_marker = SimpleRecord(COMMIT.record_key(), b"foo", bench.now)
-    records = transactional_records(like_a_marker, producer_id=2, producer_epoch=0, base_sequence=0)
+    records = records_of(
+        like_a_marker, producer_id=2, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
     log.append_as_leader(records, epoch, AppendOrigin.CLIENT)
     end(bench, log, 2, COMMIT, leader_epoch=epoch)
     log.roll()

@@ -29,14 +29,8 @@ from engine.writing.log_config import LogConfig
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import (
     end_transaction_marker,
-    idempotent_records,
-    kraft_version,
-    kraft_voters,
-    leader_change,
+    quorum_batch,
     records_of,
-    snapshot_footer,
-    snapshot_header,
-    transactional_records,
 )
 from engine.writing.records.simple_record import SimpleRecord
 from kafkafs.dump.records.decoded import DecodedText, decoded_text
@@ -119,18 +113,19 @@ def test_batch_and_record_metadata_output(bench: Bench) -> None:
     keyed = [SimpleRecord(b"e", None), SimpleRecord(None, b"f"), SimpleRecord(value=b"g")]
     log.append_as_leader(records_of(*keyed), 3)
     log.append_as_leader(
-        idempotent_records(
+        records_of(
             SimpleRecord(value=b"h"), producer_id=29342342, producer_epoch=15, base_sequence=234123
         ),
         3,
     )
     log.append_as_leader(
-        transactional_records(
+        records_of(
             *(SimpleRecord(value=b"i"), SimpleRecord(value=b"j")),
             producer_id=98323,
             producer_epoch=99,
             base_sequence=266,
             compression=gzip,
+            is_transactional=True,
         ),
         5,
     )
@@ -269,11 +264,11 @@ def test_dump_control_record(bench: Bench) -> None:
     at = {"base_offset": 0, "timestamp": 0, "leader_epoch": 0}
     marker = EndTransactionMarker(ControlRecordType.COMMIT, 100)
     append(end_transaction_marker(marker, producer_id=0, producer_epoch=0, timestamp=0))
-    append(leader_change({"leaderId": 0}, **at))
-    append(snapshot_header({"lastContainedLogTimestamp": 0}, **at))
-    append(snapshot_footer({}, **at))
-    append(kraft_version({"kRaftVersion": 0}, **at))
-    append(kraft_voters({}, **at))
+    append(quorum_batch(ControlRecordType.LEADER_CHANGE, {"leaderId": 0}, **at))
+    append(quorum_batch(ControlRecordType.SNAPSHOT_HEADER, {"lastContainedLogTimestamp": 0}, **at))
+    append(quorum_batch(ControlRecordType.SNAPSHOT_FOOTER, {}, **at))
+    append(quorum_batch(ControlRecordType.KRAFT_VERSION, {"kRaftVersion": 0}, **at))
+    append(quorum_batch(ControlRecordType.KRAFT_VOTERS, {}, **at))
     bench.log.flush(force_active_segment=False)
     lines = dump(bench.file, "--cluster-metadata-decoder").lines
     for said in (
@@ -301,11 +296,15 @@ def test_dump_metadata_snapshot(tmp_path: Path) -> None:
     at = {"timestamp": 0, "leader_epoch": 0}
     with RaftSnapshotWriter.create(tmp_path, SnapshotId(0, 0)) as writer:
         header = {"lastContainedLogTimestamp": 10000}
-        writer.append(snapshot_header(header, base_offset=0, **at))
-        writer.append(kraft_version({"kRaftVersion": 1}, base_offset=1, **at))
-        writer.append(kraft_voters({"voters": voters}, base_offset=2, **at))
+        writer.append(quorum_batch(ControlRecordType.SNAPSHOT_HEADER, header, base_offset=0, **at))
+        writer.append(
+            quorum_batch(ControlRecordType.KRAFT_VERSION, {"kRaftVersion": 1}, base_offset=1, **at)
+        )
+        writer.append(
+            quorum_batch(ControlRecordType.KRAFT_VOTERS, {"voters": voters}, base_offset=2, **at)
+        )
         writer.append(records_of(*metadata_records(), base_offset=3))
-        writer.append(snapshot_footer({}, base_offset=7, **at))
+        writer.append(quorum_batch(ControlRecordType.SNAPSHOT_FOOTER, {}, base_offset=7, **at))
         writer.freeze()
     (path,) = tmp_path.iterdir()
     text = "\n".join(dump(path, "--cluster-metadata-decoder").lines)

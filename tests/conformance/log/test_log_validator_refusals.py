@@ -219,8 +219,8 @@ def test_control_records_not_allowed_from_clients():
 
 @pytest.mark.conformance("LogValidatorTest.testDownConversionOfTransactionalRecordsNotPermitted")
 def test_down_conversion_of_transactional_records_not_permitted():
-    records = building.transactional_records(
-        *SIMPLE, producer_id=1344, producer_epoch=16, base_sequence=0
+    records = building.records_of(
+        *SIMPLE, producer_id=1344, producer_epoch=16, base_sequence=0, is_transactional=True
     )
     with pytest.raises(UnsupportedForMessageFormatError, match="transactional"):
         validated(records, GZIP, magic=1, before=5000, after=5000, offset=OFFSET)
@@ -228,9 +228,7 @@ def test_down_conversion_of_transactional_records_not_permitted():
 
 @pytest.mark.conformance("LogValidatorTest.testDownConversionOfIdempotentRecordsNotPermitted")
 def test_down_conversion_of_idempotent_records_not_permitted():
-    records = building.idempotent_records(
-        *SIMPLE, producer_id=1344, producer_epoch=16, base_sequence=0
-    )
+    records = building.records_of(*SIMPLE, producer_id=1344, producer_epoch=16, base_sequence=0)
     with pytest.raises(UnsupportedForMessageFormatError, match="idempotent"):
         validated(records, GZIP, magic=1, before=5000, after=5000, offset=OFFSET)
 

@@ -150,7 +150,9 @@ def test_write_leader_change_control_batch_without_leader_epoch(args):
     builder = args.refused_before_2(is_control_batch=True)
     if builder is not None:
         with pytest.raises(ValueError, match="leader's epoch"):
-            builder.append_leader_change(-1, {"leaderId": 1, "voters": []})
+            builder.append_quorum_record(
+                -1, ControlRecordType.LEADER_CHANGE, {"leaderId": 1, "voters": []}
+            )
 
 
 @pytest.mark.conformance("MemoryRecordsBuilderTest.testWriteLeaderChangeControlBatch")
@@ -159,8 +161,10 @@ def test_write_leader_change_control_batch(args):
     builder = args.refused_before_2(is_control_batch=True, partition_leader_epoch=5)
     if builder is None:
         return
-    builder.append_leader_change(
-        -1, {"leaderId": 1, "voters": [{"voterId": voter} for voter in (2, 3)]}
+    builder.append_quorum_record(
+        -1,
+        ControlRecordType.LEADER_CHANGE,
+        {"leaderId": 1, "voters": [{"voterId": voter} for voter in (2, 3)]},
     )
     (record,) = builder.build().records()
     found = quorum_record_of(ControlRecordType.LEADER_CHANGE, record)

@@ -12,7 +12,7 @@ from engine.record.control_records import (
     quorum_record_of,
 )
 from engine.record.record import Header
-from engine.writing.records.building import end_transaction_marker, leader_change, records_of
+from engine.writing.records.building import end_transaction_marker, quorum_batch, records_of
 from engine.writing.records.encoding import size_of_record
 from engine.writing.records.records_builder import RecordsBuilder
 from engine.writing.records.simple_record import SimpleRecord
@@ -66,7 +66,8 @@ def test_build_end_txn_marker():
 
 @pytest.mark.conformance("MemoryRecordsTest.testBuildLeaderChangeMessage")
 def test_build_leader_change_message():
-    records = leader_change(
+    records = quorum_batch(
+        ControlRecordType.LEADER_CHANGE,
         {"leaderId": 5, "voters": [{"voterId": 6}]},
         base_offset=983,
         timestamp=NOW,

@@ -15,7 +15,6 @@ from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCh
 from engine.writing.records.building import (
     end_transaction_marker,
     records_of,
-    transactional_records,
 )
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.rolling import RollParams
@@ -168,13 +167,14 @@ def test_recover_transaction_index(tmp_path: Path) -> None:
     two = [SimpleRecord(value=b"a"), SimpleRecord(value=b"b")]
     with create_segment(tmp_path, 100) as segment:
         for offset, producer in ((100, first_producer), (102, second_producer)):
-            records = transactional_records(
+            records = records_of(
                 *two,
                 producer_id=producer,
                 producer_epoch=epoch,
                 base_sequence=sequence,
                 base_offset=offset,
                 partition_leader_epoch=leader_epoch,
+                is_transactional=True,
             )
             segment.append(offset + 1, records)
         segment.append(105, records_of(*two, base_offset=104, partition_leader_epoch=leader_epoch))

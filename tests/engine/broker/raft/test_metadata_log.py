@@ -10,6 +10,7 @@ from engine.broker.raft.metadata_log import MetadataLog, Validity
 from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.errors import CorruptRecordError, StateError
 from engine.log.segment.fetch import FetchIsolation
+from engine.record.control_records import ControlRecordType
 from engine.record.memory_records import MemoryRecords
 from engine.writing.records import building
 from tests.conformance.raft.test_kafka_metadata_log import (
@@ -36,7 +37,13 @@ def with_header(log: MetadataLog, offset: int, epoch: int, timestamp: int) -> Sn
     assert writer is not None
     with writer:
         writer.append(
-            building.snapshot_header(fields, base_offset=0, timestamp=timestamp, leader_epoch=epoch)
+            building.quorum_batch(
+                ControlRecordType.SNAPSHOT_HEADER,
+                fields,
+                base_offset=0,
+                timestamp=timestamp,
+                leader_epoch=epoch,
+            )
         )
         writer.freeze()
     return snapshot_id

@@ -18,7 +18,7 @@ def path(tmp_path):
 
 
 def test_the_file_is_made_by_the_first_use(path):
-    lazy = LazyWritableIndex.for_offset(path, 7, 80)
+    lazy = LazyWritableIndex(WritableOffsetIndex, path, 7, 80)
     assert not lazy.is_loaded
     assert lazy.path == str(path)
     lazy.close()
@@ -35,7 +35,7 @@ def test_the_file_is_made_by_the_first_use(path):
 
 
 def test_a_time_index_is_one(path):
-    lazy = LazyWritableIndex.for_time(path, 7, 80)
+    lazy = LazyWritableIndex(WritableTimeIndex, path, 7, 80)
     assert isinstance(lazy.get(), WritableTimeIndex)
     assert lazy.get().length == 72
     lazy.close_handler()
@@ -45,12 +45,13 @@ def test_a_time_index_is_one(path):
 def test_two_threads_open_it_once(path):
     made = []
 
-    def make(at: str) -> WritableOffsetIndex:
-        made.append(at)
-        time.sleep(0.02)
-        return WritableOffsetIndex(at, 0, 80)
+    class Slow(WritableOffsetIndex):
+        def __init__(self, at: str, *how, **options) -> None:
+            made.append(at)
+            time.sleep(0.02)
+            super().__init__(at, *how, **options)
 
-    lazy = LazyWritableIndex(path, make)
+    lazy = LazyWritableIndex(Slow, path, 0, 80)
     found: list[WritableOffsetIndex] = []
     threads = [threading.Thread(target=lambda: found.append(lazy.get())) for _ in range(8)]
     for thread in threads:
@@ -65,7 +66,7 @@ def test_two_threads_open_it_once(path):
 
 def test_what_fails_is_tried_again(path):
     path.mkdir()
-    lazy = LazyWritableIndex.for_offset(path, 0, 80)
+    lazy = LazyWritableIndex(WritableOffsetIndex, path, 0, 80)
     with pytest.raises(IsADirectoryError):
         lazy.get()
     path.rmdir()
@@ -75,8 +76,8 @@ def test_what_fails_is_tried_again(path):
 
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_the_file_is_renamed_followed_and_removed(path, tmp_path, is_loaded):
-    LazyWritableIndex.for_offset(path, 0, 80).get().close()
-    lazy = LazyWritableIndex.for_offset(path, 0, 80)
+    LazyWritableIndex(WritableOffsetIndex, path, 0, 80).get().close()
+    lazy = LazyWritableIndex(WritableOffsetIndex, path, 0, 80)
     if is_loaded:
         lazy.get()
     lazy.rename_to(tmp_path / "0.index.deleted")
@@ -92,7 +93,7 @@ def test_the_file_is_renamed_followed_and_removed(path, tmp_path, is_loaded):
 
 
 def test_a_file_that_never_was_is_renamed_in_name_only(path, tmp_path):
-    lazy = LazyWritableIndex.for_offset(path, 0, 80)
+    lazy = LazyWritableIndex(WritableOffsetIndex, path, 0, 80)
     lazy.rename_to(tmp_path / "other")
     lazy.get()
     assert [each.name for each in tmp_path.iterdir()] == ["other"]

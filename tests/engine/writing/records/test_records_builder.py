@@ -11,13 +11,8 @@ from engine.record.control_records import (
 from engine.record.record import Header
 from engine.writing.records.building import (
     end_transaction_marker,
-    idempotent_records,
-    kraft_version,
-    kraft_voters,
+    quorum_batch,
     records_of,
-    snapshot_footer,
-    snapshot_header,
-    transactional_records,
 )
 from engine.writing.records.records_builder import RecordsBuilder
 from engine.writing.records.simple_record import SimpleRecord
@@ -65,9 +60,9 @@ def test_message_sets_are_those_of_a_packer_that_knows_only_the_format(magic, co
 def test_producers_and_markers_are_in_the_header():
     producer = Producer(id=9, epoch=3, sequence=7)
     who = {"producer_id": 9, "producer_epoch": 3, "base_sequence": 7, "partition_leader_epoch": 2}
-    made = idempotent_records(*simple(RECORDS), **who)
+    made = records_of(*simple(RECORDS), **who)
     assert made.buffer == batch(RECORDS, producer=producer, leader_epoch=2)
-    made = transactional_records(*simple(RECORDS), base_offset=4, **who)
+    made = records_of(*simple(RECORDS), base_offset=4, is_transactional=True, **who)
     assert made.buffer == batch(RECORDS, 4, producer=producer, leader_epoch=2, transactional=True)
     marker = EndTransactionMarker(ControlRecordType.ABORT, 8)
     made = end_transaction_marker(
@@ -254,16 +249,18 @@ VOTERS = {
 
 
 @pytest.mark.parametrize(
-    ("make", "kind", "fields"),
+    ("kind", "fields"),
     [
-        (snapshot_header, "SNAPSHOT_HEADER", {"version": 0, "lastContainedLogTimestamp": 77}),
-        (snapshot_footer, "SNAPSHOT_FOOTER", {"version": 0}),
-        (kraft_version, "KRAFT_VERSION", {"version": 0, "kRaftVersion": 1}),
-        (kraft_voters, "KRAFT_VOTERS", VOTERS),
+        ("SNAPSHOT_HEADER", {"version": 0, "lastContainedLogTimestamp": 77}),
+        ("SNAPSHOT_FOOTER", {"version": 0}),
+        ("KRAFT_VERSION", {"version": 0, "kRaftVersion": 1}),
+        ("KRAFT_VOTERS", VOTERS),
     ],
 )
-def test_records_of_a_quorum_read_as_they_were_written(make, kind, fields):
-    made = make(fields, base_offset=5, timestamp=10, leader_epoch=3)
+def test_records_of_a_quorum_read_as_they_were_written(kind, fields):
+    made = quorum_batch(
+        ControlRecordType[kind], fields, base_offset=5, timestamp=10, leader_epoch=3
+    )
     (found,) = made.batches()
     found.ensure_valid()
     assert (found.is_control, found.leader_epoch, found.base_offset) == (True, 3, 5)
