@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Return the current time."""
 
     def sleep(self, milliseconds: int) -> None:
-        """Wait this long."""
+        """Wait for a number of milliseconds."""
 
 
 class SystemClock:
@@ -26,7 +26,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def sleep(self, milliseconds: int) -> None:
-        """Wait this long."""
+        """Wait for a number of milliseconds."""
         time.sleep(milliseconds / 1000)
 
 

@@ -1,9 +1,9 @@
 """Limit the memory that threads use for large batches at the same time.
 
 A single large batch may take all the memory that the process has for batches, so several threads
-must not decode one each. A thread waits at the gate until there is room. A thread that is inside
-already passes at once, and all waits are bounded: the thread inside may itself wait for the one at
-the gate.
+must not decode one each. A thread waits at the gate until there is room. A thread that holds room
+already passes at once. All waits are bounded, because a thread with room may itself wait for a thread
+at the gate.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class SegmentUnderCheck:
         segment: the segment, for look-ups.
         base_offset: base offset in its name.
         next_base: the next segment's base offset; None for the active one.
-        name, path: of the records file; the path is relative to `partition.root`.
+        name, path: name of the records file, and its path relative to `partition.root`.
         end: position where its batches end, up to which it was checked. Index entries may name positions below.
         damages: its damage, in file order.
         extents: (start, end) of each range of adjacent good batches, in file order.
@@ -83,6 +83,11 @@ class SegmentUnderCheck:
         self.row_count += len(run.table)
         self.next_offset = max(self.next_offset, run.next_offset)
         self.max_timestamp = max(self.max_timestamp, int(run.table["max_timestamp"].max()))
+
+    @property
+    def had_damage(self) -> bool:
+        """Whether damage may have taken records; zeros at the end have not."""
+        return any(not each.is_quiet for each in self.damages)
 
     @property
     def is_active(self) -> bool:
@@ -181,7 +186,7 @@ class PartitionUnderCheck:
         )
 
     def newest_view(self) -> LogView:
-        """The state of the log now, which in a live log is a later one."""
+        """State of the log now; later than `view` if the log is live."""
         return self._log.view(max_age=0)
 
     def relative(self, name: str) -> str:
@@ -189,7 +194,7 @@ class PartitionUnderCheck:
         return f"{self.folder}/{name}" if self.folder else name
 
     def display(self, name: str = "") -> str:
-        """Return the path of one of the partition's files as shown to people; without a name, that of the folder."""
+        """Return the path of a file of the partition as shown to people; without a name, the folder's path."""
         return self.root.display(self.relative(name) if name else self.folder)
 
     def read(self, name: str) -> bytes | None:

@@ -45,7 +45,7 @@ class SegmentStart(NamedTuple):
 
 
 class SegmentEnd(NamedTuple):
-    """Findings of the checks of its indexes."""
+    """Findings of the checks of a segment's indexes."""
 
     findings: list[Finding]
 

@@ -1,8 +1,7 @@
 """A hash table in a buffer of fixed size: slots of 24 bytes, a key's MD5 and a big-endian number.
 
-The slots to try for a key are those that each four bytes of its hash give, one after the other,
-then the slots after the last of these, wrapping around. The key takes the first slot that holds its
-hash or is empty. A slot of zeros is empty. Nothing is ever removed.
+Each four bytes of a key's hash name a slot to try, one after the other; then come the slots after the
+last of these, wrapping around. The key takes the first slot that holds its hash or is empty. A slot of zeros is empty. Nothing is ever removed.
 """
 
 from __future__ import annotations

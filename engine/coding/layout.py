@@ -104,5 +104,5 @@ class Layout(Generic[T]):
         return self.plain.pack(*value)
 
     def iter_unpack(self, buffer: Buffer) -> Iterator[T]:
-        """Yield the structures of a buffer with nothing else in it; its size must be a multiple of theirs."""
+        """Yield the structures of a buffer; the buffer's size must be a multiple of the structure's."""
         return map(self._make, self.plain.iter_unpack(buffer))

@@ -11,7 +11,7 @@ FLOCK = struct.Struct("@hhqqi4x")
 
 
 def lock_holder(fd: int) -> int | None:
-    """Return the process that holds a POSIX lock on an open file; None without one, or if it is unknown.
+    """Return the process that holds a POSIX lock on an open file; None without a lock, or if the system does not say.
 
     0 for a holder without a process id here (another pid namespace, another host). A lock held by
     this very process is not seen.

@@ -14,9 +14,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
-from types import TracebackType
-from typing import Self
 
+from engine.closable import Closable
 from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
 from engine.files.beneath import Beneath
 from engine.files.folder_entries import (
@@ -41,7 +40,7 @@ _MAX_AGE = 0.2
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 
 
-class SourceFile:
+class SourceFile(Closable):
     """An open source file: positioned reads, no cursor; safe from several threads.
 
     Attributes:
@@ -71,17 +70,6 @@ class SourceFile:
         return f"SourceFile({self.path!r})"
 
     def __del__(self) -> None:
-        self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
         self.close()
 
     @property
@@ -184,7 +172,7 @@ class SourceFile:
         return fd
 
 
-class SourceRoot:
+class SourceRoot(Closable):
     """One source folder and everything beneath it, read-only; safe from several threads.
 
     `path` comes from the operator and may be or contain a symbolic link. All other names are
@@ -219,17 +207,6 @@ class SourceRoot:
         return f"SourceRoot({self.path!r})"
 
     def __del__(self) -> None:
-        self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
         self.close()
 
     def close(self) -> None:

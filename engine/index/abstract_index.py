@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Generic, Self, TypeVar, overload
+from typing import Generic, TypeVar, overload
 
+from engine.closable import Closable
 from engine.coding.layout import Buffer
 from engine.errors import CorruptIndexError
 from engine.files.source_files import SourceFile
@@ -16,7 +16,7 @@ from engine.units import Offset, Slot
 Entry = TypeVar("Entry")
 
 
-class AbstractIndex(Sequence[Entry], Generic[Entry]):
+class AbstractIndex(Closable, Sequence[Entry], Generic[Entry]):
     """A sequence of entries, read from the source on each access.
 
     Args:
@@ -37,17 +37,6 @@ class AbstractIndex(Sequence[Entry], Generic[Entry]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r}, base_offset={self.base_offset})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def is_closed(self) -> bool:

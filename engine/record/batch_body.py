@@ -1,4 +1,4 @@
-"""What the batches of all magics share: their bytes, loaded when needed, and errors with the position."""
+"""The common part of batches of all magics: bytes loaded when needed, and errors with their position."""
 
 from __future__ import annotations
 

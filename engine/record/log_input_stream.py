@@ -42,7 +42,7 @@ class ReadableStream(Protocol):
     """A stream that is read from the front, such as a pipe."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most that many bytes; none at the end."""
+        """Return at most `size` bytes, none at the end."""
 
 
 class LogInputStream(Protocol):
@@ -133,13 +133,13 @@ class FileLogInputStream:
 
 
 Walk: TypeAlias = Callable[[ReadableFile, int, int, Budgets], Iterator[RecordBatch]]
-"""Iterates over the batches of a file from a position up to an end, by some rules of what a batch is."""
+"""Iterates over the batches of a file from a position up to an end."""
 
 
 def walk_batches(
     file: ReadableFile, position: int, end: int, budgets: Budgets
 ) -> Iterator[RecordBatch]:
-    """Iterate over the batches of a file by our rules. See FileLogInputStream."""
+    """Iterate over the batches of a file, as FileLogInputStream finds them."""
     return iterate(FileLogInputStream(file, position, end, budgets))
 
 

@@ -152,7 +152,7 @@ def batch_size(
     """Return the size of the batch at a position, from its first bytes.
 
     Args:
-        buffer: bytes of the batch from `position` on, at least to its magic if there are as many.
+        buffer: bytes of the batch from `position` on; its size is known once they reach the magic.
         position: position of the batch in the buffer.
         file_position, path: position and file of the batch, for errors.
         largest: largest allowed length field.
@@ -220,7 +220,7 @@ def batch_at(
 def make_batch(
     head: Buffer, *, file_position: int, path: str | None, load: Load | None = None
 ) -> RecordBatch:
-    """Return a batch over its first bytes, with a function that loads the whole batch."""
+    """Return the batch that begins with `head`; `load` returns the bytes of the whole batch."""
     kind = (
         default_records.DefaultRecordBatch
         if head[MAGIC_POSITION] == CURRENT_MAGIC

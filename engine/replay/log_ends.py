@@ -65,5 +65,5 @@ class LogEnds:
 
 
 def lag(committed: Offset | None, end: Offset | None) -> int | None:
-    """Return the difference; None if one of them is unknown. Negative if the log was truncated."""
+    """Return log end less committed offset; None if one of them is unknown. Negative if the log was truncated."""
     return None if committed in (None, NO_OFFSET) or end is None else end - (committed or 0)

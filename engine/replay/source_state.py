@@ -10,14 +10,14 @@ from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterReplay
 from engine.replay.groups.group import CommittedOffset, Group, Member
-from engine.replay.groups.groups import GroupsReplay
+from engine.replay.groups.groups import replay_groups
 from engine.replay.groups.known_groups import KnownGroups
 from engine.replay.groups.share_rows import ShareRows
-from engine.replay.groups.shares import SharesImage, SharesReplay
+from engine.replay.groups.shares import SharesImage, replay_shares
 from engine.replay.log_ends import LogEnds, lag
 from engine.replay.partition_records import Progress, no_progress
 from engine.replay.topic_replay import InternalLogs
-from engine.replay.transactions import OpenTransaction, TransactionsReplay, open_transactions
+from engine.replay.transactions import OpenTransaction, open_transactions, replay_transactions
 from engine.topics.topic_names import TRANSACTION_STATE
 from engine.units import Offset, Timestamp
 
@@ -76,9 +76,9 @@ class SourceState:
 
     def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
         self.logs = InternalLogs(source)
-        self.groups = GroupsReplay(source, progress)
-        self.shares = SharesReplay(source, progress)
-        self.transactions = TransactionsReplay(source, progress)
+        self.groups = replay_groups(source, progress)
+        self.shares = replay_shares(source, progress)
+        self.transactions = replay_transactions(source, progress)
         self.cluster = ClusterReplay(source, progress)
         self.ends = LogEnds(source)
         self._source = source

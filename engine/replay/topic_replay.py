@@ -18,7 +18,7 @@ Image = TypeVar("Image")
 
 
 class TopicReplay(Generic[State, Image]):
-    """A topic of a source. Thread-safe.
+    """A topic of a source, and its logs while they grow. Thread-safe.
 
     Args:
         logs: the source's internal topics, listed again for each image.

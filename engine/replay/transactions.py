@@ -7,10 +7,8 @@ such a record hangs: no coordinator will end it, and read_committed consumers wa
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from threading import Lock
 from typing import Any, NamedTuple
 
 from engine.errors import KafkaStorageError
@@ -18,6 +16,7 @@ from engine.log import stable_offset
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.transactions import OngoingTxn
+from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.groups import text_of
 from engine.replay.keyed_state import KeyedEntry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
@@ -108,8 +107,7 @@ class TransactionsImage:
     def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
         self.until = until
         self._states = states
-        self._lock = Lock()
-        self._built: OrderedDict[bytes, Transaction] = OrderedDict()
+        self._built = BoundedCache(MOST_TRANSACTIONS, self._build)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -127,19 +125,11 @@ class TransactionsImage:
     def transaction(self, name: str) -> Transaction | None:
         """Return a transactional id by name, or None."""
         owner = name.encode("utf-8", "surrogateescape")
-        place = self._places.get(owner)
-        if place is None:
-            return None
-        with self._lock:
-            found = self._built.get(owner)
-            if found is None:
-                state = self._states[place]
-                entries = state.owners[owner]
-                found = _transaction(owner, entries, state.partition.partition)
-                self._built[owner] = found
-                while len(self._built) > MOST_TRANSACTIONS:
-                    self._built.popitem(last=False)
-            return found
+        return self._built.get(owner) if owner in self._places else None
+
+    def _build(self, owner: bytes) -> Transaction:
+        state = self._states[self._places[owner]]
+        return _transaction(owner, state.owners[owner], state.partition.partition)
 
     def holder_of(self, producer_id: int) -> Transaction | None:
         """Return the transactional id of a producer id, if the records still have it."""
@@ -163,7 +153,7 @@ class TransactionsImage:
 
     @cached_property
     def _places(self) -> Mapping[bytes, int]:
-        """Index of each id's state: of several partitions with records of it, the one with the newest."""
+        """Index of the state with the newest record of each transactional id."""
         places: dict[bytes, int] = {}
         for place, state in enumerate(self._states):
             for owner in state.owners:
@@ -214,22 +204,12 @@ def _or_none(number: int) -> int | None:
     return None if number == NONE else number
 
 
-class TransactionsReplay:
-    """Replays the transactional ids of a source, and follows their logs while they grow. Thread-safe."""
-
-    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
-        self._replay = TopicReplay(
-            InternalLogs(source), TRANSACTION_STATE, carried_forward, TransactionsImage, progress
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether the source has a partition of the topic."""
-        return self._replay.exists
-
-    def image(self, until: Timestamp | None = None) -> TransactionsImage:
-        """Return the ids, from records with timestamps up to `until`. Raises LimitExceededError, OSError."""
-        return self._replay.image(until)
+def replay_transactions(
+    source: LogSource, progress: Progress = no_progress
+) -> TopicReplay[KeyedState, TransactionsImage]:
+    """Return a replay of the transactional ids of a source."""
+    logs = InternalLogs(source)
+    return TopicReplay(logs, TRANSACTION_STATE, carried_forward, TransactionsImage, progress)
 
 
 class OpenTransaction(NamedTuple):

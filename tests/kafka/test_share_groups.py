@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from engine.log.log_directory import LogSource, open_source
 from engine.replay.groups import share_state
-from engine.replay.groups.shares import SharesReplay
+from engine.replay.groups.shares import replay_shares
 from engine.replay.groups.state_batches import StateBatch
 from engine.replay.source_state import SourceState
 from kafkafs.cli import cli
@@ -114,7 +114,7 @@ def by_offset(batches: Iterable[StateBatch]) -> dict[int, tuple[int, int]]:
 
 
 def our_answer(source: LogSource) -> dict[str, tuple[Any, ...]]:
-    image = SharesReplay(source).image()
+    image = replay_shares(source).image()
     found = {}
     for group in image.names:
         for topic_id, partition in image.partitions(group):

@@ -32,9 +32,9 @@ class BatchFilter:
 
     Attributes:
         current_time: start of the cleaning, in milliseconds since 1970.
-        delete_retention_ms: milliseconds after that during which tombstones and markers are kept.
+        delete_retention_ms: time for which tombstones and markers are kept, in milliseconds.
         offset_map: last offset of each key.
-        transactions: transactions open or aborted at this place of the log.
+        transactions: transactions open or aborted at the current batch.
         last_records: last record of each live producer.
         upper_bound_offset: end of the part that this round cleans.
         retains_legacy_deletes: whether tombstones of magic 0 and 1 are kept.

@@ -99,7 +99,7 @@ def chunks_of(
     """Yield all batches from a position on. Chunks share memory: each is valid only until the next.
 
     Args:
-        records: batches that do not change meanwhile.
+        records: batches of a file that does not change during the iteration.
         position: position of a batch.
         size: bytes to read at a time; a larger batch is read whole.
         budgets: limits of a decoded batch.
@@ -123,7 +123,7 @@ def chunks_of(
 
 
 def _size_needed(records: FileRecords, head: memoryview, position: Position) -> int:
-    """Return the size of the batch at a position of which the chunk has only the beginning."""
+    """Return the size of a batch of which the chunk has only the beginning."""
     size = MemoryRecords(head, file_position=position, path=records.path).next_batch_size()
     left = min(records.end, records.file.size()) - position
     if size is None and len(head) < left:

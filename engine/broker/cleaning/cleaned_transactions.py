@@ -13,7 +13,7 @@ from engine.writing.index.writable_transaction_index import WritableTransactionI
 
 
 class CleanedTransactionMetadata:
-    """State of transactions at a place of the log, advanced batch by batch.
+    """State of transactions at a position of the log, advanced batch by batch.
 
     Aborted transactions must be added before their first batch is read. An aborted transaction with
     a kept marker is written to the transaction index of the cleaned segment.

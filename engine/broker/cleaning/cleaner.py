@@ -226,7 +226,7 @@ class Cleaner:
         destination: WritableSegment,
         decides: BatchFilter,
     ) -> None:
-        """Append the kept records of a segment to another, which is not read yet."""
+        """Append the kept records of a segment to a new one, which nobody reads yet."""
         try:
             self._check_done(log.topic_partition)
             for chunk in chunks_of(source.log, 0, self._io_buffer_size, budgets=self._budgets):

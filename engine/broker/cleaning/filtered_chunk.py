@@ -45,7 +45,7 @@ def filter_chunk(chunk: CleanedChunk, by: BatchFilter) -> FilterResult:
     """Return the kept part of a chunk.
 
     Raises:
-        The errors of `Chunk.batches`, of `Chunk.columns` and of `record_filter.filter_to`.
+        The errors of `CleanedChunk.batches`, `CleanedChunk.columns` and `record_filter.filter_to`.
     """
     result = FilterResult()
     for row, batch in chunk.batches():

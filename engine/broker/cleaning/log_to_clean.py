@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogCleaningError(KafkaStorageError):
-    """The cleaning of a log failed, or the look at its dirty part; see the cause.
+    """The cleaning of a log failed, or its dirty part cannot be determined; see the cause.
 
     Attributes:
         log: the log.
@@ -37,7 +37,7 @@ class OffsetsToClean(NamedTuple):
 
 
 class LogToClean(NamedTuple):
-    """A log and its part to clean.
+    """A log and the part of it to clean.
 
     Attributes:
         log: the log.
@@ -82,7 +82,7 @@ class LogToClean(NamedTuple):
 
     @property
     def cleanable_ratio(self) -> float:
-        """Dirty share of these bytes, from 0 to 1."""
+        """Dirty share of `total_bytes`, from 0 to 1."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
     @property
@@ -148,7 +148,7 @@ def cleanable_bytes(
 
 
 def compaction_delay(log: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
-    """Return by how many milliseconds cleaning the dirty part is late by max.compaction.lag.ms; 0 if not late."""
+    """Return the milliseconds since max.compaction.lag.ms passed for the dirty part; 0 before."""
     earliest = min(
         (
             timestamp

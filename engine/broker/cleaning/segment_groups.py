@@ -56,7 +56,7 @@ def _is_in_range(
 ) -> bool:
     """Return whether the offsets of the segment at index `place` are within 31 bits of the group's base offset.
 
-    Its last offset is not read but estimated, never too low: below the next segment's base offset.
+    The last offset is estimated, never too low, as the offset before the next segment's base offset.
     An empty segment always fits, so that none remains for each 2^31 offsets.
     """
     if segments[place].size == 0:

@@ -17,8 +17,8 @@ Write: TypeAlias = Callable[[LogDir, Iterable[UnifiedLog]], None]
 class LogCheckpoints:
     """Checkpoints of the logs of several log dirs. Safe from several threads.
 
-    A checkpoint is not written while its log dir is offline, or has logs that were not loaded: the
-    file has their offsets. An I/O error takes the log dir offline.
+    A checkpoint is not written while its log dir is offline or some of its logs were not loaded: the
+    file still has the offsets of these logs. An I/O error takes the log dir offline.
     """
 
     def __init__(self, dirs: LogDirSet, registry: LogRegistry) -> None:

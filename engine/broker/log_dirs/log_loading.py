@@ -92,7 +92,7 @@ def run_for_each(
 
 
 def report(channel: LogDirFailureChannel, log_dir: str, what: str, error: OSError) -> None:
-    """Take a log dir offline."""
+    """Take a log dir offline after an I/O error; `what` says what failed."""
     channel.maybe_add_offline_log_dir(log_dir, f"the log dir {log_dir} {what}: {error}", error)
 
 
@@ -111,7 +111,7 @@ def _prepare(log_dir: LogDir, folders: list[str]) -> list[FolderToLoad]:
 
 
 def _is_reported(error: BaseException, log_dir: LogDir, channel: LogDirFailureChannel) -> bool:
-    """Return whether an error is the disk's and the log dir is offline for it."""
+    """Return whether an error is an I/O error; it takes the log dir offline."""
     if not isinstance(error, OSError):
         return False
     if not isinstance(error, LogDirFailureError):

@@ -58,8 +58,8 @@ class LogRegistry:
         known = self.logs(is_future=log.is_future).setdefault(log.topic_partition, log)
         if known is not log:
             raise StateError(
-                f"{log.topic_partition} is in {log.folder} and in {known.folder}: a log dir failed while one"
-                " was to take the other's place; delete that of the log dir that failed"
+                f"{log.topic_partition} is in {log.folder} and in {known.folder}: a log dir failed while a"
+                " future log replaced the current one; delete the folder in the failed log dir"
             )
 
     def remove_dir(self, log_dir: str) -> list[UnifiedLog]:

@@ -16,6 +16,7 @@ from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
 from engine.broker.raft.snapshot_store import SnapshotStore
 from engine.budgets import MiB
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.closable import Closable
 from engine.errors import CorruptRecordError, StateError
 from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.memory_records import MemoryRecords
@@ -62,7 +63,7 @@ class Validity(NamedTuple):
     snapshot_id: SnapshotId
 
 
-class MetadataLog:
+class MetadataLog(Closable):
     """A metadata log with its snapshots; `open` opens one. A context manager that closes it.
 
     Attributes:
@@ -127,12 +128,6 @@ class MetadataLog:
             unified.close_handlers()
             raise
         return opened
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the log and the snapshots that were read. May be called twice."""

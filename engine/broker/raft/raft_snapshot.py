@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from types import TracebackType
 from typing import NamedTuple, Self
 
+from engine.closable import Closable
 from engine.errors import StateError
 from engine.files.file_names import FileState, kraft_checkpoint_name
 from engine.record.file_records import FileRecords
@@ -23,7 +23,7 @@ class SnapshotId(NamedTuple):
     epoch: int
 
 
-class RaftSnapshotWriter:
+class RaftSnapshotWriter(Closable):
     """A snapshot that is being written, under a temporary name until `freeze`.
 
     `create` makes one. The context manager closes it, and removes it unless it was frozen.
@@ -46,17 +46,6 @@ class RaftSnapshotWriter:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._file.path!r}, {self.snapshot_id})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def size(self) -> int:
@@ -101,7 +90,7 @@ class RaftSnapshotWriter:
             raise StateError(f"the snapshot {tuple(self.snapshot_id)} is frozen")
 
 
-class RaftSnapshotReader:
+class RaftSnapshotReader(Closable):
     """A complete snapshot; `open` opens one.
 
     Attributes:
@@ -121,17 +110,6 @@ class RaftSnapshotReader:
             path, writable=False, file_already_exists=True, disk=disk
         )
         return cls(records, snapshot_id)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def size(self) -> int:

@@ -69,13 +69,13 @@ class _Contradiction(IntEnum):
 
     NOTHING = 0
     NO_BATCH = 1
-    """The position is inside the batch at `first`."""
+    """The entry's position is inside the batch at `first`."""
     MISSES = 2
-    """Offsets up to `first` are before its position."""
+    """Offsets up to `first` are before the entry's position."""
     OTHER_OFFSET = 3
-    """The batch at its position has offsets `first` to `last`."""
+    """The batch at the entry's position has offsets `first` to `last`."""
     NO_OFFSET = 4
-    """No batch from its position on has its offset."""
+    """No batch from the entry's position on has the entry's offset."""
 
 
 class _Entries:
@@ -274,7 +274,7 @@ class _OffsetIndexCheck:
             self._against(rows, order[first:last], before)
             self._resolve(rows, disordered)
             first, reached = last, int(running[-1])
-        if not disordered and not self._had_damage():
+        if not disordered and not self.segment.had_damage:
             self.contradictions.note_no_offset(self.pending)
         yield from self.contradictions.findings()
 
@@ -317,7 +317,7 @@ class _OffsetIndexCheck:
         )
 
     def _against(self, rows: Table, slots: Table, reached: Table) -> None:
-        """Compare the entries that point into some rows with them; `reached` is the largest offset before each row."""
+        """Compare entries with the batches they point to; `reached` is the largest offset before each row."""
         if not len(slots):
             return
         row = rows["position"].searchsorted(self.positions[slots], "right") - 1
@@ -362,11 +362,8 @@ class _OffsetIndexCheck:
         slots, self.pending = self.pending[:count], self.pending[count:]
         row = last.searchsorted(offsets[:count], "left")
         known = rows["base_offset"][row] <= offsets[:count]
-        if not disordered and not self._had_damage():
+        if not disordered and not self.segment.had_damage:
             self.contradictions.note_no_offset(slots[~known])
-
-    def _had_damage(self) -> bool:
-        return any(not each.is_quiet for each in self.segment.damages)
 
     def _new(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         slots = np.flatnonzero(chosen & ~self.bad)

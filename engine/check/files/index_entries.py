@@ -139,7 +139,7 @@ def looked_at(segment: SegmentUnderCheck) -> Position:
 
 
 def is_served(partition: PartitionUnderCheck) -> bool:
-    """Return whether its folder is the log, and not being moved, deleted or stray."""
+    """Return whether a partition's folder is its log: not future, deleted or stray."""
     try:
         folder = partition.folder.rpartition("/")[2] or os.path.basename(partition.root.path)
         return parse_folder_name(folder).state is FolderState.LOG

@@ -1,4 +1,4 @@
-"""Compares a time index with its segment: every entry, in time linear in both.
+"""Compare a time index with its segment: every entry, in time linear in both.
 
 An entry has a batch's max timestamp and an offset of that batch; no batch before it has a larger timestamp. The last
 entry of a complete segment has its largest timestamp: a broker chooses the segment by it.
@@ -117,7 +117,7 @@ class _TimeIndexCheck:
         )
 
     def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:
-        """Compare the entries with these rows' offsets with them; `before` is the largest timestamp before each row."""
+        """Compare entries with the batches of their offsets; `before` is the largest timestamp before each row."""
         if not len(slots):
             return
         row = rows["last_offset"].searchsorted(self.offsets[slots], "left")
@@ -132,7 +132,7 @@ class _TimeIndexCheck:
             np.flatnonzero(wrong),
             lambda at: self._mismatch(int(slots[at]), int(rows["max_timestamp"][row[at]])),
         )
-        if not self._had_damage():
+        if not self.segment.had_damage:
             yield from at_slots(
                 slots[~known & ~misses],
                 lambda slot: self._found(
@@ -144,7 +144,7 @@ class _TimeIndexCheck:
         segment = self.segment
         if segment.partition.is_live and segment.is_active:
             return
-        if self._had_damage():
+        if self.segment.had_damage:
             return
         yield from at_slots(
             slots,
@@ -174,9 +174,6 @@ class _TimeIndexCheck:
             expected=largest,
             found=int(self.times[-1]),
         )
-
-    def _had_damage(self) -> bool:
-        return any(not each.is_quiet for each in self.segment.damages)
 
     def _missing(self, slot: int, before: int) -> Finding:
         return self._found(

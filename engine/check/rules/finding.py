@@ -50,7 +50,7 @@ class Finding:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Key that is equal if two looks find the same problem."""
+        """Key of the problem, equal in two looks that find it."""
         return self.rule, self.partition, self.file, self.position, self.first_offset
 
     @property

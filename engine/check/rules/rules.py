@@ -144,7 +144,7 @@ declare(
         "gap-compaction": ("offsets are missing because of compaction", "Nothing to do."),
         "gap-held": (
             "batches without records hold offsets",
-            "`kafkafs rebuild` and Spark's writer use these for offsets without records; nothing to do.",
+            "`kafkafs rebuild` and Spark's writer write such batches for offsets without records; nothing to do.",
         ),
         "gap-retention": ("offsets below the log start are missing", "Nothing to do."),
         "below-log-start": (
@@ -188,7 +188,7 @@ declare(
     {
         "file-unreadable": (
             "a file or folder cannot be read",
-            "Run as the owner of the files if permission is missing; image the disk first if it fails.",
+            "Run as the owner of the files if permission is missing; if the disk fails, image it first.",
         ),
         "file-link": (
             "a symbolic link, which the check does not follow",

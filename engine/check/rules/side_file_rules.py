@@ -7,7 +7,7 @@ from engine.check.rules.rule_registry import Severity
 _INDEX = (
     "Delete the index while no broker runs: the broker rebuilds it. `kafkafs rebuild` does too."
 )
-_STATE = "A broker rebuilds it from the batches if it finds it invalid; see `kafkafs plan`."
+_STATE = "If the snapshot is invalid, a broker rebuilds it from the batches; see `kafkafs plan`."
 _CHECKPOINT = "`kafkafs plan` shows the effect on a broker; `kafkafs rebuild` repairs it."
 
 SIDE_FILE_RULES: tuple[tuple[str, Severity, dict[str, tuple[str, str]]], ...] = (

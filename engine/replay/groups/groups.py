@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from threading import Lock
 
 from engine.log.log_directory import LogSource
+from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.group import Group, build_group
 from engine.replay.keyed_state import KeyedState, Owned, carried_forward, owner_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
@@ -30,8 +29,7 @@ class GroupsImage:
     def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
         self.until = until
         self._states = states
-        self._lock = Lock()
-        self._built: OrderedDict[bytes, Group] = OrderedDict()
+        self._built = BoundedCache(MOST_GROUPS, self._build)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -60,20 +58,12 @@ class GroupsImage:
     def group(self, name: str) -> Group | None:
         """Return the group of a name, or None."""
         owner = name.encode("utf-8", "surrogateescape")
-        place = self._places.get(owner)
-        if place is None:
-            return None
-        with self._lock:
-            found = self._built.get(owner)
-            if found is None:
-                found = self._built[owner] = self._build(owner, place)
-                while len(self._built) > MOST_GROUPS:
-                    self._built.popitem(last=False)
-            return found
+        return self._built.get(owner) if owner in self._places else None
 
-    def _build(self, owner: bytes, place: int) -> Group:
+    def _build(self, owner: bytes) -> Group:
         decoder = decoder_for(CONSUMER_OFFSETS)
         assert decoder is not None
+        place = self._places[owner]
         state = self._states[place]
         return build_group(
             text_of(owner),
@@ -116,25 +106,12 @@ class GroupsImage:
         return max((entry.timestamp for entry in entries), default=-1)
 
 
-class GroupsReplay:
-    """Replays the groups of a source, and follows their logs while they grow. Thread-safe."""
-
-    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
-        self._replay = TopicReplay(
-            InternalLogs(source), CONSUMER_OFFSETS, carried_forward, GroupsImage, progress
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether the source has a partition of the topic."""
-        return self._replay.exists
-
-    def image(self, until: Timestamp | None = None) -> GroupsImage:
-        """Return the groups as of now, or as of the records with timestamps up to `until`.
-
-        Raises LimitExceededError, OSError.
-        """
-        return self._replay.image(until)
+def replay_groups(
+    source: LogSource, progress: Progress = no_progress
+) -> TopicReplay[KeyedState, GroupsImage]:
+    """Return a replay of the groups of a source."""
+    logs = InternalLogs(source)
+    return TopicReplay(logs, CONSUMER_OFFSETS, carried_forward, GroupsImage, progress)
 
 
 def text_of(name: bytes) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from threading import Lock
 
 from engine.log.log_directory import LogSource
+from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.groups import text_of
 from engine.replay.groups.share_state import (
     KeptShare,
@@ -36,10 +35,7 @@ class SharesImage:
     def __init__(self, states: Sequence[ShareState], until: Timestamp | None) -> None:
         self.until = until
         self._states = states
-        self._lock = Lock()
-        self._found: OrderedDict[str, Mapping[tuple[str, int], tuple[int, KeptShare]]] = (
-            OrderedDict()
-        )
+        self._found = BoundedCache(MOST_GROUPS, self._find)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -70,34 +66,17 @@ class SharesImage:
         return max((kept.timestamp for _, kept in self._of(group).values()), default=-1)
 
     def _of(self, group: str) -> Mapping[tuple[str, int], tuple[int, KeptShare]]:
-        with self._lock:
-            found = self._found.get(group)
-            if found is None:
-                places = states_of(self._states, group.encode("utf-8", "surrogateescape"))
-                found = {place_of(place): known for place, known in places.items()}
-                if found:
-                    self._found[group] = found
-                while len(self._found) > MOST_GROUPS:
-                    self._found.popitem(last=False)
-            return found
+        return self._found.get(group) if group in self.names else {}
+
+    def _find(self, group: str) -> Mapping[tuple[str, int], tuple[int, KeptShare]]:
+        """Return the number of the topic's partition and the state of each share partition of a group."""
+        places = states_of(self._states, group.encode("utf-8", "surrogateescape"))
+        return {place_of(place): known for place, known in places.items()}
 
 
-class SharesReplay:
-    """Replays the share partitions of a source, and follows their logs while they grow. Thread-safe."""
-
-    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
-        self._replay = TopicReplay(
-            InternalLogs(source), SHARE_GROUP_STATE, share_state, SharesImage, progress
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether the source has a partition of the topic."""
-        return self._replay.exists
-
-    def image(self, until: Timestamp | None = None) -> SharesImage:
-        """Return the share partitions as of now, or as of the records with timestamps up to `until`.
-
-        Raises LimitExceededError, OSError.
-        """
-        return self._replay.image(until)
+def replay_shares(
+    source: LogSource, progress: Progress = no_progress
+) -> TopicReplay[ShareState, SharesImage]:
+    """Return a replay of the share partitions of a source."""
+    logs = InternalLogs(source)
+    return TopicReplay(logs, SHARE_GROUP_STATE, share_state, SharesImage, progress)

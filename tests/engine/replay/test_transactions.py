@@ -11,7 +11,7 @@ import pytest
 
 from engine.log.log_directory import LogSource, open_source
 from engine.replay.source_state import SourceState
-from engine.replay.transactions import STATES, Transaction, TransactionsReplay
+from engine.replay.transactions import STATES, Transaction, replay_transactions
 from engine.units import TopicPartition
 from tests.builders import Producer, Rec, batch, end_marker, values
 from tests.fixtures_data import log_dir
@@ -38,7 +38,7 @@ def source_of(folder: Path, records: list[Rec]) -> LogSource:
 
 
 def one_of(folder: Path, *records: Rec) -> Transaction | None:
-    return TransactionsReplay(source_of(folder, list(records))).image().transaction("tx")
+    return replay_transactions(source_of(folder, list(records))).image().transaction("tx")
 
 
 def test_an_id_has_all_that_its_newest_record_says(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_states_have_kafkas_names(tmp_path: Path, number: int, name: str) -> Non
 
 def test_an_id_with_a_tombstone_is_gone_but_not_before(tmp_path: Path) -> None:
     records = [transaction_record("tx", **ONGOING), transaction_record("tx", NOW + 10)]
-    replay = TransactionsReplay(source_of(tmp_path, records))
+    replay = replay_transactions(source_of(tmp_path, records))
     assert replay.image().names == ()
     assert replay.image(NOW + 9).names == ("tx",)
 

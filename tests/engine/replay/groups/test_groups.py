@@ -14,7 +14,7 @@ from engine.errors import LimitExceededError
 from engine.log.log_directory import LogSource, open_source
 from engine.replay import keyed_state
 from engine.replay.groups.group import Group
-from engine.replay.groups.groups import GroupsReplay
+from engine.replay.groups.groups import replay_groups
 from engine.replay.log_replay import LogReplay
 from engine.replay.source_state import SourceState
 from tests.builders import Producer, Rec, batch, end_marker, values
@@ -39,13 +39,13 @@ def source_of(log_dir: Path, batches: list[bytes]) -> LogSource:
 
 def group_of(log_dir: Path, records: list[Rec], name: str = "g") -> Group:
     source = source_of(log_dir, in_batches(records))
-    group = GroupsReplay(source).image().group(name)
+    group = replay_groups(source).image().group(name)
     assert group is not None
     return group
 
 
 def committed(source: LogSource, until: int | None = None) -> dict[tuple[str, str, int], int]:
-    image = GroupsReplay(source).image(until)
+    image = replay_groups(source).image(until)
     return {
         (name, *key): offset.offset
         for name in image.names
@@ -67,7 +67,7 @@ def test_the_last_commit_of_a_partition_counts_and_a_tombstone_takes_it(tmp_path
     records += [commit("g", "t", 0, 9), commit("g", "t", 1, None), commit("h", "t", 0, None)]
     source = source_of(tmp_path, in_batches(records))
     assert committed(source) == {("g", "t", 0): 9}
-    assert GroupsReplay(source).image().names == ("g",)
+    assert replay_groups(source).image().names == ("g",)
 
 
 def test_a_commit_has_all_that_its_record_says(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_offset_in_a_transaction_counts_once_it_is_committed(
     batches.append(batch([commit("g", "t", 0, 20)], 1, producer=writer, transactional=True))
     if ending is not None:
         batches.append(end_marker(2, writer, commit=ending))
-    image = GroupsReplay(source_of(tmp_path, batches)).image()
+    image = replay_groups(source_of(tmp_path, batches)).image()
     group = image.group("g")
     assert group is not None
     assert group.offsets["t", 0].offset == expected
@@ -139,7 +139,7 @@ def test_a_tombstone_takes_what_waits_for_its_transaction_too(tmp_path: Path) ->
 def test_a_group_whose_first_offset_waits_is_there(tmp_path: Path) -> None:
     writer = Producer(id=7, epoch=0, sequence=0)
     waiting = batch([commit("g", "t", 0, 20)], 0, producer=writer, transactional=True)
-    group = GroupsReplay(source_of(tmp_path, [waiting])).image().group("g")
+    group = replay_groups(source_of(tmp_path, [waiting])).image().group("g")
     assert group is not None
     assert not group.offsets
     assert [each.offset for each in group.pending] == [20]
@@ -278,7 +278,7 @@ def test_a_new_commit_shows_without_replaying_the_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_partition(tmp_path, OFFSETS, in_batches([commit("g", "t", 0, 1)]))
-    replay = GroupsReplay(open_source(str(tmp_path)))
+    replay = replay_groups(open_source(str(tmp_path)))
     before = replay.image()
     assert replay.image() is before
     starts = []
@@ -303,7 +303,7 @@ def test_a_new_commit_shows_without_replaying_the_old_ones(
 
 def test_a_log_that_was_written_anew_is_replayed_anew(tmp_path: Path) -> None:
     path = write_partition(tmp_path, OFFSETS, in_batches([commit("g", "t", 0, 1)]))
-    replay = GroupsReplay(open_source(str(tmp_path)))
+    replay = replay_groups(open_source(str(tmp_path)))
     assert replay.image().names == ("g",)
     path.unlink()
     write_partition(tmp_path, OFFSETS, in_batches([commit("other", "t", 0, 1)]))
@@ -320,7 +320,7 @@ def test_damage_is_named_and_the_rest_is_there(tmp_path: Path) -> None:
     broken[70] ^= 1
     source = source_of(tmp_path, [*batches[:2], bytes(broken), *batches[3:]])
     assert set(committed(source)) == {("g", "t", number) for number in (0, 1, 3, 4)}
-    [found] = GroupsReplay(source).image().unreadable
+    [found] = replay_groups(source).image().unreadable
     assert found.partition == OFFSETS
     assert (found.position, found.length) == (sum(map(len, batches[:2])), len(broken))
     assert (found.first_offset, found.last_offset) == (2, 2)
@@ -332,7 +332,7 @@ def test_damage_is_named_and_the_rest_is_there(tmp_path: Path) -> None:
 def test_a_record_whose_key_is_none_is_named(tmp_path: Path, key: bytes | None) -> None:
     source = source_of(tmp_path, in_batches([Rec(b"x", key), commit("g", "t", 0, 1)]))
     assert committed(source) == {("g", "t", 0): 1}
-    [found] = GroupsReplay(source).image().unreadable
+    [found] = replay_groups(source).image().unreadable
     assert (found.first_offset, found.last_offset) == (0, 0)
 
 
@@ -353,7 +353,7 @@ def test_a_group_in_two_partitions_is_told_by_the_newer_one(tmp_path: Path) -> N
     write_partition(tmp_path, "__consumer_offsets-1", newer)
     source = open_source(str(tmp_path))
     assert committed(source) == {("g", "t", 0): 2}
-    assert GroupsReplay(source).image().doubled == ("g",)
+    assert replay_groups(source).image().doubled == ("g",)
 
 
 def test_names_that_are_not_utf_8_stay_apart(tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_names_that_are_not_utf_8_stay_apart(tmp_path: Path) -> None:
         record = commit("ab", "t", 0, 1)
         assert record.key is not None
         records.append(record._replace(key=record.key.replace(b"ab", raw)))
-    image = GroupsReplay(source_of(tmp_path, in_batches(records))).image()
+    image = replay_groups(source_of(tmp_path, in_batches(records))).image()
     assert image.names == ("a\udcfe", "a\udcff")
     assert all(image.group(name) for name in image.names)
 
@@ -373,7 +373,7 @@ def test_a_state_that_is_too_large_is_refused(tmp_path: Path) -> None:
     budgets = dataclasses.replace(DEFAULT_BUDGETS, replayed_bytes=20_000)
     source = open_source(str(tmp_path), budgets=budgets)
     with pytest.raises(LimitExceededError) as raised:
-        GroupsReplay(source).image()
+        replay_groups(source).image()
     assert raised.value.limit == "replayed_bytes"
 
 

@@ -15,7 +15,7 @@ from engine.log.log_directory import LogSource, open_source
 from engine.replay.groups import share_state as share_state_module
 from engine.replay.groups.share_rows import ShareRow
 from engine.replay.groups.share_state import ShareOffset, share_state
-from engine.replay.groups.shares import SharesReplay
+from engine.replay.groups.shares import replay_shares
 from engine.replay.log_replay import LogReplay
 from engine.replay.source_state import SourceState
 from tests.builders import Producer, Rec, batch, values
@@ -45,7 +45,7 @@ def source_of(log_dir: Path, records: list[Rec]) -> LogSource:
 
 
 def state_of(source: LogSource, partition: int = 0, until: int | None = None) -> ShareOffset:
-    state = SharesReplay(source).image(until).offset("g", TOPIC_ID, partition)
+    state = replay_shares(source).image(until).offset("g", TOPIC_ID, partition)
     assert state is not None
     return state
 
@@ -118,7 +118,7 @@ def test_a_tombstone_takes_a_share_partition_and_the_last_its_group(tmp_path: Pa
         share_update("g", 0, startOffset=3), share_tombstone("g", 0),
         share_snapshot("h", 0), share_tombstone("h", 0),
     ]  # fmt: skip
-    image = SharesReplay(source_of(tmp_path, records)).image()
+    image = replay_shares(source_of(tmp_path, records)).image()
     assert image.names == {"g"}
     assert image.partitions("g") == [(TOPIC_ID, 1)]
     assert image.offset("g", TOPIC_ID, 0) is None
@@ -169,7 +169,7 @@ def test_a_group_is_known_from_all_partitions_of_the_topic(tmp_path: Path) -> No
     write_partition(tmp_path, STATE, in_batches([share_snapshot("g", 0, startOffset=1)]))
     records = [share_snapshot("g", 1, startOffset=2)]
     write_partition(tmp_path, "__share_group_state-1", in_batches(records))
-    image = SharesReplay(open_source(str(tmp_path))).image()
+    image = replay_shares(open_source(str(tmp_path))).image()
     assert image.partitions("g") == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
     assert [image.coordinator("g", TOPIC_ID, number) for number in (0, 1, 2)] == [0, 1, None]
 
@@ -184,10 +184,10 @@ def test_as_of_a_time_later_records_do_not_count(tmp_path: Path) -> None:
         share_tombstone("g", 0, timestamp=NOW + 20),
     ]
     source = source_of(tmp_path, records)
-    assert SharesReplay(source).image(NOW - 1).names == frozenset()
+    assert replay_shares(source).image(NOW - 1).names == frozenset()
     assert state_of(source, until=NOW + 9).start_offset == 1
     assert state_of(source, until=NOW + 19).start_offset == 2
-    assert SharesReplay(source).image().names == frozenset()
+    assert replay_shares(source).image().names == frozenset()
 
 
 def test_a_new_update_shows_without_replaying_the_old_records(
@@ -195,7 +195,7 @@ def test_a_new_update_shows_without_replaying_the_old_records(
 ) -> None:
     first = share_snapshot("g", 0, startOffset=1)
     path = write_partition(tmp_path, STATE, in_batches([first, share_snapshot("h", 0)]))
-    replay = SharesReplay(open_source(str(tmp_path)))
+    replay = replay_shares(open_source(str(tmp_path)))
     before = replay.image()
     assert replay.image() is before
     starts = []
@@ -264,7 +264,7 @@ def test_records_with_no_key_of_the_topic_are_named(tmp_path: Path) -> None:
     records = [Rec(b"x", each) for each in wrong]
     no_value = share_update("g", 0)._replace(value=None)
     source = source_of(tmp_path, [*records, no_value, share_snapshot("g", 0, startOffset=4)])
-    image = SharesReplay(source).image()
+    image = replay_shares(source).image()
     assert [each.first_offset for each in image.unreadable] == list(range(len(wrong) + 1))
     assert state_of(source).start_offset == 4
 
@@ -279,7 +279,7 @@ def test_a_damaged_batch_costs_its_records_only(tmp_path: Path) -> None:
     write_partition(tmp_path, STATE, [batches[0], bytes(hurt), batches[2]])
     source = open_source(str(tmp_path))
     assert state_of(source).start_offset == 3
-    [place] = SharesReplay(source).image().unreadable
+    [place] = replay_shares(source).image().unreadable
     assert (place.position, place.first_offset) == (len(batches[0]), 1)
 
 
@@ -289,7 +289,7 @@ def test_a_state_that_is_too_large_is_refused(tmp_path: Path) -> None:
     budgets = dataclasses.replace(DEFAULT_BUDGETS, replayed_bytes=50_000)
     source = open_source(str(tmp_path), budgets=budgets)
     with pytest.raises(LimitExceededError) as raised:
-        SharesReplay(source).image()
+        replay_shares(source).image()
     assert raised.value.limit == "replayed_bytes"
 
 
@@ -301,7 +301,7 @@ def test_updates_become_one_state_before_the_budget_is_exceeded(tmp_path: Path) 
     ]
     write_partition(tmp_path, STATE, in_batches(records))
     budgets = dataclasses.replace(DEFAULT_BUDGETS, replayed_bytes=10_000)
-    image = SharesReplay(open_source(str(tmp_path), budgets=budgets)).image()
+    image = replay_shares(open_source(str(tmp_path), budgets=budgets)).image()
     for number in range(4):
         state = image.offset("g", TOPIC_ID, number)
         assert state is not None
