@@ -39,17 +39,17 @@ def cut(
         whole_batches: keep a batch across a bound whole; otherwise it is rewritten.
         kind: `Dropped.kind` of dropped records.
     """
-    kept: list[Piece] = []
-    dropped: list[Dropped] = []
+    selection = _Selection(start, stop, whole_batches, kind)
+    made = CutLog([], [])
     for piece in pieces:
         if piece.next_offset <= start or (piece.base_offset >= stop and not piece.is_legacy):
-            dropped.append(_outside(piece, kind))
+            made.dropped.append(selection.outside(piece))
         elif start <= piece.base_offset and piece.next_offset <= stop and not piece.is_legacy:
-            kept.append(piece)
+            made.pieces.append(piece)
         else:
             for part in _parts(piece, start, stop):
-                _take(part, start, stop, whole_batches, kind, kept, dropped)
-    return CutLog(kept, dropped)
+                selection.take(part, made)
+    return made
 
 
 def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset | None:
@@ -93,35 +93,40 @@ def _parts(piece: Piece, start: Offset, stop: Offset) -> list[Piece]:
     return parts
 
 
-def _take(
-    part: Piece,
-    start: Offset,
-    stop: Offset,
-    whole_batches: bool,
-    kind: str,
-    kept: list[Piece],
-    dropped: list[Dropped],
-) -> None:
-    """Keep a part inside the bounds, or the records inside the bounds of a part that is one batch."""
-    is_above = part.base_offset >= stop and not (part.is_legacy and part.batches == 1)
-    if part.next_offset <= start or is_above:
-        dropped.append(_outside(part, kind))
-        return
-    is_inside = start <= part.base_offset and part.next_offset <= stop
-    if (is_inside and not part.is_legacy) or part.batches != 1:
-        kept.append(part)
-        return
-    try:
-        made = cut_batch(part.read(0, part.size), start, stop)
-    except (KafkaStorageError, ValueError) as error:
-        dropped.append(part.dropped("cannot_be_cut", f"it cannot be cut: {error}"))
-        return
-    if made is None:
-        dropped.append(_outside(part, kind))
-    elif whole_batches or not made.data:
-        kept.append(part)
-    else:
-        kept.append(made._replace(epoch=part.epoch, is_legacy=part.is_legacy))
+class _Selection(NamedTuple):
+    """Records to keep; see `cut`."""
+
+    start: Offset
+    stop: Offset
+    whole_batches: bool
+    kind: str
+
+    def take(self, part: Piece, into: CutLog) -> None:
+        """Keep a part inside the bounds, or the records inside the bounds of a part that is one batch."""
+        start, stop = self.start, self.stop
+        is_above = part.base_offset >= stop and not (part.is_legacy and part.batches == 1)
+        if part.next_offset <= start or is_above:
+            into.dropped.append(self.outside(part))
+            return
+        is_inside = start <= part.base_offset and part.next_offset <= stop
+        if (is_inside and not part.is_legacy) or part.batches != 1:
+            into.pieces.append(part)
+            return
+        try:
+            made = cut_batch(part.read(0, part.size), start, stop)
+        except (KafkaStorageError, ValueError) as error:
+            into.dropped.append(part.dropped("cannot_be_cut", f"it cannot be cut: {error}"))
+            return
+        if made is None:
+            into.dropped.append(self.outside(part))
+        elif self.whole_batches or not made.data:
+            into.pieces.append(part)
+        else:
+            into.pieces.append(made._replace(epoch=part.epoch, is_legacy=part.is_legacy))
+
+    def outside(self, piece: Piece) -> Dropped:
+        """Return a piece outside of the bounds as dropped."""
+        return piece.dropped(self.kind, _REASONS[self.kind])
 
 
 def cut_batch(data: bytes, start: Offset, stop: Offset) -> Piece | None:
@@ -181,10 +186,6 @@ def _facts(record: Record) -> tuple[object, ...]:
         *(record.offset, record.timestamp, record.timestamp_type, record.key, record.value),
         *(record.headers, record.sequence, record.leader_epoch),
     )
-
-
-def _outside(piece: Piece, kind: str) -> Dropped:
-    return piece.dropped(kind, _REASONS[kind])
 
 
 _REASONS = {

@@ -109,24 +109,21 @@ def _has_room(
     """Return whether a piece fits before the piece at an index: by its offsets, and by its leader epoch."""
     before = pieces[at - 1] if at else None
     after = pieces[at] if at < len(pieces) else None
-    if before is not None:
-        ascends = any_epoch or _ascend(before.epoch, piece.epoch)
-        if before.next_offset > piece.base_offset or not ascends:
-            return False
-        if after is None and must_touch and before.next_offset != piece.base_offset:
-            return False
-    if after is not None:
-        ascends = any_epoch or _ascend(piece.epoch, after.epoch)
-        if piece.next_offset > after.base_offset or not ascends:
-            return False
-        if before is None and must_touch and piece.next_offset != after.base_offset:
-            return False
-    return True
+    return _may_follow(
+        piece, before, must_touch=must_touch and after is None, any_epoch=any_epoch
+    ) and _may_follow(after, piece, must_touch=must_touch and before is None, any_epoch=any_epoch)
 
 
-def _ascend(first: int, second: int) -> bool:
-    """Return whether a leader epoch may follow another; batches before magic 2 have none."""
-    return min(first, second) < 0 or first <= second
+def _may_follow(
+    second: Piece | None, first: Piece | None, *, must_touch: bool, any_epoch: bool
+) -> bool:
+    """Return whether a piece may follow another; batches before magic 2 have no leader epoch."""
+    if first is None or second is None:
+        return True
+    if not any_epoch and first.epoch > second.epoch >= 0:
+        return False
+    touches = first.next_offset == second.base_offset
+    return touches or (not must_touch and first.next_offset < second.base_offset)
 
 
 def _base_of(piece: Piece) -> Offset:
