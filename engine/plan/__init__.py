@@ -1,1 +1,1 @@
-"""What a broker would do to a log directory if it started on it."""
+"""Predict what a broker would do to log dirs if it started now; nothing is changed."""

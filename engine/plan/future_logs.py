@@ -67,7 +67,7 @@ class FutureLog(NamedTuple):
 
 
 class FutureLogs:
-    """The future logs in a broker's log dirs.
+    """Future logs in a broker's log dirs.
 
     Args:
         found: all logs.

@@ -22,7 +22,7 @@ from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
 
-_MADE_ANEW = (".index", ".timeindex", ".txnindex", ".snapshot")
+_RECREATED = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker recreates from the records if they are missing."""
 _LARGEST = {
     FileKind.OFFSET_INDEX: MAX_INT32,
@@ -109,7 +109,7 @@ def load_as_broker(
         try:
             before[name] = copy_file(log, name, os.path.join(folder, name), disk, advance)
         except CopyUnreadableError as failure:
-            if not name.endswith(_MADE_ANEW):
+            if not name.endswith(_RECREATED):
                 raise
             disk.remove(os.path.join(folder, name), missing_ok=True)
             unread.append(failure)

@@ -68,9 +68,9 @@ def parse_manifest(data: bytes, *, path: str) -> Json:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptCheckpointError(f"no manifest: {error}", line=1, path=path) from None
+        raise CorruptCheckpointError(f"not a manifest: {error}", line=1, path=path) from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise CorruptCheckpointError("no manifest of this format", line=1, path=path)
+        raise CorruptCheckpointError("not a manifest of this format", line=1, path=path)
     return found
 
 
@@ -132,12 +132,12 @@ def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Differen
     for path in sorted(expected.keys() - there.keys()):
         yield Difference(path, "it is missing")
     for path in sorted(there.keys() - expected.keys()):
-        yield Difference(path, "it was not there when the log dir was made")
+        yield Difference(path, "it was added after the log dir was made")
     for path in sorted(expected.keys() & there.keys()):
         full = os.path.join(folder, there[path])
         status = os.lstat(full)
         if not stat.S_ISREG(status.st_mode):
-            yield Difference(path, "it is no regular file")
+            yield Difference(path, "it is not a regular file")
         elif status.st_size != expected[path]["size"]:
             size = expected[path]["size"]
             yield Difference(path, f"it has {status.st_size} bytes instead of {size}")

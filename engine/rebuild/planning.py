@@ -197,7 +197,7 @@ class _Planner:
             ends = f"the records files end at offset {held}"
         return (
             f"{ends}, and {proof.says}: a batch without records has offsets {held} to"
-            f" {log_end - 1}, so that a broker assigns none of them again{self._way_out()}"
+            f" {log_end - 1}, so that a broker does not assign them again{self._way_out()}"
         )
 
     def _way_out(self) -> str:
@@ -313,7 +313,7 @@ class _Planner:
     def _missing(
         self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
     ) -> Iterable[MissingOffsets]:
-        """Yield the gaps; in a compacted log only those with damage inside, and those behind `held`."""
+        """Yield the gaps; in a compacted log only those with damage inside, and those from `held` on."""
         at = start
         for piece in self.merged.pieces:
             if piece.base_offset > at and (

@@ -195,9 +195,9 @@ class _Rebuild:
         start, stop = self.options.start, self.options.stop
         reason = "the result would have no records"
         if start is not None and stop is not None:
-            reason = "no record lies between --from and --to"
+            reason = "no record is between --from and --to"
         elif start is not None or stop is not None:
-            reason = "no record lies " + ("before --to" if start is None else "at --from or behind")
+            reason = "no record is " + ("before --to" if start is None else "at or after --from")
         raise EmptyResultError(reason, "to write it anyway, pass --allow-empty", result)
 
     def _rebuilt(self, target: str | None, manifest: Json, removed: list[str]) -> Rebuilt:

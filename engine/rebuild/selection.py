@@ -85,7 +85,7 @@ def _take(
         state = FolderState.LOG
     topic, partition = log.topic_partition
     if partition < 0:
-        return "the folder's name is not that of a partition"
+        return "the folder is not named like a partition's"
     names = [folder] if state is not FolderState.LOG else [topic, folder]
     is_named = any(fnmatchcase(name, each) for name in names for each in options.topics)
     if state is not FolderState.LOG and not (

@@ -139,7 +139,7 @@ def refuse_target(target: str, sources: list[str]) -> None:
     final = _final_path(target)
     parent = os.path.dirname(final)
     if not os.path.isdir(parent):
-        raise RebuildRefusedError(f"{parent} is no folder", "make it first")
+        raise RebuildRefusedError(f"{parent} is no folder", "create it first")
     for source in map(os.path.realpath, sources):
         if os.path.commonpath([source, final]) == source:
             raise RebuildRefusedError(
@@ -161,7 +161,7 @@ def _refuse_existing(target: str, final: str) -> None:
     if not os.path.lexists(final):
         return
     if not stat.S_ISDIR(os.lstat(final).st_mode):
-        raise RebuildRefusedError(f"{target} is there already", "choose another target")
+        raise RebuildRefusedError(f"{target} already exists", "choose another target")
     if os.listdir(final):
         lock = os.path.join(final, LOCK)
         if os.path.isfile(lock) and not os.path.islink(lock):
@@ -171,8 +171,8 @@ def _refuse_existing(target: str, final: str) -> None:
                     f"{target} is in use by process {pid}", "choose another target"
                 )
         raise RebuildRefusedError(
-            f"{target} is there already and not empty",
-            "it is never overwritten: choose another target, or move it away",
+            f"{target} already exists and is not empty",
+            "a target is never overwritten: choose another one, or move this one away",
         )
 
 

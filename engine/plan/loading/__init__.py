@@ -1,1 +1,1 @@
-"""The loading of a log by Kafka's rules, version by version."""
+"""Load a log by Kafka's rules, version by version."""

@@ -1,1 +1,1 @@
-"""A disk whose changes stay in this process."""
+"""A disk that keeps all changes in this process."""

@@ -271,7 +271,7 @@ class OverlayContent:
         self._size = max(self._size, end)
 
     def _copy(self, source: SourceFile, fd: int, size: int) -> None:
-        """Copy what is not zeros; those cost nothing."""
+        """Copy the chunks that are not all zeros; the file has holes for the others."""
         position = 0
         while position < size:
             chunk = source.read_at(position, min(_COPY_CHUNK, size - position))

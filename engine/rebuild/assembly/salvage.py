@@ -176,7 +176,7 @@ def _records_file(segment: LogSegment, copy: int) -> RecordsFile:
 def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
     if same_batch(pieces, piece):
         return piece.dropped("duplicate", "a duplicate batch")
-    reason = "a whole batch with offsets that are taken or are not its own"
+    reason = "a good batch with offsets of other batches, or with wrong offsets"
     return piece.dropped("misplaced", reason)
 
 
@@ -328,7 +328,7 @@ class _Reader:
         )
         reason = (
             f"its header states offset {piece.base_offset}, but its neighbours leave only {base_offset} to"
-            f" {end - 1} for its records: the result has it there"
+            f" {end - 1} for its records: the result has it at these offsets"
         )
         self.dropped.append(piece.dropped("misplaced", reason, is_repaired=True))
         return moved

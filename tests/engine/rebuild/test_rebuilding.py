@@ -20,6 +20,7 @@ from engine.files.file_names import (
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
+    log_file_name,
 )
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.log_directory import open_source
@@ -363,6 +364,24 @@ def test_a_broker_that_was_stopped_cleanly_notices_nothing(tmp_path):
     [report] = made_of(tmp_path, mode=Mode.BROKER, clean=True).partitions
     assert report["logEndOffset"] == made.next_offset
     assert (tmp_path / "target/orders-0" / made.path(0).name).read_bytes() == data
+
+
+def test_each_log_dir_says_whether_the_broker_was_stopped_cleanly(tmp_path):
+    for number, name in enumerate(("first", "second")):
+        with_indexes(make_log(tmp_path / name, Random(8), name=f"orders-{number}"))
+    (tmp_path / "second" / CLEAN_SHUTDOWN).touch()
+    sources = [str(tmp_path / "first"), str(tmp_path / "second")]
+    result = rebuild(sources, str(tmp_path / "target"), RebuildOptions(mode=Mode.BROKER))
+    assert [report["clean"] for report in result.partitions] == [False, True]
+
+
+def test_a_broker_takes_a_short_number_for_a_base_offset(tmp_path):
+    made = make_log(tmp_path / "source", Random(8), segments=2)
+    (made.folder / "5.log").touch()
+    [report] = made_of(tmp_path, mode=Mode.BROKER).partitions
+    assert report["logEndOffset"] == made.next_offset
+    names = [path.name for path in (tmp_path / "target/orders-0").glob("*.log")]
+    assert {"5.log", log_file_name(5)} <= set(names)
 
 
 def test_where_a_broker_would_not_start_the_reason_is_given(tmp_path):

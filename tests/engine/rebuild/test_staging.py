@@ -222,8 +222,8 @@ def test_targets_that_are_refused(tmp_path):
         source / "orders-0": "inside the source",
         tmp_path: "the source .* is inside",
         tmp_path / "full": "not empty",
-        tmp_path / "file": "there already",
-        tmp_path / "link": "there already",
+        tmp_path / "file": "already exists",
+        tmp_path / "link": "already exists",
         tmp_path / "broker/new": "broker's log dir",
         tmp_path / "no/where": "is no folder",
     }.items():

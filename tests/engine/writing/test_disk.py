@@ -122,6 +122,36 @@ def test_a_replacement_is_synced_before_it_is_renamed_and_the_folder_after(tmp_p
     assert calls == ["write", "sync", "rename", f"sync folder {tmp_path.name}"]
 
 
+def test_a_disk_without_syncs_does_all_else_as_the_disk(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+
+    class NotingDisk(Disk):
+        def __init__(self):
+            self.opened = []
+
+        def open(self, path, **options):
+            self.opened.append(os.path.basename(path))
+            return super().open(path, **options)
+
+    disk = NotingDisk()
+    unsynced = disk.without_syncs()
+    unsynced.make_folder(tmp_path / "above" / "folder")
+    unsynced.replace_atomically(tmp_path / "above" / "f", b"new")
+    with pytest.raises(ValueError, match="closed"):
+        closed_file(unsynced, tmp_path / "above" / "f").sync()
+    assert (disk.opened, synced) == (["f.tmp", "f"], [])
+    assert disk.read(tmp_path / "above" / "f") == b"new"
+    disk.replace_atomically(tmp_path / "above" / "f", b"newer")
+    assert len(synced) == 2
+
+
+def closed_file(disk, path):
+    file = disk.open(path)
+    file.close()
+    return file
+
+
 def test_a_tree_is_removed_without_following_links(tmp_path):
     outside = tmp_path / "outside"
     DISK.make_folder(outside)

@@ -154,7 +154,7 @@ def test_a_batch_with_another_ones_offset_gets_that_which_its_neighbours_leave(t
     assert (dropped["kind"], dropped["position"]) == ("misplaced", len(b"".join(batches[:4])))
     assert dropped["reason"] == (
         f"its header states offset {wrong}, but its neighbours leave only 20 to 24 for its records: the"
-        " result has it there"
+        " result has it at these offsets"
     )
     assert any(dropped["reason"] in note for note in result.partitions[0]["notes"])
     assert result.partitions[0]["missing"] == []

@@ -100,7 +100,7 @@ def test_the_command_renames_topics_and_gives_them_ids(
     )
     again = CliRunner().invoke(cli, command)
     assert again.exit_code == 2
-    assert "is there already and not empty" in again.stderr
+    assert "already exists and is not empty" in again.stderr
 
 
 def test_files_that_went_from_an_export_are_a_finding(spark: SparkSession, tmp_path: Path) -> None:
