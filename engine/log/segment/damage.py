@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class DamageKind(StrEnum):
-    """The kind of damage of a stretch that a scan leaves out of its runs."""
+    """The kind of damage of bytes that a scan leaves out of its runs."""
 
     CRC_MISMATCH = "crc_mismatch"
     BAD_LENGTH = "bad_length"
@@ -25,12 +25,12 @@ class DamageKind(StrEnum):
 
     @property
     def is_tail(self) -> bool:
-        """Whether the stretch is the end of the file, which may not have been written yet."""
+        """Whether the bytes are the end of the file, which may not have been written yet."""
         return self in (DamageKind.TORN_TAIL, DamageKind.ZERO_TAIL)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the stretch is harmless: it never held a record."""
+        """Whether the bytes are harmless: they never held a record."""
         return self is DamageKind.ZERO_TAIL
 
     @property
@@ -40,7 +40,7 @@ class DamageKind(StrEnum):
 
     @property
     def rule(self) -> str:
-        """Id of the check's rule that the stretch breaks."""
+        """Id of the check's rule that the bytes break."""
         return _RULES[self]
 
 

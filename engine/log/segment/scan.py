@@ -91,13 +91,13 @@ class BatchRun(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """A stretch of a records file that is not good batches.
+    """Bytes of a records file that are not good batches.
 
     Attributes:
-        path, position, length: place of the stretch.
+        path, position, length: place of the bytes.
         kind, reason: kind of damage, and a sentence about it.
         expected, found: the right and the wrong value, where there are such.
-        first_offset, last_offset: offsets that the stretch may have held, where known.
+        first_offset, last_offset: offsets that the bytes may have held, where known.
         stretches: unreadable bytes in whole blocks; the first and the last may reach beyond the damage.
         unproven: first and last offsets of records on readable bytes of an uncompressed batch that no
             checksum proves; they are not in the runs.
@@ -117,7 +117,7 @@ class Damage(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the damage is harmless: the stretch never held a record."""
+        """Whether the damage is harmless: the bytes never held a record."""
         return self.kind.is_quiet
 
 
@@ -408,7 +408,7 @@ class _Scan:
         first: Offset | None,
         next_base: Offset | None,
     ) -> Damage:
-        """Return the damage of one batch, or of the whole stretch where its frame is not usable."""
+        """Return the damage of one batch, or of all the bytes where its frame is not usable."""
         if next_base is None and self._is_tail(position, frame):
             return self._tail(position, frame)
         assert frame.kind is not None
