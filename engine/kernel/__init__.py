@@ -69,27 +69,8 @@ __all__ = [
     "walk",
 ]
 
-_FUNCTIONS = (
-    "column_lines",
-    "contains",
-    "decode",
-    "dump_rows",
-    "encode_records",
-    "find_batch",
-    "floor_slot",
-    "gather",
-    "gather_headers",
-    "how_shown",
-    "lines",
-    "locate",
-    "offsets_of",
-    "put_keys",
-    "read_batch",
-    "read_record",
-    "summarize",
-    "text_piece",
-    "walk",
-)
+_SAME_IN_BOTH = {"Columns", "LineOptions", "LinesResult", "is_compiled", "name", "use"}
+"""Names that `use` does not replace."""
 
 name = "python"
 """Kernel in use: "compiled" or "python"."""
@@ -114,7 +95,7 @@ def use(which: str) -> None:
     module = modules[which]
     if module is None:
         raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
-    for function in _FUNCTIONS:
+    for function in set(__all__) - _SAME_IN_BOTH:
         globals()[function] = getattr(module, function)
     name = which
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, BatchHeader
 Load: TypeAlias = Callable[[], Buffer]
 
 
-class BatchBody:
+class BatchBody(ABC):
     """Bytes of a batch, their position, and the fields that the headers of all magics have.
 
     Args:
@@ -51,6 +52,11 @@ class BatchBody:
         self.path = path
         self.size = LOG_OVERHEAD + read_int32(self._view, LENGTH_POSITION)
         """Bytes in the file, with the offset and length fields."""
+        self.header = self._read_header()
+
+    @abstractmethod
+    def _read_header(self) -> BatchHeader | MessageHeader0:
+        """Return the header in the first bytes. Raises CorruptRecordError for another magic."""
 
     @property
     def raw(self) -> memoryview:

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32c
-from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint, read_varlong, to_int32, to_int64
 from engine.errors import (
     CorruptRecordError,
@@ -29,7 +28,7 @@ from engine.record.attributes import (
     TimestampType,
     timestamp_type_of,
 )
-from engine.record.batch_body import BatchBody, Load
+from engine.record.batch_body import BatchBody
 from engine.record.batch_frame import CRC_COVERS_FROM, CURRENT_MAGIC, HEADER, BatchHeader
 from engine.record.record import Header, Record
 from engine.units import MAX_INT32, NO_SEQUENCE
@@ -91,16 +90,8 @@ class DefaultRecordBatch(BatchBody):
 
     header: BatchHeader
 
-    def __init__(
-        self,
-        buffer: Buffer,
-        position: int = 0,
-        file_position: int = 0,
-        path: str | None = None,
-        load: Load | None = None,
-    ) -> None:
-        super().__init__(buffer, position, file_position, path, load)
-        self.header = HEADER.unpack(self._view)
+    def _read_header(self) -> BatchHeader:
+        return HEADER.unpack(self._view)
 
     def __repr__(self) -> str:
         header = self.header

@@ -19,7 +19,6 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32
 from engine.coding.compression import CompressionType
 from engine.coding.fixed_width import read_int32
-from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
 from engine.errors import (
     CorruptRecordError,
@@ -28,7 +27,7 @@ from engine.errors import (
     LimitExceededError,
 )
 from engine.record.attributes import TimestampType, timestamp_type_of
-from engine.record.batch_body import BatchBody, Load
+from engine.record.batch_body import BatchBody
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
     LENGTH_POSITION,
@@ -70,29 +69,22 @@ class LegacyRecordBatch(BatchBody):
     is_control = False
     delete_horizon_ms = None
 
-    def __init__(
-        self,
-        buffer: Buffer,
-        position: int = 0,
-        file_position: int = 0,
-        path: str | None = None,
-        load: Load | None = None,
-    ) -> None:
-        super().__init__(buffer, position, file_position, path, load)
-        self.header = MESSAGE_HEADERS[0].unpack(self._view)
-        if self.header.magic not in (0, 1):
+    def _read_header(self) -> MessageHeader0:
+        header = MESSAGE_HEADERS[0].unpack(self._view)
+        if header.magic not in (0, 1):
             raise CorruptRecordError(
                 "the magic of a message is unknown",
-                path=path,
-                position=file_position,
+                path=self.path,
+                position=self.file_position,
                 expected="0 or 1",
-                found=self.header.magic,
+                found=header.magic,
             )
         self.timestamp = NO_TIMESTAMP
         """The message's own timestamp; -1 for magic 0."""
-        if self.header.magic == 1:
+        if header.magic == 1:
             self.timestamp = MESSAGE_HEADERS[1].unpack(self._view).timestamp
         self._base_offset: int | None = None
+        return header
 
     def __repr__(self) -> str:
         return f"<message of magic {self.magic} at {self.file_position}: offset {self.last_offset}>"

@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from engine.broker.cleaning.cleaner import Cleaner
@@ -91,12 +90,7 @@ class LogCleaner:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
     def start(self) -> None:
