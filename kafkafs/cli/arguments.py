@@ -32,6 +32,15 @@ VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
 
 source_argument = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 one_source_argument = click.argument("source", metavar="SOURCE")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Number of threads; by default one per core.",
+)
 
 
 def values_option(command: Command) -> Command:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import open_log_source, source_argument
+from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument
 from kafkafs.cli.partition_choice import partition_choice, partition_options
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -50,14 +50,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     show_default=True,
     help="Show only findings of at least this severity.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=None,
-    metavar="N",
-    help="Number of threads; by default one per core.",
-)
+@jobs_option
 @click.option(
     "--replica",
     "replicas",

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import at_option, one_source_argument, open_log_source
+from kafkafs.cli.arguments import (
+    at_option,
+    json_option,
+    one_source_argument,
+    open_log_source,
+)
 from kafkafs.cli.printing.table import print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -57,7 +62,7 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 @click.option("--members", "form", flag_value="members", help="Print the members of groups.")
 @click.option("--state", "form", flag_value="state", help="Print one line for each group.")
 @at_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@json_option
 def groups(source: str, names: tuple[str, ...], form: str, at: int | None, as_json: bool) -> None:
     """Describe consumer, share and streams groups from __consumer_offsets and __share_group_state.
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from kafkafs.cli.arguments import Failures, one_source_argument, open_tree, values_option
+from kafkafs.cli.arguments import (
+    Failures,
+    json_option,
+    one_source_argument,
+    open_tree,
+    values_option,
+)
 from kafkafs.cli.partition_choice import node_at
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
@@ -22,7 +28,7 @@ from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
     "-l", "long", is_flag=True, help="Print mode, size, time of the newest record and name."
 )
 @click.option("-d", "directory", is_flag=True, help="List the path itself, not its entries.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@json_option
 @values_option
 def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, values: str) -> None:
     """List a path of the tree that a mount of SOURCE would show.

@@ -11,7 +11,12 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
-from kafkafs.cli.arguments import open_log_source, source_argument, time_of
+from kafkafs.cli.arguments import (
+    json_option,
+    open_log_source,
+    source_argument,
+    time_of,
+)
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
 from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.progress import Progress
@@ -80,7 +85,7 @@ def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None
     is_flag=True,
     help="Use isolation level read_committed: latest is the last stable offset.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@json_option
 def offsets(
     sources: tuple[str, ...],
     time_text: str,

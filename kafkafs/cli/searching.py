@@ -14,7 +14,13 @@ import click
 
 from engine import kernel
 from engine.log.log_directory import LogSource
-from kafkafs.cli.arguments import clean_path, one_source_argument, open_log_source, values_option
+from kafkafs.cli.arguments import (
+    clean_path,
+    jobs_option,
+    one_source_argument,
+    open_log_source,
+    values_option,
+)
 from kafkafs.cli.partition_choice import require_partitions, with_known_partitions
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
@@ -58,14 +64,7 @@ Item = Match | DamageFacts | int
     is_flag=True,
     help="Print damage as JSON lines, and with -c the count as JSON.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=None,
-    metavar="N",
-    help="Number of threads; by default one per core.",
-)
+@jobs_option
 @values_option
 def grep(
     pattern: str,

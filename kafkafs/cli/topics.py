@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import at_option, one_source_argument, open_log_source
+from kafkafs.cli.arguments import (
+    at_option,
+    json_option,
+    one_source_argument,
+    open_log_source,
+)
 from kafkafs.cli.partition_choice import require_partitions
 from kafkafs.cli.printing.table import print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--list", "only_names", is_flag=True, help="Print only the names of topics.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
 @at_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@json_option
 def topics(
     source: str,
     names: tuple[str, ...],

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import at_option, one_source_argument, open_log_source
+from kafkafs.cli.arguments import (
+    at_option,
+    json_option,
+    one_source_argument,
+    open_log_source,
+)
 from kafkafs.cli.partition_choice import require_partitions
 from kafkafs.cli.printing.table import (
     duration,
@@ -49,7 +54,7 @@ _OPEN = (
     help="List only the open transactions that no coordinator will end.",
 )
 @at_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@json_option
 def transactions(source: str, form: str | None, at: int | None, as_json: bool) -> None:
     """List transactional ids from __transaction_state, or open transactions from the logs.
 

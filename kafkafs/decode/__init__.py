@@ -1,1 +1,1 @@
-"""Bytes to what a person or a job can use."""
+"""Batches as text: record lines, streams of known size, caches, search."""

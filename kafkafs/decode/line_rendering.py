@@ -1,4 +1,4 @@
-"""Makes text from a records file: lines of good batches in the kernel, damage as error lines."""
+"""Make text from a records file: the kernel makes lines of good batches, damage becomes error lines."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     kafkafs spark export /mnt/broker-1 s3a://lake/kafka --master yarn
 
     Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC); Spark and other readers
-    of this layout see topic and date as columns. Nothing is lost: kafkafs spark restore makes logs of
-    an export. Records are written in chunks; each chunk is complete or absent, so that a killed export
+    of this layout see topic and date as columns. Nothing is lost: kafkafs spark restore makes logs
+    from an export. Records are written in chunks; each chunk is complete or absent, so that a killed export
     continues with --resume and repeats nothing.
     """
     keywords = selected(sources, given)

@@ -1,4 +1,4 @@
-"""`kafkafs spark restore`: make logs of an export."""
+"""`kafkafs spark restore`: make logs from an export."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FORMATS = ("parquet", "json", "csv", "orc")
 )
 @job_options
 def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
-    """Make a log dir TARGET, which a broker loads, of an export by `kafkafs spark export`.
+    """Make a log dir TARGET, which a broker loads, from an export by `kafkafs spark export`.
 
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored

@@ -169,7 +169,7 @@ class FastLoop:
             events = self._poll()
         while not self._stopping:
             if events & _GONE:
-                # Unmounted or aborted. This task goes on to read, gets ENODEV, and libfuse reports it.
+                # Unmounted or aborted. This task reads, gets ENODEV, and libfuse reports it.
                 self.stop()
                 return True
             if events:

@@ -1,4 +1,4 @@
-"""Make logs of an export, with the same offsets."""
+"""Make logs from an export, with the same offsets."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def restore(
     on_progress: OnProgress | None = None,
     **options: OptionValue,
 ) -> RestoreSummary:
-    """Make a log dir of an export: the same offsets, timestamps, keys, values and headers.
+    """Make a log dir from an export: the same offsets, timestamps, keys, values and headers.
 
     Logs have the log start and log end of the exported ones. If the last offsets have no record (transaction markers,
     compacted records), a batch without records covers them.

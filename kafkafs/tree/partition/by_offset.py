@@ -26,23 +26,23 @@ from kafkafs.decode.record_batches import RenderedBatch
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.listing import entry
 from kafkafs.tree.lookups import offsets_of_range
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
 from kafkafs.tree.partition.landmarks import (
-    first_offset,
-    has_records,
-    last_offset,
+    AFTER_LINKS,
+    LINKS,
+    link_entries,
+    offset_link,
     segment_landmarks,
 )
 from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.path_names import OffsetRange, parse_range
-from kafkafs.tree.plain_files import FailingFile, PlainLink
+from kafkafs.tree.plain_files import FailingFile
 from kafkafs.tree.streams import LineSource
 
 _RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
-_AFTER_LINKS = FIRST_COOKIE + 2
 _LOOKS = 4
 
 
@@ -107,21 +107,17 @@ class OffsetFolder(PartitionNode):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
         view = partition.view()
-        if after < _AFTER_LINKS - 1 and has_records(partition, view):
-            for index, name in enumerate(("earliest", "latest")):
-                if FIRST_COOKIE + index > after:
-                    yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
-        for offset in segment_landmarks(partition, view, after - _AFTER_LINKS):
-            cookie = min(offset + _AFTER_LINKS, MAX_INT64)
+        yield from link_entries(self, partition, view, after)
+        for offset in segment_landmarks(partition, view, after - AFTER_LINKS):
+            cookie = min(offset + AFTER_LINKS, MAX_INT64)
             if cookie > after:
                 yield entry(self, str(offset), Kind.FILE, cookie)
 
     def _other(self, name: str) -> Node:
         partition = self.partition
         view = partition.view()
-        if name in ("earliest", "latest"):
-            find = first_offset if name == "earliest" else last_offset
-            return offset_link(self.child(name), partition, view, find(partition, view), "")
+        if name in LINKS:
+            return offset_link(self.child(name), partition, view, LINKS[name](partition, view), "")
         offsets = parse_range(name)
         if offsets is None:
             raise NotFound(self.child(name))
@@ -186,18 +182,6 @@ def range_source(partition: Partition, view: LogView, offsets: OffsetRange) -> L
         start = max(offsets.start or 0, view.log_start_offset)
         end = MAX_INT64 if offsets.end is None else max(start, offsets.end)
     return LineSource(partition.name, None, start, end)
-
-
-def offset_link(
-    path: str, partition: Partition, view: LogView, offset: Offset | None, folder: str
-) -> Node:
-    """Return a link to a record's file in `offset/`, relative to `folder`. Raises NotFound if `offset` is None."""
-    if offset is None:
-        raise NotFound(path, "no such record")
-    owner = partition.owner(view)
-    return PlainLink(
-        path, f"{folder}{offset}", owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view)
-    )
 
 
 class FoundRecord(NamedTuple):

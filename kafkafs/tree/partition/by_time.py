@@ -8,12 +8,11 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
+from kafkafs.tree.listing import entry, fixed_entries
 from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.node import Entry, Kind, Node
-from kafkafs.tree.partition.by_offset import offset_link
 from kafkafs.tree.partition.exact_lines import ExactFile
-from kafkafs.tree.partition.landmarks import first_offset, has_records, last_offset
+from kafkafs.tree.partition.landmarks import AFTER_LINKS, LINKS, link_entries, offset_link
 from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.log_slices import SliceFolder
 from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
@@ -21,7 +20,6 @@ from kafkafs.tree.path_names import Period, day_name, parse_instant, parse_perio
 from kafkafs.tree.streams import LineSource
 
 DAY_MS = 24 * 60 * 60 * 1000
-_AFTER_LINKS = FIRST_COOKIE + 2
 MOST_LOOKS = 10
 
 
@@ -39,9 +37,8 @@ class TimeFolder(PartitionNode):
         partition = self.partition
         view = partition.view()
         path = self.child(name)
-        if name in ("earliest", "latest"):
-            find = first_offset if name == "earliest" else last_offset
-            return offset_link(path, partition, view, find(partition, view), "../offset/")
+        if name in LINKS:
+            return offset_link(path, partition, view, LINKS[name](partition, view), "../offset/")
         instant = parse_instant(name)
         if instant is not None:
             found = view.offset_for_time(instant)
@@ -56,15 +53,12 @@ class TimeFolder(PartitionNode):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
         view = partition.view()
-        if after < _AFTER_LINKS - 1 and has_records(partition, view):
-            for index, name in enumerate(("earliest", "latest")):
-                if FIRST_COOKIE + index > after:
-                    yield entry(self, name, Kind.LINK, FIRST_COOKIE + index)
-        for day in days_with_records(partition, max(after - _AFTER_LINKS + 1, 0)):
+        yield from link_entries(self, partition, view, after)
+        for day in days_with_records(partition, max(after - AFTER_LINKS + 1, 0)):
             day_of = day_name(day * DAY_MS)
             if day_of is None:
                 return
-            yield entry(self, day_of, Kind.DIRECTORY, day + _AFTER_LINKS)
+            yield entry(self, day_of, Kind.DIRECTORY, day + AFTER_LINKS)
 
 
 def days_with_records(partition: Partition, first_day: int) -> Iterator[int]:

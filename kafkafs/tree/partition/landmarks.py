@@ -1,4 +1,4 @@
-"""Existing records near offsets that may be missing: the first, the last, one in each segment."""
+"""Existing records near offsets that may be missing: the first, the last, one in each segment; links to them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.record_batches import FoundBatch
+from kafkafs.tree.errors import NotFound
+from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.lookups import end_offset
+from kafkafs.tree.node import Directory, Entry, Kind, Node
 from kafkafs.tree.partition.partition import Partition
+from kafkafs.tree.plain_files import PlainLink
 
 _MOST_EMPTY_TAILS = 64
 
@@ -74,6 +78,33 @@ def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> Found
         else:
             high = middle
     return found
+
+
+LINKS = {"earliest": first_offset, "latest": last_offset}
+"""The links to the first and the last record in `offset/` and `time/`."""
+AFTER_LINKS = FIRST_COOKIE + len(LINKS)
+
+
+def link_entries(
+    folder: Directory, partition: Partition, view: LogView, after: int
+) -> Iterator[Entry]:
+    """Yield the entries of the links after a cookie; none for a log without records."""
+    if after < AFTER_LINKS - 1 and has_records(partition, view):
+        for cookie, name in enumerate(LINKS, start=FIRST_COOKIE):
+            if cookie > after:
+                yield entry(folder, name, Kind.LINK, cookie)
+
+
+def offset_link(
+    path: str, partition: Partition, view: LogView, offset: Offset | None, folder: str
+) -> Node:
+    """Return a link to a record's file in `offset/`, relative to `folder`. Raises NotFound if `offset` is None."""
+    if offset is None:
+        raise NotFound(path, "no such record")
+    owner = partition.owner(view)
+    return PlainLink(
+        path, f"{folder}{offset}", owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view)
+    )
 
 
 def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:
