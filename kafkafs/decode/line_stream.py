@@ -23,16 +23,15 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset, Position
 from kafkafs.decode.chunk_cache import ChunkCache
-from kafkafs.decode.failures import Cancelled, ChangedFileError
+from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.line_chunks import ANY_OFFSET, ChunkTable, TextChunk
 from kafkafs.decode.line_measuring import Findings, PartMeasuring
 from kafkafs.decode.line_rendering import Rendering
+from kafkafs.decode.part_files import MOST_PINNED, PartFiles
 
 KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
 CHUNKS_AHEAD = 8
-MOST_PINNED = 64
-"""Maximum number of files that an open stream holds; it opens the others on demand."""
 
 _serials = itertools.count(1)
 _ahead_lock = threading.Lock()
@@ -83,11 +82,8 @@ class LineStream:
         self._cache = cache
         self._chunks = ChunkTable()
         self._measuring = threading.Lock()
-        self._pinning = threading.Lock()
         self._frontier = (0, *self._beginning(0))
-        self._files: dict[int, SourceFile] = {}
-        self._identities: dict[int, tuple[int, int]] = {}
-        self._pins = 0
+        self._files = PartFiles()
 
     # -- size and growth --------------------------------------------------------------------------
 
@@ -272,35 +268,21 @@ class LineStream:
 
     def pin(self) -> None:
         """Keep the files open, so that the text stays readable when the log deletes them."""
-        with self._pinning:
-            self._pins += 1
+        self._files.pin()
         for part in range(min(len(self.parts), MOST_PINNED)):
             self._file(part)
 
     def unpin(self) -> None:
         """Release a `pin`."""
-        with self._pinning:
-            self._pins -= 1
-            if self._pins == 0:
-                self._files = {}
+        self._files.unpin()
 
     @property
     def is_pinned(self) -> bool:
         """Whether the stream is in use."""
-        return self._pins > 0
+        return self._files.is_pinned
 
     def _file(self, part: int) -> SourceFile:
-        file = self._files.get(part)
-        if file is not None:
-            return file
-        file = self.parts[part].segment.file
-        identity = file.device, file.inode
-        if self._identities.setdefault(part, identity) != identity:
-            raise ChangedFileError("another file has taken the name of this one", path=file.path)
-        with self._pinning:
-            if self._pins and len(self._files) < MOST_PINNED:
-                self._files[part] = file
-        return file
+        return self._files.file(part, self.parts[part].segment)
 
 
 def _is_same(mine: LogSegment, new: LogSegment) -> bool:
