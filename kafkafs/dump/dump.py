@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind
@@ -15,12 +15,11 @@ from kafkafs.dump.entries.state_entries import STATE_KINDS, state_entries
 from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
 from kafkafs.dump.inputs import MissingInput
 from kafkafs.dump.json_lines import JsonLines
-from kafkafs.dump.records.log_text import LogText
+from kafkafs.dump.records.log_text import Advance, LogText
 from kafkafs.dump.report import DumpReport
 
 LOG_KINDS = frozenset({FileKind.LOG, FileKind.KRAFT_CHECKPOINT, FileKind.BOOTSTRAP_CHECKPOINT})
 INDEX_KINDS = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX})
-Advance = Callable[[int], object]
 
 
 def dump_text(

@@ -25,6 +25,7 @@ SEGMENT_KINDS = frozenset(_BY_SUFFIX.values())
 """Kinds of files with an offset at the start of their names."""
 STATES = tuple(state.value for state in FileState if state.value)
 _TIERED_EPOCHS = ".leader_epoch_checkpoint"
+_LEAST_OFFSET = -(1 << 63)
 _OFFSET = re.compile(r"([0-9]{1,40})(?:[-_][^/]*)?", re.ASCII)
 _SNAPSHOT = re.compile(r"([0-9]{1,40})-([0-9]{1,10})(?:-[^/]*)?", re.ASCII)
 
@@ -50,6 +51,12 @@ class DumpFile:
     first: Offset | None = None
     last: Offset | None = None
     is_named: bool = True
+
+    @property
+    def shown_offsets(self) -> tuple[Offset, Offset]:
+        """The first and the last offset to show: all offsets where there is no bound."""
+        first = _LEAST_OFFSET if self.first is None else self.first
+        return first, MAX_INT64 if self.last is None else self.last
 
     def open(self) -> SourceFile:
         """Open the file. Raises OSError, SourceRefusedError."""

@@ -34,7 +34,6 @@ from engine.record.record import Header, Record
 from engine.topics.decoded_record import DecodedRecord, TopicDecoder
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA
-from engine.units import MAX_INT64
 from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
@@ -47,7 +46,6 @@ from kafkafs.dump.report import DumpReport
 _ENOUGH = 8 * MiB
 _TEXT = 1 * MiB
 """Bytes of lines that are written at once."""
-_LEAST_OFFSET = -(1 << 63)
 _ROWS = 4096
 _BATCH_FIELDS = (
     *(("producerId", "producer_id"), ("producerEpoch", "producer_epoch")),
@@ -166,8 +164,7 @@ class JsonLines:
         self.report.findings -= damage.kind.is_quiet
 
     def _batches(self, file: DumpFile, batches: ShownBatches, decoder: TopicDecoder | None) -> None:
-        first = _LEAST_OFFSET if file.first is None else file.first
-        last = MAX_INT64 if file.last is None else file.last
+        first, last = file.shown_offsets
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
             fields = batches.table[row]
             self._line("batch", batch_facts(fields))

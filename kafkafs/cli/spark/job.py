@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kafkafs.cli.arguments import Command
 from kafkafs.cli.printing.table import cell, print_json, print_table
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.decode.shown_text import printable
@@ -35,7 +36,6 @@ _PYTHON = re.compile(
 )
 _REFUSALS = frozenset({"OptionError"})
 _CONDITION = re.compile(r"SQLSTATE: \w+")
-Command = TypeVar("Command", bound=Callable[..., Any])
 Found = TypeVar("Found", bound="JobSummary")
 
 

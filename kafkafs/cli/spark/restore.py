@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from engine.coding.compression import CODEC_NAMES
+from kafkafs.cli.spark.export import FORMATS
 from kafkafs.cli.spark.job import job_options, pairs, run_job
-
-FORMATS = ("parquet", "json", "csv", "orc")
 
 
 @click.command()

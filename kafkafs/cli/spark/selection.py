@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from engine.errors import KafkaStorageError
 from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import source_paths, time_of
+from kafkafs.cli.arguments import Command, source_paths, time_of
 from kafkafs.cli.partition_choice import NothingMatchedError
 from kafkafs.cli.spark.job import pairs
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def selection_options(on_corrupt: str) -> Callable[[Command], Command]:

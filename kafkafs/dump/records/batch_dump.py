@@ -24,7 +24,7 @@ from engine.lines.dump_text import (
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.record.attributes import CONTROL_MASK
-from engine.units import MAX_INT64, Offset
+from engine.units import Offset
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.records.decoded import DecodedText, decoded_text
@@ -42,7 +42,6 @@ from kafkafs.dump.report import DumpReport
 
 _ENOUGH = 8 * MiB
 """Decoded bytes at a time; their text may be several times as large."""
-_LEAST_OFFSET = -(1 << 63)
 
 
 class BatchDump:
@@ -52,8 +51,7 @@ class BatchDump:
         self.file = file
         self.options = options
         self.report = report
-        self.first = _LEAST_OFFSET if file.first is None else file.first
-        self.last = MAX_INT64 if file.last is None else file.last
+        self.first, self.last = file.shown_offsets
         self.previous: Offset | None = None
         self.shape = 0 if options.skip_record_metadata else int(DumpShape.METADATA)
         if options.prints_contents:
