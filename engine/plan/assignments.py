@@ -51,7 +51,7 @@ class Assignments:
             return f"it is stray: its replicas are {replicas}, and this is node {self.node_id}"
         return None
 
-    def are_for(self, log_dir: str, topic_id: str | None, partition: TopicPartition) -> bool:
+    def include(self, log_dir: str, topic_id: str | None, partition: TopicPartition) -> bool:
         """Return whether the cluster assigns a partition to a log dir of this broker."""
         directory_id = self.directory_ids.get(log_dir)
         if self.cluster is None or topic_id is None or directory_id is None:

@@ -100,7 +100,7 @@ class FutureLogs:
         at = None if current is None else current.place
         if assignments.are_enforced and assignments.cluster is None:
             return FutureLog(place, FutureFate.UNKNOWN, at)
-        if not assignments.are_enforced or not assignments.are_for(
+        if not assignments.are_enforced or not assignments.include(
             place.log_dir, future.topic_id, partition
         ):
             fate = FutureFate.FOLLOWS_NEW if at is None else FutureFate.MOVES_ON

@@ -19,7 +19,7 @@ _LOG = FileKind.LOG.value
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class LogAccess:
     """A further access to a log after its loading, which ends the start if the log dir has failed.
 
     Attributes:
@@ -35,7 +35,7 @@ class Touch:
     own: BrokerFailure | None = None
 
     @classmethod
-    def of(cls, log_dir: LogDirPlan, plan: LogPlan, own: BrokerFailure | None) -> Touch:
+    def of(cls, log_dir: LogDirPlan, plan: LogPlan, own: BrokerFailure | None) -> LogAccess:
         """Return the access to a log that is renamed, or has an open transaction."""
         is_stray = (plan.renamed_to or "").endswith(FolderState.STRAY.value)
         return cls(log_dir, plan.folder, plan.renamed_to is not None and not is_stray, own)

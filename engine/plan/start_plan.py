@@ -21,7 +21,7 @@ from engine.plan.log_dir_owners import Owners, check_owners
 from engine.plan.log_dir_plan import LogDirPlan, LogFolder, plan_log_dir
 from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.metadata_log import as_metadata_log
-from engine.plan.moved_logs import Touch, replaced
+from engine.plan.moved_logs import LogAccess, replaced
 from engine.plan.overlay.overlay_content import OverlayBudget
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.placement import Placement
@@ -101,7 +101,7 @@ class StartPlan:
             raise
         self._placement = Placement(self._assignments, self._futures)
         self._done: dict[Place, LogPlan] = {}
-        self._touches: list[Touch] = []
+        self._accesses: list[LogAccess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +157,7 @@ class StartPlan:
                     failure = BrokerFailure(plan.outcome, plan.java, plan.reason)
                     log_dir.fail(failure)
                 if plan.renamed_to is not None or plan.has_open_transaction:
-                    self._touches.append(Touch.of(log_dir, plan, failure))
+                    self._accesses.append(LogAccess.of(log_dir, plan, failure))
                 yield log_dir, plan
 
     def _planned(self, root: SourceRoot, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
@@ -188,7 +188,7 @@ class StartPlan:
         """
         found = [] if self._owners.failure is None else [self._owners.failure]
         found += [each for log_dir in self.log_dirs for each in log_dir.failures]
-        found += [touch.failure for touch in self._touches if touch.fails]
+        found += [access.failure for access in self._accesses if access.fails]
         return found
 
     def verdict(self) -> tuple[Outcome, str]:

@@ -120,7 +120,7 @@ class OverlayDisk(Disk):
         if replaced is moved:
             return
         if isinstance(moved, OverlayFolder):
-            self._tree.moved()
+            self._tree.forget_last_folder()
             _check_folder_over(replaced, old, new)
         elif isinstance(replaced, OverlayFolder):
             fail(errno.EISDIR, new)
@@ -155,7 +155,7 @@ class OverlayDisk(Disk):
             fail(errno.ENOTDIR, path)
         if entry.entries:
             fail(errno.ENOTEMPTY, path)
-        self._tree.moved()
+        self._tree.forget_last_folder()
         del folder[name]
 
     def remove_tree(self, path: StrPath) -> None:
@@ -164,7 +164,7 @@ class OverlayDisk(Disk):
             folder, name = self._tree.parent(path)
         except FileNotFoundError:
             return
-        self._tree.moved()
+        self._tree.forget_last_folder()
         folder.pop(name, None)
 
     def make_folder(self, path: StrPath) -> None:

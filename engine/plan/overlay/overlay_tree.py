@@ -134,8 +134,8 @@ class OverlayTree:
             entries = entry.entries
         return entries
 
-    def moved(self) -> None:
-        """Forget the last folder; call this before a folder is renamed or removed."""
+    def forget_last_folder(self) -> None:
+        """Forget the last look-up; must be called before a folder is renamed or removed."""
         self._last_path, self._last_folder = "\0", self._top
 
 
