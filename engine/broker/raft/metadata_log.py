@@ -6,13 +6,11 @@ snapshots, and the records before the next one.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, Self
 
 from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
+from engine.broker.raft.snapshot_retention import SnapshotRetention
 from engine.broker.raft.snapshot_store import SnapshotStore
 from engine.budgets import MiB
 from engine.clock import SYSTEM_CLOCK, Clock
@@ -70,6 +68,7 @@ class MetadataLog(Closable):
         log: log with the records.
         snapshots: its snapshots.
         config: its configuration.
+        retention: deletes old snapshots and the records before them.
     """
 
     def __init__(
@@ -78,7 +77,9 @@ class MetadataLog(Closable):
         self.log = unified
         self.snapshots = snapshots
         self.config = config
-        self._deletion_lock = threading.RLock()
+        self.retention = SnapshotRetention(
+            unified, snapshots, config.retention_size, config.retention_ms
+        )
 
     @classmethod
     def open(
@@ -281,73 +282,6 @@ class MetadataLog(Closable):
                 f"a snapshot {tuple(snapshot_id)} would end inside the batch that starts at {base}"
             )
         return self.snapshots.create(snapshot_id)
-
-    def delete_before_snapshot(
-        self, snapshot_id: SnapshotId, reason: str = "it was asked for"
-    ) -> bool:
-        """Raise the log start to the end of a snapshot; delete older segments and snapshots.
-
-        Returns:
-            whether anything was deleted.
-        """
-        with self._deletion_lock:
-            latest = self.snapshots.latest
-            if (
-                latest is None
-                or snapshot_id not in self.snapshots
-                or not self.start_offset < snapshot_id.offset <= latest.offset
-                or not self.log.maybe_increment_log_start_offset(
-                    snapshot_id.offset, "a snapshot was generated"
-                )
-            ):
-                return False
-            segments = self.log.delete_old_segments()
-            snapshots = self.snapshots.delete_before(snapshot_id, reason)
-            return bool(segments or snapshots)
-
-    def maybe_clean(self) -> bool:
-        """Delete the oldest snapshots while log and snapshots are too large, or the snapshots too old.
-
-        The newest always stays. Returns whether anything was deleted.
-        """
-        with self._deletion_lock:
-            by_size = self._clean_by_size() if self.config.retention_size >= 0 else False
-            by_age = self._clean_by_age() if self.config.retention_ms >= 0 else False
-            return by_size or by_age
-
-    def _clean_by_size(self) -> bool:
-        sizes = self.snapshots.sizes()
-        total = sum(sizes.values())
-
-        def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
-            nonlocal total
-            if snapshot_id not in sizes or self.log.size + total <= self.config.retention_size:
-                return None
-            reason = f"log ({self.log.size} bytes) and snapshots ({total} bytes) are too large"
-            total -= sizes[snapshot_id]
-            return reason
-
-        return self._clean(reason_to_delete)
-
-    def _clean_by_age(self) -> bool:
-        def reason_to_delete(snapshot_id: SnapshotId) -> str | None:
-            timestamp = self.snapshots.last_timestamp(snapshot_id)
-            now = self.log.log_folder.clock.now_ms()
-            if timestamp is None or now - timestamp <= self.config.retention_ms:
-                return None
-            return f"its last record is of {timestamp}, which is too old at {now}"
-
-        return self._clean(reason_to_delete)
-
-    def _clean(self, reason_to_delete: Callable[[SnapshotId], str | None]) -> bool:
-        """Delete snapshots from the oldest on, never the newest, up to the first without a reason."""
-        cleaned = False
-        for oldest, following in pairwise(self.snapshots.ids()):
-            reason = reason_to_delete(oldest)
-            if reason is None or not self.delete_before_snapshot(following, reason):
-                break
-            cleaned = True
-        return cleaned
 
 
 def _refuse_empty(records: MemoryRecords) -> None:

@@ -309,13 +309,13 @@ def test_advance_log_start_offset_after_cleaning(quorum):
     log = quorum.open(segment_size=512, retention_size=256, max_batch_size=512)
     for _ in range(101):
         append(log, 47, 1)
-    assert not log.maybe_clean()
+    assert not log.retention.maybe_clean()
     log.update_high_watermark(4000)
-    assert not log.maybe_clean()
+    assert not log.retention.maybe_clean()
     written_snapshot(log, 1000, 1)
     newest = written_snapshot(log, 2000, 1)
     before = log.start_offset
-    assert log.maybe_clean()
+    assert log.retention.maybe_clean()
     assert before < log.start_offset == newest.offset
 
 
@@ -329,7 +329,7 @@ def test_segments_less_than_latest_snapshot(quorum):
     written_snapshot(log, second, 1)
     newest = written_snapshot(log, third, 1)
     quorum.clock.sleep(2 * 7 * 24 * 60 * 60 * 1000)
-    assert log.maybe_clean()
+    assert log.retention.maybe_clean()
     assert len(log.snapshots) == 1
     assert log.start_offset > 0
     assert log.snapshots.latest == newest

@@ -77,7 +77,7 @@ def test_a_snapshot_is_made_once_and_not_below_the_start(quorum):
     kept = written_snapshot(log, 10, 1, checked=True)
     assert log.create_new_snapshot(kept) is None
     newest = written_snapshot(log, 20, 1, checked=True)
-    assert log.delete_before_snapshot(newest)
+    assert log.retention.delete_before(newest)
     assert log.create_new_snapshot(SnapshotId(10, 1)) is None
     assert log.snapshots.earliest == log.snapshots.latest == newest
 
@@ -92,7 +92,7 @@ def test_a_follower_learns_what_to_do_next(quorum):
     assert log.validate_offset_and_epoch(6, 5) == Validity("diverging", SnapshotId(5, 5))
     assert log.validate_offset_and_epoch(10, 8) == Validity("diverging", SnapshotId(10, 7))
     newest = written_snapshot(log, 5, 5)
-    assert not log.delete_before_snapshot(newest)
+    assert not log.retention.delete_before(newest)
     assert log.start_offset == 5
     assert log.validate_offset_and_epoch(3, 5) == Validity("snapshot", newest)
     assert log.validate_offset_and_epoch(8, 4) == Validity("snapshot", newest)
@@ -106,8 +106,8 @@ def test_deleted_snapshots_are_marked_and_removed_later(quorum):
     log.update_high_watermark(20)
     old, newest = written_snapshot(log, 10, 1), written_snapshot(log, 20, 1)
     assert log.snapshots.read(old) is not None
-    assert not log.delete_before_snapshot(SnapshotId(15, 1))
-    assert log.delete_before_snapshot(newest)
+    assert not log.retention.delete_before(SnapshotId(15, 1))
+    assert log.retention.delete_before(newest)
     live, marked = "00000000000000000020-0000000001.checkpoint", "00000000000000000010-0000000001"
     assert {path.name for path in quorum.folder.glob("*checkpoint*")} >= {
         live,
@@ -127,9 +127,9 @@ def test_old_snapshots_go_and_the_newest_stays(quorum):
     with_header(log, 10, 1, now - 70_000)
     with_header(log, 20, 1, now - 61_000)
     newest = with_header(log, 30, 1, now - 60_500)
-    assert log.maybe_clean()
+    assert log.retention.maybe_clean()
     assert (len(log.snapshots), log.snapshots.latest, log.start_offset) == (1, newest, 30)
-    assert not log.maybe_clean()
+    assert not log.retention.maybe_clean()
 
 
 def test_a_young_snapshot_keeps_those_after_it(quorum):
@@ -141,7 +141,7 @@ def test_a_young_snapshot_keeps_those_after_it(quorum):
     with_header(log, 10, 1, now)
     with_header(log, 20, 1, now - 70_000)
     with_header(log, 30, 1, now)
-    assert not log.maybe_clean()
+    assert not log.retention.maybe_clean()
     assert len(log.snapshots) == 3
 
 
@@ -151,7 +151,7 @@ def test_a_snapshot_without_a_header_has_no_age(quorum):
     written_snapshot(log, 5, 1)
     written_snapshot(log, 10, 1)
     with pytest.raises(StateError, match="no header"):
-        log.maybe_clean()
+        log.retention.maybe_clean()
 
 
 def test_opening_removes_what_is_not_whole_marked_or_below_the_start(quorum):
@@ -160,7 +160,7 @@ def test_opening_removes_what_is_not_whole_marked_or_below_the_start(quorum):
     append(log, 10, 1)
     log.update_high_watermark(20)
     newest = written_snapshot(log, 10, 1)
-    assert log.delete_before_snapshot(newest) is False
+    assert log.retention.delete_before(newest) is False
     assert log.start_offset == 10
     log.log.roll()
     log.close()
