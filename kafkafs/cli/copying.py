@@ -220,12 +220,12 @@ def pieces(file: File) -> Iterator[bytes | FileGap]:
         failure = error
     content = file.open()
     try:
-        while content.has_gaps:
-            behind = content.gap_end(failure)
+        while content.has_unreadable:
+            behind = content.unreadable_end(failure)
             yield FileGap(behind - position, failure)
             position = behind
             try:
-                while data := content.read_up_to_gap(position, PIECE):
+                while data := content.read_up_to_unreadable(position, PIECE):
                     yield data
                     position += len(data)
                 return

@@ -204,33 +204,33 @@ class LineStream:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Return the text [offset, offset + size), as far as it is measured.
+    def read(self, position: int, size: int) -> bytes:
+        """Return the text [position, position + size), as far as it is measured.
 
         Raises:
             ChangedFileError: the log was truncated or rewritten since it was measured.
             OSError: a file cannot be read.
         """
-        end = min(offset + size, self.size)
+        end = min(position + size, self.size)
         pieces = []
-        while offset < end:
-            chunk = self._chunks.at(offset)
+        while position < end:
+            chunk = self._chunks.at(position)
             text = self._text_of(chunk)
-            pieces.append(text[offset - chunk.text_start : end - chunk.text_start])
-            offset = chunk.text_end
+            pieces.append(text[position - chunk.text_start : end - chunk.text_start])
+            position = chunk.text_end
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def read_now(self, offset: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> bytes | None:
         """Like `read` if all chunks are cached, else None."""
-        end = min(offset + size, self.size)
+        end = min(position + size, self.size)
         pieces = []
-        while offset < end:
-            chunk = self._chunks.at(offset)
+        while position < end:
+            chunk = self._chunks.at(position)
             text = self._cache.peek(self._key(chunk))
             if text is None:
                 return None
-            pieces.append(text[offset - chunk.text_start : end - chunk.text_start])
-            offset = chunk.text_end
+            pieces.append(text[position - chunk.text_start : end - chunk.text_start])
+            position = chunk.text_end
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def prepare(self, position: int, chunks: int) -> int:
@@ -304,24 +304,24 @@ class LineReader:
         self._read_to = 0
         self._prepared_to = 0
 
-    def read(self, offset: int, size: int) -> bytes:
+    def read(self, position: int, size: int) -> bytes:
         """Like LineStream.read."""
-        self._prepare(offset, size)
-        return self.stream.read(offset, size)
+        self._prepare(position, size)
+        return self.stream.read(position, size)
 
-    def read_now(self, offset: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> bytes | None:
         """Like LineStream.read_now."""
-        text = self.stream.read_now(offset, size)
+        text = self.stream.read_now(position, size)
         if text is not None:
-            self._prepare(offset, size)
+            self._prepare(position, size)
         return text
 
-    def _prepare(self, offset: int, size: int) -> None:
+    def _prepare(self, position: int, size: int) -> None:
         stream = self.stream
-        end = min(offset + size, stream.size)
-        if offset != self._read_to:
+        end = min(position + size, stream.size)
+        if position != self._read_to:
             self._prepared_to = 0
-        elif offset < end and end > self._prepared_to:
+        elif position < end and end > self._prepared_to:
             self._prepared_to = stream.prepare(end, CHUNKS_AHEAD)
         self._read_to = end
 

@@ -60,7 +60,7 @@ class OpenFiles:
         if record.attrs is None:
             record.attrs = node.attrs()
         # A read that bypasses the page cache may be short: it returns all bytes before an unreadable one.
-        is_direct = is_mixed or content.has_gaps
+        is_direct = is_mixed or content.has_unreadable
         self.by_handle[handle] = OpenFile(content, record, is_direct)
         return FileInfo(handle, is_direct, keep and not is_mixed)
 

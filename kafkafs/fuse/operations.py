@@ -217,7 +217,7 @@ class Operations(pyfuse3.Operations):
 
     async def _read_aside(self, file: OpenFile, off: int, size: int) -> memoryview:
         # Through the page cache a short read means end of file; an error makes the kernel retry page by page.
-        read = file.content.read_up_to_gap if file.is_direct else file.content.read
+        read = file.content.read_up_to_unreadable if file.is_direct else file.content.read
         data = await self._slow.run(read, off, size)
         self.statistics.reads_in_threads += 1
         return self._sendable(data, size)

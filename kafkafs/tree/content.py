@@ -29,11 +29,11 @@ class BytesContent(Content):
     def size(self) -> int:
         return len(self.data)
 
-    def read_now(self, offset: int, size: int) -> bytes:
+    def read_now(self, position: int, size: int) -> bytes:
         data = self.data
-        if offset == 0 and size >= len(data):
+        if position == 0 and size >= len(data):
             return data
-        return data[offset : offset + size]
+        return data[position : position + size]
 
     read = read_now
 
@@ -83,42 +83,42 @@ class FileContent(Content):
     def size(self) -> int:
         return self._end - self._start
 
-    def read_now(self, offset: int, size: int) -> bytes | None:
-        position = self._start + offset
-        size = min(size, self._end - position)
+    def read_now(self, position: int, size: int) -> bytes | None:
+        start = self._start + position
+        size = min(size, self._end - start)
         if size <= 0:
             return b""
         view = _buffer.view[:size]
         try:
-            got = os.preadv(self._file.fd, [view], position, os.RWF_NOWAIT)
+            got = os.preadv(self._file.fd, [view], start, os.RWF_NOWAIT)
         except OSError:  # not in the page cache, or the file system does not support RWF_NOWAIT
             return None
         return bytes(view) if got == size else None
 
-    def read(self, offset: int, size: int) -> bytes:
-        position = self._start + offset
-        size = min(size, self._end - position)
+    def read(self, position: int, size: int) -> bytes:
+        start = self._start + position
+        size = min(size, self._end - start)
         try:
-            return self._file.read_at(position, size) if size > 0 else b""
+            return self._file.read_at(start, size) if size > 0 else b""
         except UnreadableError as error:
             if self._problems is not None:
                 self._problems.add_error(DamageKind.UNREADABLE, self._name, error)
             raise
 
     @property
-    def has_gaps(self) -> bool:
+    def has_unreadable(self) -> bool:
         return self._file.unreadable_in(self._start, self._end) is not None
 
-    def read_up_to_gap(self, offset: int, size: int) -> bytes:
+    def read_up_to_unreadable(self, position: int, size: int) -> bytes:
         try:
-            return self.read(offset, size)
+            return self.read(position, size)
         except UnreadableError as error:
-            before = error.position - self._start - offset
+            before = error.position - self._start - position
             if before <= 0:
                 raise
-        return self.read_up_to_gap(offset, before)
+        return self.read_up_to_unreadable(position, before)
 
-    def gap_end(self, error: UnreadableError) -> int:
+    def unreadable_end(self, error: UnreadableError) -> int:
         return min(error.position + error.length, self._end) - self._start
 
 
@@ -141,18 +141,18 @@ class InflatedContent(Content):
     def size(self) -> int:
         return self._size
 
-    def read_now(self, offset: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> bytes | None:
         return None
 
-    def read(self, offset: int, size: int) -> bytes:
-        end = min(offset + size, self._size)
+    def read(self, position: int, size: int) -> bytes:
+        end = min(position + size, self._size)
         parts = []
-        while offset < end:
-            number, at = divmod(offset, self.PIECE)
+        while position < end:
+            number, at = divmod(position, self.PIECE)
             key = "inflated", self.identity, number
             piece = self._chunks.get(key, partial(self._piece, number))
-            parts.append(piece[at : at + end - offset])
-            offset += len(parts[-1])
+            parts.append(piece[at : at + end - position])
+            position += len(parts[-1])
         return b"".join(parts)
 
     def _piece(self, number: int) -> bytes:

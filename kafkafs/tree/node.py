@@ -152,26 +152,26 @@ class Content:
         """Current length in bytes, exact."""
 
     @abstractmethod
-    def read_now(self, offset: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> bytes | None:
         """Like `read`, but return None if it would block or decode."""
 
     @abstractmethod
-    def read(self, offset: int, size: int) -> bytes:
-        """Return the bytes [offset, offset + size), as far as they exist. May take long.
+    def read(self, position: int, size: int) -> bytes:
+        """Return the bytes [position, position + size), as far as they exist. May take long.
 
         Raises DamagedFileError, OSError.
         """
 
     @property
-    def has_gaps(self) -> bool:
+    def has_unreadable(self) -> bool:
         """Whether some of the bytes are known to be unreadable."""
         return False
 
-    def read_up_to_gap(self, offset: int, size: int) -> bytes:
+    def read_up_to_unreadable(self, position: int, size: int) -> bytes:
         """Like `read`, but return only the bytes before the first unreadable one."""
-        return self.read(offset, size)
+        return self.read(position, size)
 
-    def gap_end(self, error: UnreadableError) -> int:
+    def unreadable_end(self, error: UnreadableError) -> int:
         """Return the position after the unreadable bytes of an error; `size` if there is none."""
         return self.size
 
@@ -207,7 +207,7 @@ class File(Node):
         content = self.open()
         try:
             position = 0
-            while data := content.read_up_to_gap(position, _CHUNK):
+            while data := content.read_up_to_unreadable(position, _CHUNK):
                 yield data
                 position += len(data)
         finally:

@@ -155,30 +155,30 @@ class ExactContent(Content):
     def size(self) -> int:
         return self._size
 
-    def read_now(self, offset: int, size: int) -> bytes | None:
-        return b"" if offset >= self._size else None
+    def read_now(self, position: int, size: int) -> bytes | None:
+        return b"" if position >= self._size else None
 
-    def read(self, offset: int, size: int) -> bytes:
-        end = min(offset + size, self._size)
-        if offset >= end:
+    def read(self, position: int, size: int) -> bytes:
+        end = min(position + size, self._size)
+        if position >= end:
             return b""
         with self._lock:
-            return self._read(offset, end)
+            return self._read(position, end)
 
-    def _read(self, offset: int, end: int) -> bytes:
-        if offset != self._next:
-            self._go_to(offset)
-        self._fill(end - offset)
-        data, self._waiting = self._waiting[: end - offset], self._waiting[end - offset :]
+    def _read(self, position: int, end: int) -> bytes:
+        if position != self._next:
+            self._go_to(position)
+        self._fill(end - position)
+        data, self._waiting = self._waiting[: end - position], self._waiting[end - position :]
         self._next = end
         return data
 
-    def _go_to(self, offset: int) -> None:
-        mark = self._marks[bisect_right(self._marks, (offset, MAX_INT64)) - 1]
+    def _go_to(self, position: int) -> None:
+        mark = self._marks[bisect_right(self._marks, (position, MAX_INT64)) - 1]
         source = self._source._replace(start=mark.offset)
         self._stream = self._file.lines(self._view, source)
         self._waiting = b""
-        skipped = offset - mark.position
+        skipped = position - mark.position
         self._fill(skipped)
         self._waiting = self._waiting[skipped:]
 

@@ -42,11 +42,11 @@ class LineContent(Content):
     def size(self) -> int:
         return self._stream.size
 
-    def read_now(self, offset: int, size: int) -> bytes | None:
-        return self._reader.read_now(offset, size)
+    def read_now(self, position: int, size: int) -> bytes | None:
+        return self._reader.read_now(position, size)
 
-    def read(self, offset: int, size: int) -> bytes:
-        return self._reader.read(offset, size)
+    def read(self, position: int, size: int) -> bytes:
+        return self._reader.read(position, size)
 
     def close(self) -> None:
         if self._is_open:
