@@ -400,7 +400,12 @@ class Decoder:
                 read_payload(batch, row, payload, base, self.budgets, self.records)
             else:
                 read_message_set(
-                    *(batch, row, payload, base, self.budgets, self.records),
+                    batch,
+                    row,
+                    payload,
+                    base,
+                    self.budgets,
+                    self.records,
                     partial=trouble is not None,
                 )
         except Refusal:

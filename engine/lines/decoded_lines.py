@@ -102,7 +102,9 @@ class DecodedLines:
             first_record = 0
         text = b"".join(self._parts)
         return LinesResult(
-            *(None if measure else text, len(text), row - first_row),
+            None if measure else text,
+            len(text),
+            row - first_row,
             self._problem,
             len(self._parts),
             self._next_record,

@@ -54,7 +54,9 @@ class LineWriter:
             row, first_record = row + 1, 0
         text = b"".join(self.parts)
         return LinesResult(
-            *(None if measure else text, len(text), row - first_row),
+            None if measure else text,
+            len(text),
+            row - first_row,
             problem,
             len(self.parts),
             self.next_record,

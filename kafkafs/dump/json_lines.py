@@ -230,7 +230,10 @@ class JsonLines:
 
     def _decoded(self, batches: ShownBatches, row: int) -> Columns:
         return kernel.decode(
-            *(batches.buffer, batches.readable, row, row + 1),
+            batches.buffer,
+            batches.readable,
+            row,
+            row + 1,
             start_position=batches.start_position,
             budgets=self.options.budgets,
             enough=_ENOUGH,

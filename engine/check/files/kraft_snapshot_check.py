@@ -94,7 +94,10 @@ def _contents(
             frame = None, frame[1]
             continue
         columns = kernel.decode(
-            *(item.buffer, item.table, 0, len(item.table)),
+            item.buffer,
+            item.table,
+            0,
+            len(item.table),
             start_position=item.start_position,
             budgets=budgets,
         )
@@ -142,7 +145,7 @@ def _control_type(run: BatchRun, row: int) -> ControlRecordType | None:
     if not run.table["attributes"][row] & CONTROL_MASK:
         return None
     columns = kernel.decode(
-        *(run.buffer, run.table, row, row + 1), start_position=run.start_position, budgets=Budgets()
+        run.buffer, run.table, row, row + 1, start_position=run.start_position, budgets=Budgets()
     )
     types = set()
     for at in np.arange(len(columns)):

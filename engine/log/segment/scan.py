@@ -82,7 +82,10 @@ class BatchRun(NamedTuple):
         first = 0
         while first < len(rows):
             found = kernel.decode(
-                *(self.buffer, rows, first, len(rows)),
+                self.buffer,
+                rows,
+                first,
+                len(rows),
                 start_position=self.start_position,
                 budgets=budgets,
             )
@@ -322,7 +325,11 @@ class _Scan:
         found = int(row["base_offset"])
         reason = "a batch whose offsets are no offsets"
         yield Damage(
-            *(self.path, position, size, DamageKind.BAD_OFFSETS, reason),
+            self.path,
+            position,
+            size,
+            DamageKind.BAD_OFFSETS,
+            reason,
             found=found,
             first_offset=self.expected,
         )
@@ -378,7 +385,11 @@ class _Scan:
             kind, reason = DamageKind.ZERO_TAIL, "zeros up to the end of the file"
         return self._as_unreadable(
             Damage(
-                *(self.path, position, length, kind, reason),
+                self.path,
+                position,
+                length,
+                kind,
+                reason,
                 found=frame.found,
                 first_offset=self.expected,
             )

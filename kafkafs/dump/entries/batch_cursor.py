@@ -70,7 +70,7 @@ class BatchCursor:
             self._buffer = self._log.read_at(position, size)
             self._start, self._row = position, 0
             self._count, used, stop = kernel.walk(
-                *(self._buffer, self._table, 0, position, False), largest=self._budgets.batch_bytes
+                self._buffer, self._table, 0, position, False, largest=self._budgets.batch_bytes
             )
             self._next = position + used
             left = self.end - self._next
@@ -93,7 +93,7 @@ class BatchCursor:
         position, size = int(row["position"][0]), int(row["size"][0])
         start = position - self._start
         data = self._buffer[start : start + size]
-        columns = kernel.decode(*(data, row, 0, 1), start_position=position, budgets=self._budgets)
+        columns = kernel.decode(data, row, 0, 1, start_position=position, budgets=self._budgets)
         if columns.problems:
             raise CorruptRecordError(columns.problems[0].detail, path=self.path, position=position)
         return int(columns.timestamp.max()) if len(columns) else NO_TIMESTAMP

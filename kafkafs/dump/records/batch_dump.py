@@ -114,7 +114,10 @@ class BatchDump:
         """Yield the records of rows [first, last), some rows at a time, with the next row."""
         while first < last:
             columns = kernel.decode(
-                *(batches.buffer, batches.readable, first, last),
+                batches.buffer,
+                batches.readable,
+                first,
+                last,
                 start_position=batches.start_position,
                 budgets=self.options.budgets,
                 enough=_ENOUGH,
@@ -134,7 +137,10 @@ class BatchDump:
             for problem in (*columns.problems, None):
                 stop = after if problem is None else problem.row + 1
                 text, at = kernel.dump_rows(
-                    *(batches.table, first, stop, columns),
+                    batches.table,
+                    first,
+                    stop,
+                    columns,
                     shape=shape,
                     from_offset=self.first,
                     upto_offset=self.last,
@@ -151,7 +157,9 @@ class BatchDump:
         problems = {problem.row: problem for problem in columns.problems}
         for row in range(first, after):
             pieces = dump_pieces(
-                *(batches.table, row, columns),
+                batches.table,
+                row,
+                columns,
                 shape=self.shape | DumpShape.BATCHES,
                 first=self.first,
                 last=self.last,

@@ -215,8 +215,11 @@ class SliceFile(File):
         view = self.partition.view()
         piece = self._piece(view)
         return FileContent(
-            *(piece.segment.file, piece.position, piece.end_position),
-            *(view.log.problems, piece.segment.path),
+            piece.segment.file,
+            piece.position,
+            piece.end_position,
+            view.log.problems,
+            piece.segment.path,
         )
 
     def _piece(self, view: LogView) -> Slice:

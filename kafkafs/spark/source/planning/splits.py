@@ -179,7 +179,9 @@ def _divided(whole: QueryRange, pieces: int) -> list[QueryRange]:
         if stop > start:
             found.append(
                 QueryRange(
-                    *(whole.partition, start, stop),
+                    whole.partition,
+                    start,
+                    stop,
                     is_first=whole.is_first and start == whole.start,
                     is_last=whole.is_last and stop == whole.stop,
                 )
