@@ -25,6 +25,8 @@ name. A zone is `Z`, `+02:00`, `+0200` or `+02`; after a date without a time it 
 (`2024-01-01+02:00`), and after the short form of a day also `+0200`: shorter zones would read as another month or
 day.
 
+Options that take a time (--at, --time, --since, --until, --from, --to) have the same grammar, by `parse_time`.
+
 Records have whole milliseconds, so an instant between two milliseconds is rounded up: "the first record at or
 after it" stays the same. A leap second (`23:59:60` in UTC) is the second after it, as in POSIX.
 """

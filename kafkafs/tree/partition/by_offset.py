@@ -71,14 +71,16 @@ class OffsetFolder(PartitionNode):
         if batch is None:
             raise NotFound(self.child(name), "no record with this offset")
         path = self.path + "/" + name
-        if match[2] is None and batch.large == offset:
+        field = match[2]
+        if field is None and batch.large == offset:
             return LargeRecordFile(path, FoundRecord(partition, view, batch, offset, b""))
-        found = FoundRecord(partition, view, batch, offset, batch.line(offset) or b"")
-        if match[2] is not None:
-            return self._field(path, found, match[2])
-        if not found.line:
+        line = batch.line(offset) or b""
+        found = FoundRecord(partition, view, batch, offset, line)
+        if field is not None:
+            return self._field(path, found, field)
+        if not line:
             raise NotFound(path)
-        return RecordFile(path, found, found.line)
+        return RecordFile(path, found, line)
 
     def _find_again(
         self, view: LogView, offset: Offset, error: Exception | None = None

@@ -36,7 +36,7 @@ The source is never changed. Every name below works, listed or not:
   time/2024-01-01/               all partitions cut to a period: a log dir for tar, rsync or cp
   state/                         meta.properties, checkpoints, partitions
   groups/G/                      a consumer group: group.json, and for each partition TOPIC-N with its
-                                 committed offset and lag; from __consumer_offsets. Of a share group
+                                 committed offset and lag; from __consumer_offsets. For a share group
                                  start offset, epochs, records in flight; from __share_group_state
   transactions/ID                a transactional id; from __transaction_state
   cluster/                       topics, brokers, configs, acls, features; from __cluster_metadata
