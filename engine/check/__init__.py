@@ -1,1 +1,1 @@
-"""Checks that the files of a log dir are undamaged and consistent."""
+"""Check that the files of a log dir are undamaged and consistent."""

@@ -1,4 +1,4 @@
-"""Checks for missing last records: compares the end of the records files with the files beside them."""
+"""Check for missing last records: compare the end of the records files with the files beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks for missing first segments: compares the first records file with the files beside it.
+"""Check for missing first segments: compare the first records file with the files beside it.
 
 Retention and DeleteRecords delete the first segments, and a broker then moves the first leader epoch to the new log start:
 so an epoch that begins below the first records file belongs to records that neither deleted. Compaction keeps the

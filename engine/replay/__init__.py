@@ -1,1 +1,1 @@
-"""Replays the internal topics: groups, transactions and the cluster."""
+"""Replay the internal topics: groups, transactions and the cluster."""

@@ -1,4 +1,4 @@
-"""Replays the cluster metadata: the newest snapshot of `__cluster_metadata`, and the log after it.
+"""Replay the cluster metadata: the newest snapshot of `__cluster_metadata`, and the log after it.
 
 A broker applies records once a majority of the controllers has them. A log dir does not show that point, so all records
 of the log count here; with a single controller there is no difference. The records of a metadata transaction count from

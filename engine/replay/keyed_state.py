@@ -1,4 +1,4 @@
-"""Replays a partition of a compacted internal topic: the newest value of every key, as in its coordinator's memory.
+"""Replay a partition of a compacted internal topic: the newest value of every key, as in its coordinator's memory.
 
 Records count in log order; a null value removes its key. A record with a producer id counts from its producer's commit
 marker on, unless there is a newer record of the same key by then, and never after an abort: like offsets committed in

@@ -1,4 +1,4 @@
-"""Replays a log to a state, and continues from that state while the log only grows."""
+"""Replay a log to a state, and continue from that state while the log only grows."""
 
 from __future__ import annotations
 

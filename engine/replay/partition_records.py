@@ -1,4 +1,4 @@
-"""Reads a partition like a coordinator that loads it: records and control records, in log order."""
+"""Read a partition like a coordinator that loads it: records and control records, in log order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays the partitions of a compacted internal topic, and makes an image of them when they change."""
+"""Replay the partitions of a compacted internal topic, and make an image of them when they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns the damage of a scan into breaches, and finds a single wrong field that explains it."""
+"""Turn the damage of a scan into breaches, and find a single wrong field that explains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifies missing offsets between good batches as compaction, retention or loss, with a certainty.
+"""Classify missing offsets between good batches as compaction, retention or loss, with a certainty.
 
 Control records and records of aborted transactions have offsets like all others and are on disk, so they leave no
 gap; if they are missing, compaction removed them.

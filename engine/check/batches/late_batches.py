@@ -1,4 +1,4 @@
-"""Finds the original of a batch that is in the log twice."""
+"""Find the original of a batch that is in the log twice."""
 
 from __future__ import annotations
 

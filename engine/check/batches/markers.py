@@ -1,4 +1,4 @@
-"""Reads the end markers of transactions at the positions of control batches."""
+"""Read the end markers of transactions at the positions of control batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares a log dir's checkpoints for a partition with the partition's log."""
+"""Compare a log dir's checkpoints for a partition with the partition's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares leader-epoch-checkpoint with the epochs of the batches.
+"""Compare leader-epoch-checkpoint with the epochs of the batches.
 
 An epoch begins at the log end that its leader found, with or without batches. So each batch must be in the range of its
 epoch. If an entry and batches differ, the side with fewer agreeing batches is wrong.

@@ -1,4 +1,4 @@
-"""Checks a partition's folder: links and devices, names that stop a broker, and leftovers."""
+"""Check a partition's folder: links and devices, names that stop a broker, and leftovers."""
 
 from __future__ import annotations
 

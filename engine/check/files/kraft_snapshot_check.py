@@ -1,4 +1,4 @@
-"""Checks snapshots of the cluster metadata: batches that begin with a header record and end with a footer record."""
+"""Check snapshots of the cluster metadata: batches that begin with a header record and end with a footer record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the files at the top of a log dir: their content, and whether folders and other log dirs agree."""
+"""Check the files at the top of a log dir: their content, and whether folders and other log dirs agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks meta.properties of a log dir: whether a broker starts with it, and whether the log dirs belong together.
+"""Check meta.properties of a log dir: whether a broker starts with it, and whether the log dirs belong together.
 
 A KRaft broker needs node.id and cluster.id in it. They are compared with the rest of the source: the other log dirs and
 the cluster's metadata. A cluster.id without another copy cannot be checked.

@@ -1,4 +1,4 @@
-"""Lists the checks of the files beside the log."""
+"""List the checks of the files beside the log."""
 
 from __future__ import annotations
 

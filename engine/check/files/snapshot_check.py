@@ -1,4 +1,4 @@
-"""Compares producer snapshots with the batches below their offset.
+"""Compare producer snapshots with the batches below their offset.
 
 A producer may be missing from a snapshot because it expired; and a snapshot may have state that compaction and retention
 removed from the log. So the two are compared only where the log cannot have lost anything.

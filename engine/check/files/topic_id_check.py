@@ -1,4 +1,4 @@
-"""Compares the topic ids of a log dir's partitions with each other and with the cluster's metadata.
+"""Compare the topic ids of a log dir's partitions with each other and with the cluster's metadata.
 
 If a broker finds another topic's id in a folder, it moves the folder away as stray.
 """

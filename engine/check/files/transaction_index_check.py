@@ -1,4 +1,4 @@
-"""Compares the transaction indexes of a partition with its ABORT markers.
+"""Compare the transaction indexes of a partition with its ABORT markers.
 
 The two must agree, with these exceptions: compaction removes the entries of transactions without remaining data; a
 transaction's first offset and the last stable offset may be offsets that no longer exist; a follower that appends many

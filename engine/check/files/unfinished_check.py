@@ -1,4 +1,4 @@
-"""Checks the remains of an interrupted compaction or split, as a broker handles them when it loads the log.
+"""Check the remains of an interrupted compaction or split, as a broker handles them when it loads the log.
 
 New segments are written as ``.cleaned``, renamed to ``.swap`` when all are complete, highest offsets first, and then lose
 the suffix. So a ``.swap`` below all ``.cleaned`` replaces the segments with offsets in its range, whatever its content;

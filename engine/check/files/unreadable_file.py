@@ -1,4 +1,4 @@
-"""Reads a log dir's own files, and makes findings about those that cannot be parsed."""
+"""Read a log dir's own files, and make findings about those that cannot be parsed."""
 
 from __future__ import annotations
 

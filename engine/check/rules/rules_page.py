@@ -1,4 +1,4 @@
-"""Generates RULES.md, the page of all rules."""
+"""Generate RULES.md, the page of all rules."""
 
 from __future__ import annotations
 

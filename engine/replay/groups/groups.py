@@ -1,4 +1,4 @@
-"""Replays all groups of a source from the partitions of `__consumer_offsets`."""
+"""Replay all groups of a source from the partitions of `__consumer_offsets`."""
 
 from __future__ import annotations
 

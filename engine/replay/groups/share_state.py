@@ -1,4 +1,4 @@
-"""Replays a partition of `__share_group_state`: the state of share partitions, as in the share coordinator.
+"""Replay a partition of `__share_group_state`: the state of share partitions, as in the share coordinator.
 
 A snapshot of a share partition has all of its state, an update the changes; both count in log order. A null value for a
 snapshot's key removes the share partition. Newer updates do not replace older ones, so updates are kept as bytes, and

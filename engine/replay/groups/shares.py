@@ -1,4 +1,4 @@
-"""Replays the share partitions of all share groups of a source, from the partitions of `__share_group_state`."""
+"""Replay the share partitions of all share groups of a source, from the partitions of `__share_group_state`."""
 
 from __future__ import annotations
 
