@@ -1,4 +1,4 @@
-"""The folder of a log: its names, and what every part of the log needs to change files in it."""
+"""Folder of a writable log, with the configuration and services that all parts of the log share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that a leader checks for each record of a batch that it appends, and the facts collected meanwhile.
+"""Check each record of a batch by a leader's rules, and collect facts about the records.
 
 A batch of magic 2 is decoded into columns by the kernel; most often the columns' extremes show that
 all records are valid. If not, and for magic 0 and 1, the records are checked one by one, which

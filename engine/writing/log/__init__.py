@@ -1,1 +1,1 @@
-"""The log of a partition that is written: append, load, truncate, retain."""
+"""Writable log of a partition: load, append, truncate, retain."""

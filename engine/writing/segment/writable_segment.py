@@ -164,10 +164,10 @@ class WritableSegment(SegmentReading):
             waited = self.age.waited(params.now, params.max_timestamp)
             if waited > params.max_segment_ms - self.roll_jitter_ms:
                 return True
-        offset_index = self.offset_index
+        offset_index = self.files.offset_index.get()
         return (
             offset_index.is_full
-            or self.time_index.is_full
+            or self.files.time_index.get().is_full
             or not offset_index.can_append_offset(params.max_offset)
         )
 

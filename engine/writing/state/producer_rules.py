@@ -1,4 +1,4 @@
-"""The rules by which a log's snapshots and control batches count for its producers: ours; a broker's differ."""
+"""Rules for valid producer snapshots and control batches: ours; those of a broker differ."""
 
 from __future__ import annotations
 

@@ -88,10 +88,10 @@ class ProducerStateManager:
         return f"ProducerStateManager({self.topic_partition}, {len(self._producers)} producers)"
 
     def fresh(self, snapshots: SnapshotFiles | None = None) -> Self:
-        """Make a manager of the same log that knows no producer.
+        """Return a manager of the same log without producers.
 
         Args:
-            snapshots: the snapshots in the folder, taken over; None to list them.
+            snapshots: snapshots in the folder, owned by the new manager; None to list them.
         """
         return type(self)(
             self.topic_partition,
@@ -105,7 +105,7 @@ class ProducerStateManager:
         )
 
     def copied(self) -> Self:
-        """Make a copy that changes apart from this one, but for the snapshots."""
+        """Return an independent copy, which shares the snapshots."""
         twin = copy(self)
         twin._producers = self._producers.copied()
         twin._transactions = self._transactions.copied()
