@@ -11,11 +11,11 @@ from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.units import MAX_INT64, Offset
 
 _WHY_NOT = {
-    FileState.DELETED: "deleted: on its way out",
-    FileState.CLEANED: "compaction was writing it",
-    FileState.SWAP: "compaction wrote it, and did not put it in its place yet",
-    FileState.PARTIAL: "a snapshot that is not complete",
-    FileState.TEMPORARY: "a checkpoint that was being written",
+    FileState.DELETED: "deleted, and removed by the broker later",
+    FileState.CLEANED: "written by compaction, not finished",
+    FileState.SWAP: "written by compaction, not yet renamed",
+    FileState.PARTIAL: "an incomplete snapshot",
+    FileState.TEMPORARY: "a checkpoint that was not written whole",
 }
 _NO_FILE = {
     EntryKind.SYMLINK: "a symbolic link, not followed",

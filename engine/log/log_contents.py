@@ -143,7 +143,7 @@ class LogContents:
         """Entries of the folder that are not part of the log."""
         return self.listing.leftovers + tuple(
             Leftover(
-                kraft_checkpoint_name(*snapshot), "a snapshot of what lies before the log start"
+                kraft_checkpoint_name(*snapshot), "a snapshot of the records before the log start"
             )
             for snapshot in self.listing.kraft_snapshots
             if snapshot.end_offset < self.log_start_offset

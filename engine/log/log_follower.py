@@ -204,7 +204,7 @@ class LogFollower:
             log.problems.add(
                 "checkpoint",
                 LOG_START_OFFSET_CHECKPOINT,
-                "the log start lies past the log end",
+                "the log start is after the log end",
                 expected=f"at most {end}",
                 found=known,
             )
@@ -221,7 +221,7 @@ class LogFollower:
             self._log.problems.add(
                 "kraft_snapshot",
                 self._log.folder,
-                "the log has lost its beginning, and no snapshot stands in for it",
+                "the start of the log is missing, and no snapshot covers it",
                 expected=f"a snapshot at offset {first} or later",
                 found=latest,
             )

@@ -1,7 +1,7 @@
-"""The log of a partition in a source, looked at on request and at most every 0.2 seconds.
+"""The log of a partition in a source, refreshed on request and at most every 0.2 seconds.
 
-A look at an unchanged log costs two system calls: a stat of the folder and one of the active segment's file.
-A partition that was never looked at costs its name.
+To refresh an unchanged log costs two system calls: a stat of the folder and one of the active segment's file. A
+partition without a view costs its name.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class PartitionLog:
             self.problems.add(
                 "not_held_open",
                 self.folder,
-                "there are too many files to hold them all open: deleting some would still be seen",
+                "there are too many files to keep all open: deletions of the others will be seen",
                 expected=len(view),
                 found=max(most, 0),
             )

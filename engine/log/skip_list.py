@@ -47,7 +47,7 @@ class SkipList(Generic[V]):
         self._build(entries)
 
     def _build(self, entries: Iterable[tuple[int, V]]) -> None:
-        """Append while keys ascend, which is one pass; insert what comes out of order."""
+        """Append entries in one pass while keys ascend; insert the rest."""
         tails: list[_Node[V]] = [self._head] * MAX_HEIGHT
         last: int | None = None
         rest = iter(entries)

@@ -202,7 +202,7 @@ def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset
             segment.files.problems.add(
                 "offset_index",
                 segment.files.index_path,
-                "no good batch that fits stands where the index says",
+                "no matching batch is at the position of the index entry",
                 position=hint.position,
             )
         target = hint.offset - 1
@@ -262,6 +262,6 @@ def land(
 
 
 def _joined(first: Damage, second: Damage) -> Damage:
-    """Join two adjacent stretches of damage, to tell the offsets that both may have held."""
+    """Join two adjacent stretches of damage, to know the offsets that both may have held."""
     length = second.position + second.length - first.position
     return first._replace(length=length, last_offset=second.last_offset)

@@ -191,7 +191,7 @@ def position_difference(metadata: LogOffsetMetadata, other: LogOffsetMetadata) -
         ValueError: the offsets are in different segments, or a position is not known.
     """
     if is_offset_only(metadata) or is_offset_only(other):
-        raise ValueError(f"the place of {metadata} or of {other} is not known")
+        raise ValueError(f"the position of {metadata} or of {other} is not known")
     if not is_on_same_segment(metadata, other):
-        raise ValueError(f"{metadata} and {other} lie in different segments")
+        raise ValueError(f"{metadata} and {other} are in different segments")
     return metadata.position - other.position

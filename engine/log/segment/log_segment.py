@@ -160,7 +160,7 @@ class LogSegment(OffsetLookUps):
                         return entry, int(row["position"])
                 if entry.offset < self.next_offset:  # else the entry is of a batch that came later
                     reason = (
-                        f"no batch with offset {entry.offset} has the timestamp that the index says"
+                        f"no batch with offset {entry.offset} has the timestamp of the index entry"
                     )
                     problems.add("time_index", str(index.path), reason, expected=entry.timestamp)
                 entry = index.lookup(entry.timestamp - 1)

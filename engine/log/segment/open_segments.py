@@ -22,6 +22,7 @@ from engine.files.source_files import SourceFile, SourceRoot
 from engine.files.unopened_file import UnopenedFile
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
+from engine.index.slots import BytesSlots
 from engine.kernel.python import Location
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
@@ -58,7 +59,7 @@ class SmallIndexHints(PositionHints):
     def __init__(self, data: bytes, base_offset: Offset) -> None:
         self._data = data
         self._base_offset = base_offset
-        self._count = len(OffsetIndex(data, base_offset))  # without the zeros at the end
+        self._count = len(BytesSlots(data, ENTRY.size))  # without the zeros at the end
 
     def floor(self, offset: Offset) -> OffsetPosition:
         base = self._base_offset

@@ -103,12 +103,12 @@ class Resync:
             return Frame(DamageKind.ZEROS, "zeros where a batch should be")
         if length < SMALLEST_LENGTH:
             return Frame(
-                DamageKind.BAD_LENGTH, "no batch is as short as this one states", found=length
+                DamageKind.BAD_LENGTH,
+                "the batch states a length below that of any batch",
+                found=length,
             )
         if magic not in SMALLEST_BATCH:
-            return Frame(
-                DamageKind.UNKNOWN_MAGIC, "a batch of a format that is not known", found=magic
-            )
+            return Frame(DamageKind.UNKNOWN_MAGIC, "a batch of an unknown format", found=magic)
         if size < SMALLEST_BATCH[magic]:
             return Frame(DamageKind.BAD_LENGTH, "a batch shorter than its own header", found=length)
         if position + size > self.end:

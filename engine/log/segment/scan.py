@@ -99,7 +99,7 @@ class Damage(NamedTuple):
     Attributes:
         path, position, length: place of the bytes.
         kind, reason: kind of damage, and a sentence about it.
-        expected, found: the right and the wrong value, where there are such.
+        expected, found: the right and the wrong value; None without them.
         first_offset, last_offset: offsets that the bytes may have held, where known.
         stretches: unreadable bytes in whole blocks; the first and the last may reach beyond the damage.
         unproven: first and last offsets of records on readable bytes of an uncompressed batch that no
@@ -146,7 +146,7 @@ class Disorder(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind in reports, beside those of damage."""
+        """The kind in reports, which is not a `DamageKind`."""
         return "offset_order"
 
     @property
@@ -169,7 +169,7 @@ def scan(
     chunk: int = CHUNK,
     resync: bool = True,
 ) -> Iterator[ScanItem]:
-    """Yield runs and damage in [start, end) of a records file, in file order.
+    """Return the runs and the damage in [start, end) of a records file, in file order.
 
     A file that ends before `end` ends the scan.
 
@@ -183,9 +183,15 @@ def scan(
         chunk: bytes to read at a time; a larger batch is read whole.
         resync: look for good batches after damage; without it the first damage ends the scan.
     """
-    for item in _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start):
+    items = _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start)
+    return items if resync else _up_to_damage(items)
+
+
+def _up_to_damage(items: Iterable[ScanItem]) -> Iterator[ScanItem]:
+    """Yield the items of a scan up to the first damage, with it."""
+    for item in items:
         yield item
-        if not resync and isinstance(item, Damage):
+        if isinstance(item, Damage):
             return
         del item  # free it before the next read
 
@@ -323,7 +329,7 @@ class _Scan:
         if not row["crc_ok"]:
             return (yield from self._pass_damage(position))
         found = int(row["base_offset"])
-        reason = "a batch whose offsets are no offsets"
+        reason = "a batch with impossible offsets"
         yield Damage(
             self.path,
             position,
