@@ -88,7 +88,7 @@ def test_a_format_that_is_not_known_is_read_as_the_newest(tmp_path: Path) -> Non
     found = dumped(tmp_path, FIRST, patched(SECOND, 16, b"\x07"), THIRD)
     assert " magic: 7 " in found.lines[5]
     assert payloads(found) == ["a0", "a1", "b0", "b1", "c0", "c1"]
-    assert "not known" in found.err
+    assert "unknown format" in found.err
     assert found.status == 1
 
 
