@@ -145,16 +145,15 @@ def good_batch(file: SourceFile, position: Position, size: int, largest: int) ->
     return BatchRun(data, position, table) if rows and table["crc_ok"][0] else None
 
 
-def is_wrapper(table: Table) -> bool:
-    """Return whether a table's first batch is a compressed one of magic 0 or 1, with only its last offset in the header."""
-    row = table[0]
+def is_wrapper(row: np.void) -> bool:
+    """Return whether a batch is a compressed one of magic 0 or 1, with only its last offset in the header."""
     return bool(row["magic"] < 2 and row["attributes"] & COMPRESSION_MASK)
 
 
 def holds(run: BatchRun, offset: Offset) -> bool:
     """Return whether the run's first batch holds an offset."""
     row = run.table[0]
-    if not is_wrapper(run.table):
+    if not is_wrapper(row):
         return bool(row["base_offset"] <= offset <= row["last_offset"])
     columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
     if not len(columns):
@@ -165,7 +164,7 @@ def holds(run: BatchRun, offset: Offset) -> bool:
 def first_offset(run: BatchRun) -> Offset:
     """Return the first offset of the run's first batch; decodes a compressed batch of magic 0 or 1."""
     base = run.base_offset
-    if not is_wrapper(run.table):
+    if not is_wrapper(run.table[0]):
         return base
     columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
     return int(columns.offset[0]) if len(columns) else base

@@ -85,7 +85,7 @@ class OffsetLookUps(SegmentBytes):
     def record(self, offset: Offset) -> Columns | None:
         """Return the record with exactly this offset; None when there is none, or only `batch` can tell."""
         opened, start, end = self._begin(offset)
-        if not opened.can_be_read(start, end):
+        if opened.file.unreadable and not opened.can_be_read(start, end):
             return None
         return kernel.read_record(
             opened.fd, start, end, offset, largest=LARGE, budgets=self.budgets
@@ -106,7 +106,7 @@ class OffsetLookUps(SegmentBytes):
         opened, start, end = self._begin(offset)
         largest = min(self.budgets.batch_bytes, LARGE)
         run = None
-        if opened.can_be_read(start, end):
+        if not opened.file.unreadable or opened.can_be_read(start, end):
             found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
             run = self._located_batch(offset, before_large) if found is None else BatchRun(*found)
             del found
@@ -223,7 +223,7 @@ class OffsetLookUps(SegmentBytes):
             base, position, size = (
                 int(landing.batch[name][0]) for name in ("base_offset", "position", "size")
             )
-            if is_wrapper(landing.batch):
+            if is_wrapper(landing.batch[0]):
                 base = first_offset(self.run_of(landing.batch))
             if base < stop_offset:
                 stop = position + size

@@ -170,16 +170,14 @@ class OpenSegment:
         self.was_used = False
 
     def can_be_read(self, start: Position, end: Position) -> bool:
-        """Return whether a look-up from `start` touches no stretch that is known to be unreadable."""
-        if self.file.unreadable is None:  # as a rule, and each look-up asks
-            return True
+        """Return whether a look-up from `start` touches no unreadable stretch; asked for a file that has some."""
         return self.file.unreadable_in(start, min(start + _LOOK_UP_SPAN, end)) is None
 
     def locate(
         self, start: Position, end: Position, offset: Offset, scratch: bytearray, largest: int
     ) -> Location | None:
         """Locate a batch as `kernel.locate` does; return None also for wrong frames and unreadable bytes."""
-        if self.file.unreadable is not None and not self.can_be_read(start, end):
+        if self.file.unreadable and not self.can_be_read(start, end):
             return None
         try:
             return kernel.locate(self.fd, start, end, offset, scratch, largest=largest)
