@@ -10,7 +10,7 @@ from types import TracebackType
 
 from engine.errors import LogDirFailureError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogDirFailureChannel:
@@ -30,7 +30,7 @@ class LogDirFailureChannel:
 
     def maybe_add_offline_log_dir(self, log_dir: str, message: str, error: OSError) -> None:
         """Report a failure; only the first of a log dir is queued."""
-        log.error("%s", message, exc_info=error)
+        logger.error("%s", message, exc_info=error)
         with self._lock:
             if log_dir in self._offline:
                 return

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, Self
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NEVER_AGAIN = -1
 """Period of a task that runs once."""
@@ -143,7 +143,7 @@ class ThreadScheduler:
             try:
                 task.run()
             except Exception:
-                log.exception("the task %s failed", task.name)
+                logger.exception("the task %s failed", task.name)
             if task.period is not None:
                 with self._changed:
                     if not self._is_shut_down and not task.is_cancelled:

@@ -27,7 +27,7 @@ KEPT_MESSAGES = 256
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(message)s"
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%S"
 
-log = logging.getLogger("kafkafs.fuse")
+logger = logging.getLogger("kafkafs.fuse")
 
 
 class _SafeFormatter(logging.Formatter):
@@ -100,7 +100,7 @@ def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
         handler.setFormatter(formatter)
         root.addHandler(handler)
     root.setLevel(logging.INFO)
-    log.setLevel(logging.DEBUG if debug else logging.INFO)
+    logger.setLevel(logging.DEBUG if debug else logging.INFO)
     return ring
 
 
@@ -142,4 +142,4 @@ class LimitedLog:
             return
         if left_out:
             message = f"{message} (and {left_out} more like this)"
-        log.log(level, message, exc_info=error)
+        logger.log(level, message, exc_info=error)

@@ -120,7 +120,7 @@ def _serve(
         report.failed(f"cannot read the source: {error}", EXIT_CANNOT_READ)
         return EXIT_CANNOT_READ
     except Exception as error:  # noqa: BLE001  the caller waits for a line, not for a traceback
-        daemon_log.log.debug("opening the source", exc_info=error)
+        daemon_log.logger.debug("opening the source", exc_info=error)
         sentence = (
             f"cannot open the source: {type(error).__name__}: {error} (-f --debug shows more)"
         )

@@ -21,7 +21,7 @@ import trio
 
 from engine.errors import KafkaStorageError
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED
-from kafkafs.fuse.daemon_log import log
+from kafkafs.fuse.daemon_log import logger
 from kafkafs.fuse.forgetting import Forgetting
 from kafkafs.fuse.inode_table import InodeRecord
 from kafkafs.fuse.operations import Operations
@@ -115,7 +115,7 @@ class Session:
         if error is not None:
             raise MountError(f"cannot mount on {self._mountpoint}: {text or error}")
         if text:
-            log.info("libfuse: %s", text)
+            logger.info("libfuse: %s", text)
 
     # -- while it runs ---------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Session:
         if device is not None:
             tune_kernel(device.device, self._options.read_ahead_kb)
         sentence = f"{', '.join(self._paths)} mounted on {self._mountpoint}"
-        log.info("%s (process %d, %s loop)", sentence, os.getpid(), self._loop.name)
+        logger.info("%s (process %d, %s loop)", sentence, os.getpid(), self._loop.name)
         self._ready = True
         self._report.ready(sentence)
         notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
@@ -145,14 +145,14 @@ class Session:
     async def _watch_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
         async for number in signals:
             if number == signal.SIGHUP:
-                log.info("SIGHUP: looking at the source again")
+                logger.info("SIGHUP: looking at the source again")
                 nursery.start_soon(self._rescan)
                 continue
             name = signal.Signals(number).name
             if self._stopping:
-                log.warning("%s again: ending at once", name)
+                logger.warning("%s again: ending at once", name)
                 self._end_at_once()
-            log.info("%s: unmounting", name)
+            logger.info("%s: unmounting", name)
             notify(STOPPING=1)
             self._stopping = True
             self._slow.cancel_all()
@@ -164,7 +164,7 @@ class Session:
         try:
             await trio.to_thread.run_sync(self._served.rescan, abandon_on_cancel=True)
         except (KafkaStorageError, OSError) as error:
-            log.warning("looking at the source again: %s", error)
+            logger.warning("looking at the source again: %s", error)
 
     async def _cancel_later(self, nursery: trio.Nursery) -> None:
         """Wait for requests in worker threads, then cancel them without an answer."""
@@ -202,7 +202,7 @@ class Session:
 
     def _end(self) -> int:
         """Clean up after an unmount or a stop; return the exit status."""
-        log.info("ended")
+        logger.info("ended")
         if self._trimming:
             # A notification in the kernel waits for an answer that will not come, on the session that close()
             # would free.
@@ -223,7 +223,7 @@ class Session:
 
     def _crashed(self, error: BaseException) -> int:
         """Report an unexpected error; leave the mount dead, unless it was never ready."""
-        log.critical("the daemon ends: %s", error, exc_info=error)
+        logger.critical("the daemon ends: %s", error, exc_info=error)
         notify(STATUS=f"crashed: {error}")
         pyfuse3.close(unmount=not self._ready)
         if not self._ready:
@@ -237,7 +237,7 @@ def choose_loop(wanted: str) -> fast_loop.RequestLoop:
         return fast_loop.StockLoop("asked for")
     loop = fast_loop.install(pyfuse3)
     if isinstance(loop, fast_loop.StockLoop):
-        log.warning("pyfuse3's own request loop serves, which is slower: %s", loop.reason)
+        logger.warning("pyfuse3's own request loop serves, which is slower: %s", loop.reason)
     return loop
 
 
@@ -272,4 +272,4 @@ def tune_kernel(device: str, read_ahead_kb: int) -> None:
             with open(file, "w", encoding="ascii") as setting:
                 setting.write(str(value))
         except OSError as error:
-            log.debug("%s: %s", file, error.strerror)
+            logger.debug("%s: %s", file, error.strerror)

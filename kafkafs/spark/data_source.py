@@ -38,7 +38,7 @@ from kafkafs.spark.source.rows.segment_rows import SegmentReader
 from kafkafs.spark.source.rows.split_reader import SplitReader
 from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HINT_BYTES = 512 * MiB
 """Bytes that a frame must read to get a hint about narrowing."""
@@ -110,7 +110,9 @@ class KafkaLogReader(DataSourceReader):
             OptionError, DataLossError, SourceError: see `plan_batch`.
         """
         if self._options.ignored:
-            log.warning("ignored in a batch without a broker: %s", ", ".join(self._options.ignored))
+            logger.warning(
+                "ignored in a batch without a broker: %s", ", ".join(self._options.ignored)
+            )
         options = self._options if self._schema.fields else for_counting(self._options)
         splits = plan_batch(options)
         self._hint(sum(split.size for split in splits))
@@ -122,7 +124,7 @@ class KafkaLogReader(DataSourceReader):
         limits = (options.start, options.end, options.key, options.key_pattern)
         is_whole = limits == (FROM_EARLIEST, UP_TO_LATEST, None, None)
         if size >= HINT_BYTES and is_whole and "value" in self._schema.names:
-            log.warning(
+            logger.warning(
                 "kafkalog: each use of this frame reads %.1f GiB: where() and select() do not narrow that. Options"
                 " do (startingOffsets, startingTimestamp, assign, keyEquals, …), and .schema(…) or columns=[…] reads"
                 " only some columns; columns=[] is the fastest count()",

@@ -27,7 +27,7 @@ from engine.units import (
 from engine.writing.append.log_append_info import LogAppendInfo
 from engine.writing.records.append_origin import AppendOrigin
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _HEADER = HEADER.subset(
     "base_offset",
@@ -178,7 +178,7 @@ def analyze(
             _check_sender(batch, terms, partition)
         elif not fenced and batch.leader_epoch > terms.leader_epoch:
             fenced = True
-            log.info(
+            logger.info(
                 "leaving out offset %d and what follows for %s: its leader epoch %d is above %d",
                 batch.last_offset,
                 partition,

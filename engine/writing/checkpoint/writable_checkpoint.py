@@ -8,7 +8,7 @@ import threading
 
 from engine.writing.disk import DISK, Disk, StrPath
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class WritableCheckpoint:
@@ -43,4 +43,4 @@ class WritableCheckpoint:
         try:
             self._write_bytes(data)
         except FileNotFoundError:
-            log.warning("%s is not written: its folder is gone", self.path)
+            logger.warning("%s is not written: its folder is gone", self.path)

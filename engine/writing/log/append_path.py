@@ -36,7 +36,7 @@ from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.producer_map import ProducerUpdates
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CHECKED_FOR_TRANSACTIONS = (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
 
@@ -55,7 +55,7 @@ class ProducerChanges(NamedTuple):
     duplicate: BatchMetadata | None = None
 
 
-def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppendInfo:
+def append(log: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppendInfo:
     """Append the whole batches of some records.
 
     Returns:
@@ -65,66 +65,66 @@ def append(to: LogUpkeep, records: MemoryRecords, terms: AppendTerms) -> LogAppe
     Raises:
         KafkaStorageError: see `UnifiedLog.append_as_leader` and `append_as_follower`.
     """
-    to.topic_identity.maybe_flush()
+    log.topic_identity.maybe_flush()
     info, batches = analyze(
         records,
         terms,
-        to.log_folder.topic_partition,
-        max_message_size=to.log_folder.config.max_message_size,
-        log_start_offset=to.watermarks.log_start_offset,
+        log.log_folder.topic_partition,
+        max_message_size=log.log_folder.config.max_message_size,
+        log_start_offset=log.watermarks.log_start_offset,
     )
     if info.valid_bytes <= 0:
         return info
     valid = records
     if info.valid_bytes < records.size:
         valid = records.slice(records.start, info.valid_bytes)
-    with to.lock, to.reporting_appends:
-        to.ensure_open()
+    with log.lock, log.reporting_appends:
+        log.ensure_open()
         if terms.assigns_offsets:
-            valid = _assign_offsets(to, valid, info, terms)
+            valid = _assign_offsets(log, valid, info, terms)
             batches = list(facts_of(valid))
-        elif info.first_or_last_offset_of_first_batch < to.local_log.next_offset_metadata.offset:
-            raise _unexpected_offset(to, info, batch_of(valid, batches[0]))
-        _append_valid(to, valid, batches, info, terms)
+        elif info.first_or_last_offset_of_first_batch < log.local_log.next_offset_metadata.offset:
+            raise _unexpected_offset(log, info, batch_of(valid, batches[0]))
+        _append_valid(log, valid, batches, info, terms)
     return info
 
 
 def _append_valid(
-    to: LogUpkeep,
+    log: LogUpkeep,
     records: MemoryRecords,
     batches: list[AppendedBatch],
     info: LogAppendInfo,
     terms: AppendTerms,
 ) -> None:
-    _note_epochs(to, batches)
-    segment_size = to.log_folder.config.segment_size
+    _note_epochs(log, batches)
+    segment_size = log.log_folder.config.segment_size
     if records.size > segment_size:
         raise RecordBatchTooLargeError(
-            f"batches of {records.size} bytes in total for {to.topic_partition} are above the size"
+            f"batches of {records.size} bytes in total for {log.topic_partition} are above the size"
             f" of a segment, {segment_size}"
         )
-    segment = maybe_roll(to, records.size, info)
-    changes = _check_producers(to, records, segment, batches, terms)
+    segment = maybe_roll(log, records.size, info)
+    changes = _check_producers(log, records, segment, batches, terms)
     if changes is not None and changes.duplicate is not None:
         info.first_offset = changes.duplicate.first_offset
         info.last_offset = changes.duplicate.last_offset
         info.log_append_time = changes.duplicate.timestamp
-        info.log_start_offset = to.log_start_offset
+        info.log_start_offset = log.log_start_offset
         return
     heads = [(batch.last_offset, batch.max_timestamp, batch.size) for batch in batches]
-    to.local_log.append(info.last_offset, records, heads)
-    _follow(to, info.last_offset + 1, segment, changes)
+    log.local_log.append(info.last_offset, records, heads)
+    _follow(log, info.last_offset + 1, segment, changes)
 
 
 def _follow(
-    to: LogUpkeep, log_end: Offset, segment: WritableSegment, changes: ProducerChanges | None
+    log: LogUpkeep, log_end: Offset, segment: WritableSegment, changes: ProducerChanges | None
 ) -> None:
     """Update offsets and producers after an append.
 
     The log end moves before the transaction index is written: if that fails, offsets still ascend.
     """
-    producers = to.producer_state
-    to.watermarks.follow_log_end()
+    producers = log.producer_state
+    log.watermarks.follow_log_end()
     if changes is not None:
         for update in changes.updated.values():
             producers.update(update)
@@ -132,17 +132,17 @@ def _follow(
             segment.update_txn_index(completed, producers.last_stable_offset(completed))
             producers.complete_txn(completed)
     producers.update_map_end_offset(log_end)
-    to.watermarks.refresh_first_unstable()
-    if log_end - to.local_log.recovery_point >= to.log_folder.config.flush_interval:
-        to.flush()
+    log.watermarks.refresh_first_unstable()
+    if log_end - log.local_log.recovery_point >= log.log_folder.config.flush_interval:
+        log.flush()
 
 
 def _assign_offsets(
-    to: LogUpkeep, records: MemoryRecords, info: LogAppendInfo, terms: AppendTerms
+    log: LogUpkeep, records: MemoryRecords, info: LogAppendInfo, terms: AppendTerms
 ) -> MemoryRecords:
-    folder = to.log_folder
+    folder = log.log_folder
     config = folder.config
-    counter = OffsetCounter(to.local_log.next_offset_metadata.offset)
+    counter = OffsetCounter(log.local_log.next_offset_metadata.offset)
     info.first_offset = counter.value
     result = LogValidator(
         records,
@@ -157,7 +157,7 @@ def _assign_offsets(
         config.message_timestamp_after_max_ms,
         terms.leader_epoch,
         terms.origin,
-    ).validate(counter, to.validation_metrics)
+    ).validate(counter, log.validation_metrics)
     info.max_timestamp = result.max_timestamp_ms
     info.last_offset = counter.value - 1
     info.validation_stats = result.conversion_stats
@@ -174,20 +174,20 @@ def _assign_offsets(
 
 
 def _unexpected_offset(
-    to: LogUpkeep, info: LogAppendInfo, first: RecordBatch
+    log: LogUpkeep, info: LogAppendInfo, first: RecordBatch
 ) -> UnexpectedAppendOffsetError:
     knows_first = info.first_offset >= 0
     which = "the first offset" if knows_first else "the last offset of the first batch"
     return UnexpectedAppendOffsetError(
-        f"{which} of an append to {to.topic_partition} is"
-        f" {info.first_or_last_offset_of_first_batch}, below the log end {to.log_end_offset};"
-        f" its last offset is {info.last_offset}, the log starts at {to.log_start_offset}",
+        f"{which} of an append to {log.topic_partition} is"
+        f" {info.first_or_last_offset_of_first_batch}, below the log end {log.log_end_offset};"
+        f" its last offset is {info.last_offset}, the log starts at {log.log_start_offset}",
         info.first_offset if knows_first else first.base_offset,
         info.last_offset,
     )
 
 
-def _note_epochs(to: LogUpkeep, batches: list[AppendedBatch]) -> None:
+def _note_epochs(log: LogUpkeep, batches: list[AppendedBatch]) -> None:
     """Assign the leader epochs of batches.
 
     Batches of magic 0 and 1 have no epoch; after them, the known epochs no longer tell where to truncate.
@@ -195,34 +195,34 @@ def _note_epochs(to: LogUpkeep, batches: list[AppendedBatch]) -> None:
     for batch in batches:
         if batch.magic >= 2:
             # For each batch: the epochs of a follower may go back, and then begin earlier.
-            to.leader_epoch_cache.assign(batch.leader_epoch, batch.base_offset)
-        elif to.leader_epoch_cache.latest_entry is not None:
-            log.warning(
+            log.leader_epoch_cache.assign(batch.leader_epoch, batch.base_offset)
+        elif log.leader_epoch_cache.latest_entry is not None:
+            logger.warning(
                 "the leader epochs of %s are removed after a batch of magic %d",
-                to.topic_partition,
+                log.topic_partition,
                 batch.magic,
             )
-            to.leader_epoch_cache.clear_and_flush()
+            log.leader_epoch_cache.clear_and_flush()
 
 
-def maybe_roll(to: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment:
+def maybe_roll(log: LogUpkeep, size: int, info: LogAppendInfo) -> WritableSegment:
     """Return the segment for an append of `size` bytes: the active one, or a new one if that is full or old.
 
     The base offset of a new one is the first appended offset. If a follower would have to decompress a
     batch to know it, the last offset minus 2^31-1 serves: it is not above the first offset, and near
     enough to the last.
     """
-    segment = to.local_log.segments.active_segment
-    folder = to.log_folder
+    segment = log.local_log.segments.active_segment
+    folder = log.log_folder
     params = RollParams.of(folder.config, info, size, folder.clock.now_ms())
     if not segment.should_roll(params):
         return segment
     first = info.first_offset if info.first_offset >= 0 else info.last_offset - MAX_INT32
-    return to.roll(first)
+    return log.roll(first)
 
 
 def _check_producers(
-    to: LogUpkeep,
+    log: LogUpkeep,
     records: MemoryRecords,
     segment: WritableSegment,
     batches: list[AppendedBatch],
@@ -237,19 +237,19 @@ def _check_producers(
             changes = ProducerChanges(ProducerUpdates(), [])
         batch = batch_of(records, facts)
         if terms.origin is AppendOrigin.CLIENT:
-            entry = to.producer_state.last_entry(batch.producer_id)
+            entry = log.producer_state.last_entry(batch.producer_id)
             duplicate = None if entry is None else entry.find_duplicate_batch(batch)
             if duplicate is not None:
                 return changes._replace(duplicate=duplicate)
         first_offset = None
         if batch.is_transactional:
             if terms.origin in _CHECKED_FOR_TRANSACTIONS:
-                _check_epoch(to, batch)
+                _check_epoch(log, batch)
             first_offset = LogOffsetMetadata(
                 batch.base_offset, segment.base_offset, segment.size + facts.position
             )
         completed = update_producers(
-            to.producer_state,
+            log.producer_state,
             batch,
             changes.updated,
             first_offset,
@@ -261,10 +261,10 @@ def _check_producers(
     return changes
 
 
-def _check_epoch(to: LogUpkeep, batch: RecordBatch) -> None:
-    entry = to.producer_state.last_entry(batch.producer_id)
+def _check_epoch(log: LogUpkeep, batch: RecordBatch) -> None:
+    entry = log.producer_state.last_entry(batch.producer_id)
     if entry is not None and batch.producer_epoch < entry.producer_epoch:
         raise InvalidProducerEpochError(
-            f"the epoch of producer {batch.producer_id} in an append to {to.topic_partition} is"
+            f"the epoch of producer {batch.producer_id} in an append to {log.topic_partition} is"
             f" {batch.producer_epoch}, below the newest, {entry.producer_epoch}"
         )

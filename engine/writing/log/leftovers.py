@@ -22,7 +22,7 @@ from engine.writing.disk import Disk
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.writable_segment import WritableSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DELETED = FileState.DELETED.value
 _KRAFT_SNAPSHOT_DELETED = FileKind.KRAFT_CHECKPOINT.value + DELETED
@@ -75,7 +75,7 @@ def remove_orphaned_indexes(folder: str, disk: Disk) -> None:
     with_records = {file.base_offset for file in files if file.kind is FileKind.LOG}
     for file in files:
         if file.kind in _INDEXES and file.base_offset not in with_records:
-            log.warning("removing the index %s, which has no records file", file.path)
+            logger.warning("removing the index %s, which has no records file", file.path)
             disk.remove(file.path, missing_ok=True)
 
 
@@ -92,7 +92,7 @@ def _remove_deleted(folder: str, disk: Disk) -> None:
         path = os.path.join(folder, name)
         is_ours = name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT_DELETED)
         if is_ours and not disk.is_dir(path):
-            log.debug("removing %s", path)
+            logger.debug("removing %s", path)
             disk.remove(path, missing_ok=True)
 
 
@@ -112,7 +112,7 @@ def _undo_replacements(folder: str, disk: Disk) -> list[LogFile]:
 
 def _remove(files: Iterable[LogFile], disk: Disk) -> None:
     for file in files:
-        log.debug("removing %s of an unfinished replacement", file.path)
+        logger.debug("removing %s of an unfinished replacement", file.path)
         disk.remove(file.path, missing_ok=True)
 
 
@@ -124,7 +124,7 @@ def _replaced_offsets(folder: WritableLogFolder, swaps: list[LogFile]) -> range:
     present = {file.path for file in swaps}
     end = 0
     for file in records:
-        log.info("%s is complete and replaces other segments", file.path)
+        logger.info("%s is complete and replaces other segments", file.path)
         segment = WritableSegment.open(
             folder.path,
             file.base_offset,
@@ -155,7 +155,7 @@ def _remove_replaced(folder: str, offsets: range, swaps: list[LogFile], disk: Di
     for file in log_files(folder, disk):
         if file.state is FileState.SWAP or file.base_offset not in offsets:
             continue
-        log.info("removing %s, which was replaced", file.path)
+        logger.info("removing %s, which was replaced", file.path)
         disk.remove(file.path, missing_ok=True)
         removed = True
         has_successor = (file.base_offset, FileKind.LOG) in new
@@ -175,7 +175,7 @@ def _put_in_place(folder: str, disk: Disk) -> None:
     """
     swaps = [file for file in log_files(folder, disk) if file.state is FileState.SWAP]
     for at, file in enumerate(swaps):
-        log.info("renaming %s to its name in the log", file.path)
+        logger.info("renaming %s to its name in the log", file.path)
         disk.rename(file.path, file.path.removesuffix(FileState.SWAP.value))
         if at + 1 == len(swaps) or swaps[at + 1].base_offset != file.base_offset:
             disk.sync_folder(folder)

@@ -26,7 +26,7 @@ from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.producer_rules import OUR_PRODUCER_RULES
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def finish_operations(loader: LogLoader) -> None:
@@ -71,11 +71,11 @@ def _check_indexes(loader: LogLoader, segment: WritableSegment, *, had_time_inde
         segment.sanity_check(not had_time_index)
         if had_time_index or not segment.size:
             return
-        log.error("%r has no time index; its indexes are rebuilt", segment)
+        logger.error("%r has no time index; its indexes are rebuilt", segment)
     except FileNotFoundError:
-        log.error("%r has no offset index; its indexes are rebuilt", segment)
+        logger.error("%r has no offset index; its indexes are rebuilt", segment)
     except CorruptIndexError as error:
-        log.warning("the indexes of %r are rebuilt: %s", segment, error)
+        logger.warning("the indexes of %r are rebuilt: %s", segment, error)
     _recover(loader, segment)
     segment.flush()  # the segment may be below the recovery point
     loader.disk.sync_folder(loader.folder)
@@ -107,9 +107,9 @@ def recover_unflushed(loader: LogLoader) -> None:
         return
     unflushed = list(loader.segments.values(loader.recovery_point, MAX_INT64))
     for at, segment in enumerate(unflushed):
-        log.info("recovering %r, %d of %d", segment, at + 1, len(unflushed))
+        logger.info("recovering %r, %d of %d", segment, at + 1, len(unflushed))
         if _recover_or_empty(loader, segment, unflushed[at + 1 :]):
-            log.warning("%r was damaged and now ends at %d", segment, segment.read_next_offset())
+            logger.warning("%r was damaged and now ends at %d", segment, segment.read_next_offset())
             return
     _drop_begun_too_early(loader)
 
@@ -127,7 +127,7 @@ def _recover_or_empty(
     try:
         return _recover(loader, segment, drop_later) > 0
     except InvalidOffsetError as error:
-        log.warning("%r is emptied: its offsets are not in order: %s", segment, error)
+        logger.warning("%r is emptied: its offsets are not in order: %s", segment, error)
         drop_later()
         return segment.truncate_to(segment.base_offset) > 0
 
@@ -146,7 +146,7 @@ def _drop_begun_too_early(loader: LogLoader) -> None:
     before = loader.segments.lower(active.base_offset)
     if before is None or before.read_next_offset() >= active.base_offset:
         return
-    log.warning("removing %r, since %r ends below it", active, before)
+    logger.warning("removing %r, since %r ends below it", active, before)
     loader.remove_and_delete_later([active])
 
 

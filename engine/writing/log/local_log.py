@@ -27,7 +27,7 @@ from engine.writing.segment.segment_replacement import (
 )
 from engine.writing.segment.writable_segment import WritableSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LocalLog:
@@ -111,7 +111,7 @@ class LocalLog:
         try:
             self.folder.sync()
         except FileNotFoundError:
-            log.info("%s was renamed during a flush", self.folder.path)
+            logger.info("%s was renamed during a flush", self.folder.path)
 
     def mark_flushed(self, offset: Offset) -> None:
         """Move the recovery point up to a flushed offset."""
@@ -185,7 +185,7 @@ class LocalLog:
             new_offset = max(expected_next_offset or 0, self.log_end_offset)
             segment = self._roll_at(new_offset)
             self.update_log_end_offset(self.log_end_offset)
-            log.info("%s has a new segment at %d", self.topic_partition, new_offset)
+            logger.info("%s has a new segment at %d", self.topic_partition, new_offset)
             return segment
 
     def _roll_at(self, new_offset: Offset) -> WritableSegment:
@@ -197,14 +197,14 @@ class LocalLog:
                     f" {self.segments.get(new_offset)!r}"
                 )
             entries = active.offset_index.entries, active.time_index.entries  # opens both, as Kafka
-            log.warning("%s rolls at its empty segment: %s", self.topic_partition, entries)
+            logger.warning("%s rolls at its empty segment: %s", self.topic_partition, entries)
             return self.create_and_delete_segment(new_offset, active, True, "the log rolled")
         if active is not None and new_offset < active.base_offset:
             raise StateError(
                 f"{self.topic_partition} cannot roll at {new_offset}, below its active {active!r}"
             )
         for path in delete_files_if_exist(self.folder.path, new_offset, disk=self.folder.disk):
-            log.warning("removed %s, which was in the way of a new segment", path)
+            logger.warning("removed %s, which was in the way of a new segment", path)
         if active is not None:
             active.on_become_inactive_segment()
             if self.recovery_point >= new_offset:  # no later flush would sync these changes
@@ -257,7 +257,7 @@ class LocalLog:
         going = list(segments)
         if not going:
             return
-        log.info("deleting segments of %s, since %s: %s", self.topic_partition, reason, going)
+        logger.info("deleting segments of %s, since %s: %s", self.topic_partition, reason, going)
         for segment in going:
             self.segments.remove(segment.base_offset)
         delete_segment_files(self.folder, going, async_delete=async_delete)
@@ -270,7 +270,7 @@ class LocalLog:
             going.files.change_suffixes("", FileState.DELETED.value)
         segment = WritableSegment.create(self.folder, new_offset)
         self.segments.add(segment)
-        log.info("deleting a segment of %s, since %s: %r", self.topic_partition, reason, going)
+        logger.info("deleting a segment of %s, since %s: %r", self.topic_partition, reason, going)
         if new_offset != going.base_offset:
             self.segments.remove(going.base_offset)
         delete_segment_files(self.folder, [going], async_delete=async_delete)

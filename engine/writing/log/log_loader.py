@@ -27,7 +27,7 @@ from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_rules import ProducerRules
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Step: TypeAlias = Callable[["LogLoader"], None]
 """Step of the loading, which works on the loader."""
@@ -231,7 +231,7 @@ class LogLoader:
         end = last.read_next_offset()
         if end >= self.log_start_offset:
             return end
-        log.warning(
+        logger.warning(
             "%s: removing all segments, since they end at %d, below the log start %d; were files removed?",
             self.log_folder.topic_partition,
             end,
@@ -281,7 +281,7 @@ class LogLoader:
     # Deleting
 
     def _remove_and_delete_files(self, segments: Collection[WritableSegment]) -> None:
-        log.info("deleting %r", segments)
+        logger.info("deleting %r", segments)
         for segment in segments:
             self.segments.remove(segment.base_offset)
         delete_segment_files(self.log_folder, segments, async_delete=True)

@@ -14,7 +14,7 @@ from engine.writing.log import producer_rebuild
 from engine.writing.log.log_facts import LogFacts
 from engine.writing.segment.writable_segment import WritableSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogUpkeep(LogFacts):
@@ -97,7 +97,7 @@ class LogUpkeep(LogFacts):
             if to <= self.log_start_offset:
                 return False
             self.watermarks.move_log_start(to)
-            log.info("the start of %s is now %d: %s", self.topic_partition, to, reason)
+            logger.info("the start of %s is now %d: %s", self.topic_partition, to, reason)
             self.leader_epoch_cache.truncate_from_start_async_flush(to)
             self.producer_state.on_log_start_offset_incremented(to)
             self.watermarks.refresh_first_unstable()

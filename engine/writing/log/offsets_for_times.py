@@ -24,19 +24,19 @@ NOTHING_TIERED = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
 """Result of a log without remote storage for a time that asks about it."""
 
 
-def offset_for_time(of: LogFacts, target: Timestamp) -> FoundTimestamp | None:
+def offset_for_time(log: LogFacts, target: Timestamp) -> FoundTimestamp | None:
     """Return the first record at or after a time, None without one; see `UnifiedLog.fetch_offset_by_timestamp`."""
     if target in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-        return _earliest(of)
+        return _earliest(log)
     if target == LATEST_TIMESTAMP:
-        return _place(of.log_end_offset, of.latest_epoch)
+        return _place(log.log_end_offset, log.latest_epoch)
     if target in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return NOTHING_TIERED
     if target == MAX_TIMESTAMP:
-        return _of_max_timestamp(of)
-    for segment in of.segments:
+        return _of_max_timestamp(log)
+    for segment in log.segments:
         if segment.largest_timestamp >= target:
-            return segment.find_offset_by_timestamp(target, of.log_start_offset)
+            return segment.find_offset_by_timestamp(target, log.log_start_offset)
     return None
 
 
@@ -46,14 +46,14 @@ def _place(offset: Offset, epoch: int | None) -> FoundTimestamp:
     )
 
 
-def _earliest(of: LogFacts) -> FoundTimestamp:
+def _earliest(log: LogFacts) -> FoundTimestamp:
     """Return the log start with its epoch, which is unknown before the first entry after records of magic 0 and 1."""
-    start, entry = of.log_start_offset, of.leader_epoch_cache.earliest_entry
+    start, entry = log.log_start_offset, log.leader_epoch_cache.earliest_entry
     return _place(start, entry.epoch if entry and entry.start_offset <= start else None)
 
 
-def _of_max_timestamp(of: LogFacts) -> FoundTimestamp | None:
-    latest = max(of.segments, key=_max_timestamp)
+def _of_max_timestamp(log: LogFacts) -> FoundTimestamp | None:
+    latest = max(log.segments, key=_max_timestamp)
     timestamp, offset = latest.max_timestamp_and_offset_so_far
     position = latest.offset_index.lookup(offset).position
     for batch in latest.log.batches_from(position):

@@ -21,7 +21,7 @@ from engine.writing.state.producer_append_info import (
 from engine.writing.state.producer_map import ProducerUpdates
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Records(Protocol):
@@ -92,7 +92,7 @@ def rebuild_producer_state(
     nobody_to_load = manager.is_empty and manager.map_end_offset >= last_offset
     manager.truncate_and_reload(log_start_offset, last_offset, clock.now_ms())
     if last_offset > manager.map_end_offset and not nobody_to_load:
-        log.info("loading producers of offsets %d to %d", manager.map_end_offset, last_offset)
+        logger.info("loading producers of offsets %d to %d", manager.map_end_offset, last_offset)
         _load_segments(manager, segments, log_start_offset, last_offset, wanted)
     manager.update_map_end_offset(last_offset)
     manager.take_snapshot()

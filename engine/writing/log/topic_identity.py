@@ -10,7 +10,7 @@ from engine.files.file_names import PARTITION_METADATA
 from engine.writing.checkpoint.partition_metadata_file import PartitionMetadataFile
 from engine.writing.log_folder import WritableLogFolder
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class TopicIdentity:
@@ -64,7 +64,7 @@ class TopicIdentity:
         self.topic_id = topic_id
         if self.file is None:
             partition = self._folder.topic_partition
-            log.warning("the topic id %s of %s is not written", topic_id, partition)
+            logger.warning("the topic id %s of %s is not written", topic_id, partition)
         elif not self.file.exists():
             self._record(self.file, topic_id)
 

@@ -12,7 +12,7 @@ from engine.units import LogOffsetMetadata, Offset
 from engine.writing.log.local_log import LocalLog
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogOffsetSnapshot(NamedTuple):
@@ -187,7 +187,7 @@ class Watermarks:
             raise ValueError(f"the high watermark {to.offset} is negative")
         with self._lock:
             if to.offset < self.high_watermark:
-                log.warning(
+                logger.warning(
                     "the high watermark of %s goes back from %s to %s",
                     self._local_log.topic_partition,
                     self._high_watermark,

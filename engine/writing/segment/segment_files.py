@@ -24,7 +24,7 @@ from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 from engine.writing.records.writable_file_records import WritableFileRecords
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FAILURES = (OSError, ValueError, KafkaStorageError)
 """Errors of work on files: of the disk, of a closed file, of its content."""
@@ -183,7 +183,7 @@ class WritableSegmentFiles:
             try:
                 close()
             except FAILURES as error:
-                log.warning("cannot close a file of %s: %s", self.records.path, error)
+                logger.warning("cannot close a file of %s: %s", self.records.path, error)
 
     def update_parent_dir(self, folder: StrPath) -> None:
         """Update the paths after the folder was renamed."""
@@ -259,16 +259,16 @@ def delete_or_fall_back(
     """
     try:
         if delete():
-            log.info("deleted the %s %s", kind, path)
+            logger.info("deleted the %s %s", kind, path)
             return
         if not may_be_missing:
-            log.info("there was no %s %s to delete", kind, path)
+            logger.info("there was no %s %s to delete", kind, path)
         folder, name = os.path.split(path)
         match = _FUTURE_FOLDER.fullmatch(folder)
         if match is not None and name.endswith(FileState.DELETED.value):
             fallback = os.path.join(f"{match[1]}-{match[2]}", name)
             if disk.remove(fallback, missing_ok=True):
-                log.info("deleted the %s %s in its renamed folder", kind, fallback)
+                logger.info("deleted the %s %s in its renamed folder", kind, fallback)
     except OSError as error:
         error.add_note(f"deleting the {kind} {path}")
         raise

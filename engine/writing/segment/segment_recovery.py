@@ -33,7 +33,7 @@ from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Rows: TypeAlias = npt.NDArray[np.void]
 
@@ -80,7 +80,7 @@ def recover(
             break
     truncated = segment.size - builder.valid_bytes
     if truncated:
-        log.warning("%s has %d invalid bytes at its end", segment.log.path, truncated)
+        logger.warning("%s has %d invalid bytes at its end", segment.log.path, truncated)
         if before_truncation is not None:
             before_truncation()
     segment.finish_recovery(builder.valid_bytes)
@@ -195,7 +195,7 @@ class _Rebuilder:
             try:
                 self._update_with(piece, rows[row])
             except (CorruptRecordError, InvalidRecordError) as error:
-                log.warning("%s has an invalid batch: %s", self.segment.log.path, error)
+                logger.warning("%s has an invalid batch: %s", self.segment.log.path, error)
                 taken, seen = row + 1, row
                 break
         last = np.flatnonzero(current[:seen])

@@ -26,7 +26,7 @@ from engine.writing.segment.segment_files import FAILURES, delete_files_if_exist
 from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES, SegmentRules
 from engine.writing.segment.writable_segment import WritableSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CLEANED = FileState.CLEANED.value
 SWAP = FileState.SWAP.value
@@ -62,7 +62,7 @@ def delete_segment_files(
             segment.files.change_suffixes("", DELETED)
 
     def delete() -> None:
-        log.info("deleting the files of %s in %s", doomed, folder.log_dir)
+        logger.info("deleting the files of %s in %s", doomed, folder.log_dir)
         with folder.reporting("cannot delete segments of"):
             for segment in doomed:
                 segment.files.delete_if_exists()
@@ -94,7 +94,7 @@ def split_overflowed_segment(
         raise ValueError(f"cannot split {segment.log.path}: it is not part of the log")
     if not segment.has_overflow():
         raise ValueError(f"cannot split {segment.log.path}: its offsets are not too far apart")
-    log.info("splitting %r: its offsets are too far apart", segment)
+    logger.info("splitting %r: its offsets are too far apart", segment)
     parts: list[WritableSegment] = []
     try:
         _copy_parts(folder, segment, parts)
@@ -102,7 +102,7 @@ def split_overflowed_segment(
         for part in parts:
             _drop(part)
         raise
-    log.info("replacing %r with %r", segment, parts)
+    logger.info("replacing %r with %r", segment, parts)
     return SplitSegmentResult(replace_segments(folder, existing, parts, [segment]), parts)
 
 
@@ -134,7 +134,7 @@ def _drop(part: WritableSegment) -> None:
         try:
             step()
         except FAILURES as error:
-            log.warning("cannot delete %s: %s", part.log.path, error)
+            logger.warning("cannot delete %s: %s", part.log.path, error)
 
 
 def replace_segments(

@@ -26,7 +26,7 @@ from engine.writing.segment.segment_reading import SegmentReading
 from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES, SegmentRules
 from engine.writing.state.completed_txn import CompletedTxn
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _COPY_CHUNK = 1024 * 1024
 
@@ -334,7 +334,9 @@ class WritableSegment(SegmentReading):
             try:
                 self.time_index.maybe_append(*self._max_timestamp_and_offset, skip_full_check=True)
             except FAILURES as error:
-                log.warning("the time index of %s lacks its last entry: %s", self.log.path, error)
+                logger.warning(
+                    "the time index of %s lacks its last entry: %s", self.log.path, error
+                )
         self.files.close()
 
     def close_handlers(self) -> None:

@@ -16,7 +16,7 @@ from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import EpochEntry, Offset, TopicPartition
 from engine.writing.scheduler import Scheduler
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class EpochCheckpoint(Protocol):
@@ -211,7 +211,7 @@ class LeaderEpochFileCache:
         lost = before[len(self._epochs) - 1 :]
         # No message for an epoch without records, replaced by the next epoch at the same offset.
         if len(lost) > 1 or (lost and lost[0].start_offset != entry.start_offset):
-            log.warning("%s: %s removed %s", self._topic_partition, entry, lost)
+            logger.warning("%s: %s removed %s", self._topic_partition, entry, lost)
         return True
 
     def _write_later(self) -> None:

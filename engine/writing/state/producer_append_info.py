@@ -29,7 +29,7 @@ from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_rules import first_record
 from engine.writing.state.transactions_by_offset import TxnMetadata
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 UNKNOWN_TRANSACTION_VERSION = -1
 _MARKERS_BUMP_THE_EPOCH_FROM = 2
@@ -179,13 +179,13 @@ class ProducerAppendInfo:
             return
         is_open = self.updated_entry.current_txn_first_offset is not None
         if bumps and epoch == known and (not is_open or epoch == _MAX_EPOCH):
-            log.info("%s: a second marker of epoch %d", self._where(offset), epoch)
+            logger.info("%s: a second marker of epoch %d", self._where(offset), epoch)
             return
         relation = "not above" if bumps else "below"
         reason = f"{self._where(offset)}: the epoch {epoch} is {relation} the newest, {known}"
         if self._origin is not AppendOrigin.REPLICATION:
             raise InvalidProducerEpochError(reason)
-        log.warning(reason)
+        logger.warning(reason)
 
     def _check_sequence(self, epoch: int, first_sequence: int, offset: Offset) -> None:
         """Check the sequence; an unknown or expired producer may start with any sequence."""
@@ -220,4 +220,4 @@ class ProducerAppendInfo:
         )
         if self._origin is not AppendOrigin.REPLICATION:
             raise TransactionCoordinatorFencedError(reason)
-        log.info(reason)
+        logger.info(reason)

@@ -28,7 +28,7 @@ from engine.writing.state.producer_rules import OUR_PRODUCER_RULES, ProducerRule
 from engine.writing.state.snapshot_file import SnapshotFile, SnapshotFiles, write_snapshot
 from engine.writing.state.transactions_by_offset import TxnMetadata, UnstableTransactions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
 """Milliseconds over its timeout after which an open transaction is late."""
@@ -224,7 +224,7 @@ class ProducerStateManager:
         began = self._clock.now_ms()
         write_snapshot(path, self._producers.values(), sync=sync, disk=self._disk)
         took = self._clock.now_ms() - began
-        log.info("wrote %s with %d producers in %d ms", path, len(self._producers), took)
+        logger.info("wrote %s with %d producers in %d ms", path, len(self._producers), took)
         self._snapshots.add(SnapshotFile(path, offset, self._disk))
         self._snapshot_offset = offset
         return path
@@ -284,10 +284,10 @@ class ProducerStateManager:
             try:
                 entries = self._rules.read_snapshot(path, self._disk)
             except CorruptSnapshotError as error:
-                log.warning("%s", error)
+                logger.warning("%s", error)
                 self._snapshots.delete(offset)
                 continue
-            log.info("loading the producers from %s", path)
+            logger.info("loading the producers from %s", path)
             for entry in entries:
                 if not self._is_expired(entry, now_ms):
                     self.load_producer_entry(entry)

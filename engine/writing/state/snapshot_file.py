@@ -14,7 +14,7 @@ from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import Offset
 from engine.writing.disk import DISK, Disk
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class SnapshotFile:
@@ -38,7 +38,7 @@ class SnapshotFile:
     def delete_if_exists(self) -> bool:
         """Remove the file; return whether it existed."""
         deleted = self._disk.remove(self.path, missing_ok=True)
-        log.info("%s %s", "deleted" if deleted else "did not find", self.path)
+        logger.info("%s %s", "deleted" if deleted else "did not find", self.path)
         return deleted
 
     def update_parent_dir(self, folder: str | os.PathLike[str]) -> None:
@@ -123,7 +123,7 @@ class SnapshotFiles(dict[Offset, SnapshotFile]):
         try:
             file.rename_to_delete()
         except FileNotFoundError:
-            log.info("%s was deleted before it was renamed", file)
+            logger.info("%s was deleted before it was renamed", file)
             return None
         return file
 

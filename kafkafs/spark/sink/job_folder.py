@@ -29,7 +29,7 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink.job_owner import JobOwner, this_owner
 from kafkafs.spark.sink.task_writer import TASKS
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOG_DIR = "log-dir"
 OWNER = "owner.json"
@@ -125,7 +125,7 @@ def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
     for name in disk.list(parent):
         path = os.path.join(parent, name)
         if pattern.fullmatch(name) and _is_leftover(path, final, disk):
-            log.info("removing %s, left by an interrupted job", path)
+            logger.info("removing %s, left by an interrupted job", path)
             JobFolder(final, path).discard(disk)
             removed.append(path)
     return removed

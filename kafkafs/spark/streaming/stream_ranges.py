@@ -24,7 +24,7 @@ from kafkafs.spark.source.planning.offset_ranges import QueryRange, within_log
 from kafkafs.spark.source.planning.splits import Split, plan
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, StreamPlace, TopicIds
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Views = Mapping[TopicPartition, LogView]
 
@@ -88,7 +88,7 @@ def report(loss: DataLossError, options: ReadOptions) -> None:
     """Raise a loss, or log a warning."""
     if options.fail_on_data_loss:
         raise loss
-    log.warning("%s", loss)
+    logger.warning("%s", loss)
 
 
 def _losses(start: StreamOffsets, end: StreamOffsets, views: Views) -> Iterator[DataLossError]:

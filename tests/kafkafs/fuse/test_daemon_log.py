@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafkafs.fuse import daemon_log
-from kafkafs.fuse.daemon_log import LimitedLog, RingHandler, log, set_up
+from kafkafs.fuse.daemon_log import LimitedLog, RingHandler, logger, set_up
 
 
 @pytest.fixture(autouse=True)
@@ -33,14 +33,14 @@ def ring() -> RingHandler:
 
 
 def test_lines_are_kept_with_time_and_level(ring: RingHandler) -> None:
-    log.info("mounted")
+    logger.info("mounted")
     assert ring.text().endswith(" INFO mounted\n")
     assert ring.text()[10] == "T"
 
 
 def test_only_the_last_lines_are_kept(ring: RingHandler) -> None:
     for number in range(2000):
-        log.info("%s %s", number, "x" * 500)
+        logger.info("%s %s", number, "x" * 500)
     text = ring.text()
     assert len(text) <= daemon_log.RING_BYTES
     assert " 1999 " in text
@@ -48,7 +48,7 @@ def test_only_the_last_lines_are_kept(ring: RingHandler) -> None:
 
 
 def test_hostile_names_bring_no_control_characters_into_the_log(ring: RingHandler) -> None:
-    log.info("file %s", "a\x1b[31m\r\x9b\udcff")
+    logger.info("file %s", "a\x1b[31m\r\x9b\udcff")
     assert "a\\x1b[31m\\x0d\\xc2\\x9b\\xff" in ring.text()
 
 
@@ -72,7 +72,7 @@ def test_many_different_messages_take_bounded_memory(ring: RingHandler) -> None:
 
 def test_a_log_file_gets_the_lines_too(tmp_path: Path) -> None:
     set_up(path=str(tmp_path / "log"), to_terminal=False, debug=True)
-    log.debug("detail")
+    logger.debug("detail")
     assert "DEBUG detail" in (tmp_path / "log").read_text()
     with pytest.raises(OSError, match="No such file"):
         set_up(path=str(tmp_path / "no" / "log"), to_terminal=False, debug=False)
@@ -80,4 +80,4 @@ def test_a_log_file_gets_the_lines_too(tmp_path: Path) -> None:
 
 def test_a_full_disk_under_the_log_file_stops_nothing() -> None:
     set_up(path="/dev/full", to_terminal=False, debug=False)
-    log.error("this line has nowhere to go")
+    logger.error("this line has nowhere to go")

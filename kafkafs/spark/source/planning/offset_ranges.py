@@ -26,7 +26,7 @@ from kafkafs.spark.source.options.offset_limits import (
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Views = Mapping[TopicPartition, LogView]
 
@@ -120,7 +120,7 @@ def within_log(view: LogView, wanted: QueryRange, options: ReadOptions) -> Query
         return wanted
     if options.fail_on_data_loss:
         raise could_not_read(partition, start, stop, f"the log holds offsets [{first}, {end})")
-    log.warning(
+    logger.warning(
         "%s: of offsets [%d, %d) the log holds [%d, %d)", partition, start, stop, first, end
     )
     return QueryRange(partition, max(start, first), min(stop, end))
