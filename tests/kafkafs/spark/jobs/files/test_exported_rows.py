@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafkafs.spark.jobs.files.exported_rows import FOLDERS, WRITE_OPTIONS, read_files, to_files
+from kafkafs.spark.jobs.files.exported_rows import files_writer, read_files
 from kafkafs.spark.source.columns import CONNECTOR, HEADERS
 
 AWKWARD: tuple[bytes | None, ...] = (
@@ -74,8 +74,7 @@ def rows_of(frame: DataFrame) -> Rows:
 
 
 def write(frame: DataFrame, form: str, folder: Path, values: str = "text") -> None:
-    writer = to_files(frame, form, values).write.format(form).partitionBy(*FOLDERS)
-    writer.options(**WRITE_OPTIONS.get(form, {})).save(str(folder))
+    files_writer(frame, form, values).save(str(folder))
 
 
 @pytest.mark.parametrize(
