@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 from click.testing import CliRunner, Result
 
 from engine.log.log_directory import open_source
 from kafkafs.cli import cli
+from kafkafs.cli.copying import ErrorLines
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
 from tests.builders import Rec, batch
@@ -132,3 +134,22 @@ def test_a_sector_that_a_reader_met_is_a_problem_of_the_source(failing: Path, wa
     assert (problem["kind"], problem["errno"]) == ("unreadable", "EIO")
     assert problem["file"] == SEGMENT
     assert (problem["position"], problem["length"]) == (START, SECTOR)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_found"),
+    [
+        ([b'{"error":{"position":1,"kind":"crc_mismatch"}}\n'], True),
+        ([b'{"offset":1}\n', b'{"error":{"kind":"crc_mismatch"}}\n{"offset":2}\n'], True),
+        ([b'{"offset":1}\n{"error":{"kind":"crc_mismatch"}}\n'], True),
+        ([b'{"value":', b'{"error":{"kind":"crc_mismatch"}}}\n'], False),
+        ([b'{"value":{"error":{"kind":"crc_mismatch"}}}\n'], False),
+    ],
+)
+def test_an_error_line_begins_at_the_start_of_a_line(pieces: list[bytes], is_found: bool) -> None:
+    file, failures = Mock(has_error_lines=True, path="p"), Mock()
+    errors = ErrorLines(file)
+    for piece in pieces:
+        errors.look(piece)
+    errors.report(failures)
+    assert failures.report_damage.call_args_list == ([call("p")] if is_found else [])
