@@ -14,23 +14,27 @@ if TYPE_CHECKING:
 
 
 class DamagedRecordError(CorruptRecordError):
-    """The record at an offset cannot be returned; `damage` has the JSON facts."""
+    """The record at an offset cannot be returned; `damage` has the JSON facts.
 
-    def __init__(self, reason: str, damage: dict[str, Any], **facts: object) -> None:
-        super().__init__(reason, **facts)  # type: ignore[arg-type]
+    Args:
+        place: the damaged place.
+        damage: JSON facts of it.
+    """
+
+    def __init__(self, place: Damage | DamagedFileError, damage: dict[str, Any]) -> None:
+        super().__init__(
+            place.reason,
+            path=place.path,
+            position=place.position,
+            expected=place.expected,
+            found=place.found,
+        )
         self.damage = damage
 
 
 def damaged(damage: Damage) -> DamagedRecordError:
     """Return the error for a record in a damaged place."""
-    return DamagedRecordError(
-        damage.reason,
-        damage_facts(damage),
-        path=damage.path,
-        position=damage.position,
-        expected=damage.expected,
-        found=damage.found,
-    )
+    return DamagedRecordError(damage, damage_facts(damage))
 
 
 def explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:
@@ -41,14 +45,7 @@ def explained(view: LogView, offset: Offset, error: DamagedFileError) -> Damaged
             return damaged(item)
         if isinstance(item, BatchRun) and item.base_offset > offset:
             break
-    return DamagedRecordError(
-        error.reason,
-        exception_facts(error),
-        path=error.path,
-        position=error.position,
-        expected=error.expected,
-        found=error.found,
-    )
+    return DamagedRecordError(error, exception_facts(error))
 
 
 def may_hold(damage: Damage, offset: Offset) -> bool:

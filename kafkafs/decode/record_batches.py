@@ -19,7 +19,7 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem, Problem
-from engine.errors import DamagedFileError, UnsupportedCodecError
+from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.segment.scan import BatchRun, Table
 from engine.memory_gate import DECODED, LARGE, batches_decoded, batches_read
 from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK
@@ -460,12 +460,10 @@ class RecordBatches:
             return
         if problem.code is Problem.CODEC_MISSING:
             raise UnsupportedCodecError(problem.detail)
-        path = batch.segment.file.path
+        path, position = batch.segment.file.path, batch.header("position")
         raise DamagedRecordError(
-            problem.detail,
+            CorruptRecordError(problem.detail, path=path, position=position),
             problem_facts(problem, batch.table[batch.row], path),
-            path=path,
-            position=batch.header("position"),
         )
 
     # -- keeping ----------------------------------------------------------------------------------

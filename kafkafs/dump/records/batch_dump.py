@@ -74,7 +74,7 @@ class BatchDump:
             )
             self.report.out(text)
             return
-        for first, last, is_plain in self._stretches(batches):
+        for first, last, is_plain in self._row_runs(batches):
             if is_plain:
                 self._write_plain(batches, first, last)
             else:
@@ -96,7 +96,7 @@ class BatchDump:
     def _problem(self, problem: BatchProblem, position: int) -> None:
         self.report.complain(problem_sentence(problem, self.file.shown, position))
 
-    def _stretches(self, batches: ShownBatches) -> Iterator[tuple[int, int, bool]]:
+    def _row_runs(self, batches: ShownBatches) -> Iterator[tuple[int, int, bool]]:
         """Yield runs of rows as (first, end, whether the kernel writes them)."""
         table = batches.readable
         plain = (table["magic"] == 2) & ((table["attributes"] & CONTROL_MASK) == 0)
