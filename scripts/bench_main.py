@@ -1,6 +1,6 @@
 """The benchmarks: us beside Kafka's own classes, libfuse's own file system and DumpLogSegments.
 
-    scripts/bench [--size MB] [--rounds N] [--json FILE] [--only GROUP,...]
+    scripts/bench [--size MB] [--rounds N] [--json FILE] [--report FILE] [--only GROUP,...]
 
 The first run generates data (a few times --size, kept in ~/.cache/kafkafs) and downloads Kafka's jars.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -53,7 +54,7 @@ GROUPS = (
 
 
 def arguments() -> argparse.Namespace:
-    """What to measure."""
+    """Return the parsed arguments."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--size", type=int, default=400, metavar="MB", help="of each data set [400]"
@@ -61,6 +62,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="medians are over these [5]")
     parser.add_argument("--only", default=",".join(GROUPS), help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write a page of Markdown there"
+    )
     parser.add_argument(
         "--segments", default="10,1000", help="of the logs to look up in; 100000 takes 7 GB"
     )
@@ -77,7 +81,7 @@ def arguments() -> argparse.Namespace:
 def plan(
     options: argparse.Namespace, report: Report, peer: bench_jvm.Peer
 ) -> dict[str, Callable[[], None]]:
-    """What each group runs."""
+    """Return the action of each group."""
     segments = [int(count) for count in options.segments.split(",")]
     return {
         "decode": lambda: bench_decode.run_decode(report, peer, options.size),
@@ -102,7 +106,7 @@ def plan(
 
 
 def run_spark(module: str, report: Report, megabytes: int) -> None:
-    """What needs PySpark and a Kafka client, where they are installed."""
+    """Run the benchmarks of a module that needs PySpark and a Kafka client, if both are installed."""
     try:
         measure = import_module(module)
     except ModuleNotFoundError as error:
@@ -112,7 +116,7 @@ def run_spark(module: str, report: Report, megabytes: int) -> None:
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and print."""
     missing = jars.missing_tool()
     if missing:
         print(missing, file=sys.stderr)
@@ -128,6 +132,9 @@ def main() -> int:
             if name in options.only:
                 groups[name]()
     print("\n" + report.table())
+    if options.report:
+        command = shlex.join(["scripts/bench", *sys.argv[1:]])
+        options.report.write_text(report.page(command) + "\n", encoding="utf-8")
     if options.json:
         options.json.write_text(report.json(), encoding="utf-8")
     return 0

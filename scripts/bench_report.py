@@ -1,13 +1,20 @@
-"""Measurements side by side: us and a peer, in turns, medians, as a table or JSON."""
+"""Measurements side by side: us and a peer, in turns; medians and spread as a table, a page or JSON."""
 
 from __future__ import annotations
 
 import gc
 import json
+import os
+import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -18,20 +25,64 @@ class Sample(NamedTuple):
     cpu: float
 
 
+class Ratio(NamedTuple):
+    """The peer's time over ours (above 1: we are faster): of the medians, and the smallest and largest of the rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, peer: Sequence[float], ours: Sequence[float]) -> Ratio:
+        """Return the ratio of two sides; each round of one belongs to the same round of the other."""
+        rounds = [theirs / mine for theirs, mine in zip(peer, ours, strict=True)]
+        return cls(statistics.median(peer) / statistics.median(ours), min(rounds), max(rounds))
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f}–{self.high:.2f})"
+
+
 @dataclass(slots=True)
 class Row:
-    """One line of the report: medians of both sides, and the ratios (above 1: we are faster)."""
+    """One line of the report: medians of both sides, and their ratios."""
 
     group: str
     name: str
     unit: str
     ours: float
     peer: float | None = None
-    wall_ratio: float | None = None
-    cpu_ratio: float | None = None
+    wall_ratio: Ratio | None = None
+    cpu_ratio: Ratio | None = None
     target: str = ""
     note: str = ""
     samples: dict[str, list[Sample]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        group: str,
+        name: str,
+        work: float,
+        unit: str,
+        ours: list[Sample],
+        peer: list[Sample],
+        *,
+        target: str = "",
+        note: str = "",
+    ) -> Row:
+        """Return the row of two sides that did the same work in as many rounds; it shows `work` per second."""
+        return cls(
+            group,
+            name,
+            unit,
+            work / median_wall(ours),
+            work / median_wall(peer),
+            Ratio.of([each.wall for each in peer], [each.wall for each in ours]),
+            Ratio.of([each.cpu for each in peer], [each.cpu for each in ours]),
+            target,
+            note,
+            {"ours": ours, "peer": peer},
+        )
 
     @property
     def text(self) -> tuple[str, ...]:
@@ -41,14 +92,28 @@ class Row:
             self.name,
             f"{_number(self.ours)} {self.unit}",
             "" if self.peer is None else f"{_number(self.peer)} {self.unit}",
-            "" if self.wall_ratio is None else f"{self.wall_ratio:.2f}",
-            "" if self.cpu_ratio is None else f"{self.cpu_ratio:.2f}",
-            self.target,
+            str(self.wall_ratio or ""),
+            str(self.cpu_ratio or ""),
+            f"{self.target}: missed" if self.misses_ratio else self.target,
             self.note,
         )
 
+    @property
+    def misses_ratio(self) -> bool:
+        """Whether the target is a ratio ("wall 2" or "cpu 2"), and the ratio of the medians is below."""
+        kind, _, least = self.target.partition(" ")
+        ratio = {"wall": self.wall_ratio, "cpu": self.cpu_ratio}.get(kind)
+        return ratio is not None and ratio.median < float(least)
 
-HEADINGS = ("group", "what", "ours", "peer", "wall x", "cpu x", "wanted", "note")
+
+HEADINGS = ("group", "work", "ours", "peer", "wall x", "CPU x", "wanted", "note")
+
+EXPLANATION = """\
+Both sides of a row run in the same process tree, in turns, and each round swaps the order. «ours» and «peer» are medians
+of the wall time. «wall x» and «CPU x» are the peer's time over ours (above 1: kafkafs is faster), with the smallest and
+the largest ratio of the rounds in brackets. «wanted» is our target: «missed» marks a ratio below it. A row without a peer
+has only our figure.
+"""
 
 
 class Report:
@@ -76,26 +141,18 @@ class Report:
         note: str = "",
         warm: int = 1,
     ) -> Row:
-        """Runs both sides in turns; `work` per second of wall time is what is shown."""
+        """Run both sides in turns, and swap the order each round; show `work` per second of wall time."""
         for _ in range(warm):
             peer()
             ours()
-        theirs, mine = [], []
+        theirs: list[Sample] = []
+        mine: list[Sample] = []
+        sides = [(peer, theirs), (ours, mine)]
         for _ in range(self.rounds):
-            theirs.append(peer())
-            mine.append(ours())
-        row = Row(
-            group,
-            name,
-            unit,
-            work / median_wall(mine),
-            work / median_wall(theirs),
-            median_wall(theirs) / median_wall(mine),
-            median_cpu(theirs) / median_cpu(mine),
-            target,
-            note,
-            {"ours": mine, "peer": theirs},
-        )
+            for side, samples in sides:
+                samples.append(side())
+            sides.reverse()
+        row = Row.of(group, name, work, unit, mine, theirs, target=target, note=note)
         self.add(row)
         return row
 
@@ -132,6 +189,14 @@ class Report:
             for line in lines
         )
 
+    def page(self, command: str) -> str:
+        """Return all rows as a page of Markdown, with the machine, the date and the commit."""
+        lines = ["# Benchmarks", "", f"`{command}`", "", *_machine(), "", EXPLANATION]
+        for group, rows in groupby(self.rows, key=attrgetter("group")):
+            cells = [HEADINGS[1:], ["---"] * (len(HEADINGS) - 1), *(row.text[1:] for row in rows)]
+            lines += [f"## {group}", "", *(f"| {' | '.join(each)} |" for each in cells), ""]
+        return "\n".join(lines)
+
     def json(self) -> str:
         """All rows with their samples."""
         return json.dumps([asdict(row) for row in self.rows], indent=1)
@@ -153,6 +218,25 @@ def median_wall(samples: Sequence[Sample]) -> float:
 def median_cpu(samples: Sequence[Sample]) -> float:
     """The median of the CPU times."""
     return statistics.median(sample.cpu for sample in samples)
+
+
+def _machine() -> list[str]:
+    """Return a list of the machine, its software and the commit, as Markdown."""
+    facts = dict(
+        line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line
+    )
+    model = next((text for name, text in facts.items() if name.strip() == "model name"), "unknown")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return [
+        f"- date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        f"- commit: {commit.stdout.strip() or 'unknown'}",
+        f"- processor: {model.strip()}, {os.cpu_count()} cores",
+        f"- memory: {memory:.0f} GiB",
+        f"- system: Linux {platform.release()}, Python {platform.python_version()}",
+    ]
 
 
 def _number(value: float) -> str:

@@ -1,6 +1,7 @@
 // Kafka's own readers in one warm JVM, driven line by line on standard input; each answer is one line:
 // "wall-nanoseconds count sum". Commands:
 //   iterate FILE        every record's key, value and timestamp
+//   iterate-mmap FILE   the same over a map of the file, which Kafka never makes but which spares FileRecords' reads
 //   crc FILE            every batch's checksum
 //   lines FILE OUT TOPIC PARTITION   every record as our JSON line
 //   segments FOLDER     opens the segments of a partition (answer: how many)
@@ -12,6 +13,7 @@ import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -24,6 +26,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.BufferSupplier;
@@ -48,6 +51,7 @@ public class KafkaPeer {
             long wall = System.nanoTime();
             switch (words[0]) {
                 case "iterate" -> iterate(words[1]);
+                case "iterate-mmap" -> iterateMapped(words[1]);
                 case "crc" -> crc(words[1]);
                 case "lines" -> lines(words[1], words[2], words[3], Integer.parseInt(words[4]));
                 case "segments" -> openSegments(new File(words[1]));
@@ -65,11 +69,22 @@ public class KafkaPeer {
 
     static void iterate(String file) throws Exception {
         try (FileRecords records = FileRecords.open(new File(file), false)) {
-            for (RecordBatch batch : records.batches()) {
-                try (CloseableIterator<Record> all = batch.streamingIterator(BUFFERS)) {
-                    while (all.hasNext()) {
-                        touch(all.next());
-                    }
+            touchAll(records.batches());
+        }
+    }
+
+    static void iterateMapped(String file) throws Exception {
+        try (FileChannel channel = FileChannel.open(Path.of(file))) {
+            ByteBuffer map = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
+            touchAll(MemoryRecords.readableRecords(map).batches());
+        }
+    }
+
+    static void touchAll(Iterable<? extends RecordBatch> batches) {
+        for (RecordBatch batch : batches) {
+            try (CloseableIterator<Record> all = batch.streamingIterator(BUFFERS)) {
+                while (all.hasNext()) {
+                    touch(all.next());
                 }
             }
         }

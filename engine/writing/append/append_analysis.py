@@ -230,7 +230,7 @@ def _note(info: LogAppendInfo, batch: AppendedBatch, *, is_first: bool) -> None:
 def _check_sender(batch: AppendedBatch, terms: AppendTerms, partition: TopicPartition) -> None:
     if terms.origin is AppendOrigin.RAFT_LEADER and batch.leader_epoch != terms.leader_epoch:
         raise InvalidRecordError(
-            f"a raft leader's batch for {partition} has not its leader epoch",
+            f"a raft leader's batch for {partition} does not have its leader epoch",
             expected=terms.leader_epoch,
             found=batch.leader_epoch,
         )
