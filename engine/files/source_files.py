@@ -277,6 +277,10 @@ class SourceRoot(Closable):
         finally:
             os.close(fd)
 
+    def statvfs(self) -> os.statvfs_result:
+        """Return the numbers of the file system that holds the folder. Raises OSError."""
+        return os.statvfs(self._root_fd())
+
     def open(self, relative: str, *, fresh: bool = False) -> SourceFile:
         """Return a regular file, from the cache if possible; it may have been renamed or unlinked since.
 

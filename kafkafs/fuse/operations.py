@@ -25,7 +25,7 @@ from kafkafs.fuse.pyfuse3_patches.names_only import make_name_entry
 from kafkafs.fuse.request_errors import RequestErrors
 from kafkafs.fuse.shared_entry import SharedEntry
 from kafkafs.fuse.slow_work import SlowWork
-from kafkafs.fuse.source_usage import SourceUsage
+from kafkafs.fuse.source_usage import SourceUsage, Usage
 from kafkafs.fuse.statistics import Statistics
 from kafkafs.tree.errors import NotADirectory, NotFound
 from kafkafs.tree.node import Attrs, Directory, File, Link, Node
@@ -52,7 +52,7 @@ class Operations(pyfuse3.Operations):
         root: Directory,
         slow: SlowWork,
         *,
-        usage: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        usage: Callable[[], Usage] = lambda: Usage(0, 0, 0, 0, 0),
         ttl: float | None = None,
         negative_ttl: float = 0.0,
         plus_entries: int = 512,
@@ -62,7 +62,7 @@ class Operations(pyfuse3.Operations):
 
         Args:
             slow: worker threads, started before the first request.
-            usage: returns (bytes, files) of the source for statfs; may be slow.
+            usage: measures the source's file systems for statfs; may be slow.
             ttl, negative_ttl: see SharedEntry.
             plus_entries: number of entries of a folder that are listed with attributes.
             invalidate: makes the kernel drop an inode's attributes.
@@ -307,7 +307,7 @@ class Operations(pyfuse3.Operations):
 
     @total
     async def statfs(self, ctx: RequestContext) -> StatvfsData:
-        """Return the size of the source, with nothing free."""
+        """Return the numbers of the file systems that hold the source."""
         return await self._usage.statvfs()
 
     @total

@@ -87,10 +87,12 @@ class SlowWork:
         """Number of busy threads."""
         return self._opens.borrowed_tokens + self._reads.borrowed_tokens
 
-    async def run(self, function: Callable[..., Answer], *args: object) -> Answer:
-        """Run function(*args) in a thread. Raises TimeoutError after the read timeout."""
+    async def run(
+        self, function: Callable[..., Answer], *args: object, seconds: float | None = None
+    ) -> Answer:
+        """Run function(*args) in a thread. Raises TimeoutError after `seconds`, the read timeout by default."""
         job = self._start(self._reads, function, args)
-        seconds = self._read_timeout
+        seconds = self._read_timeout if seconds is None else seconds
         with trio.move_on_after(seconds):
             await job.done.wait()
         if not job.done.is_set():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.files.folder_entries import EntryKind
-from engine.files.source_files import SourceRoot
 from engine.log.log_directory import open_source
+from kafkafs.fuse.source_usage import Usage
 from kafkafs.mount.mounting import MountOptions
 from kafkafs.mount.status import DaemonStatus
 from kafkafs.tree.node import Directory
@@ -36,15 +35,16 @@ class LogTree:
         """Return the folder at the mountpoint."""
         return self._tree.root()
 
-    def usage(self) -> tuple[int, int]:
-        """Return (bytes, files) of the log dirs and their folders, one level deep as in Kafka."""
-        size = files = 0
-        for root in self._source.roots:
-            for folder in ["", *_folders(root)]:
-                added, count = _folder_usage(root, folder)
-                size += added
-                files += count
-        return size, files
+    def usage(self) -> Usage:
+        """Return the sums over the file systems that hold the log dirs."""
+        systems = {root.stat().st_dev: root.statvfs() for root in self._source.roots}.values()
+        return Usage(
+            size=sum(system.f_blocks * system.f_frsize for system in systems),
+            free=sum(system.f_bfree * system.f_frsize for system in systems),
+            available=sum(system.f_bavail * system.f_frsize for system in systems),
+            files=sum(system.f_files for system in systems),
+            free_files=sum(system.f_ffree for system in systems),
+        )
 
     def rescan(self) -> None:
         """List the source again now."""
@@ -65,24 +65,3 @@ class LogTree:
     def close(self) -> None:
         """Close the source."""
         self._source.close()
-
-
-def _folders(root: SourceRoot) -> list[str]:
-    return [entry.name for entry in root.list() if entry.kind is EntryKind.DIRECTORY]
-
-
-def _folder_usage(root: SourceRoot, folder: str) -> tuple[int, int]:
-    size = files = 0
-    try:
-        entries = root.list(folder)
-    except OSError:
-        return 0, 0  # deleted in the meantime
-    for entry in entries:
-        if entry.kind is not EntryKind.FILE:
-            continue
-        try:
-            size += root.stat(f"{folder}/{entry.name}" if folder else entry.name).st_size
-        except OSError:
-            continue
-        files += 1
-    return size, files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kafkafs.fuse.source_usage import Usage
 from kafkafs.tree.node import Directory
 
 
@@ -13,8 +14,8 @@ class Served(Protocol):
     def root(self) -> Directory:
         """Return the folder at the mountpoint."""
 
-    def usage(self) -> tuple[int, int]:
-        """Return (bytes, files) of the source; may be slow."""
+    def usage(self) -> Usage:
+        """Return the usage of the source's file systems; may be slow. Raises OSError."""
 
     def rescan(self) -> None:
         """List the source again now."""

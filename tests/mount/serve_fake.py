@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from kafkafs.fuse.source_usage import Usage
 from kafkafs.mount import daemon, session
 from kafkafs.mount.mounting import MountOptions, parse_options
 from kafkafs.mount.status import DaemonStatus
@@ -26,8 +27,8 @@ class Served:
     def root(self) -> Directory:
         return self.tree
 
-    def usage(self) -> tuple[int, int]:
-        return 12_345_678, 42
+    def usage(self) -> Usage:
+        return Usage(size=12_345_678, free=1 << 20, available=1 << 16, files=42, free_files=7)
 
     def rescan(self) -> None:
         self.tree.children["rescanned"] = Bytes("rescanned", b"yes\n")

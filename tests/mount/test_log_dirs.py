@@ -117,6 +117,13 @@ def test_the_mount_is_the_tree_byte_for_byte(kind: str, mount: Mount) -> None:
     assert '"unexpectedErrors": 0' in (mounted.path / ".kafkafs/statistics").read_text()
 
 
+def test_df_shows_the_disk_of_the_log_dir(mount: Mount) -> None:
+    source = log_dir("sample")
+    shown, disk = os.statvfs(mount(source).path), os.statvfs(source)
+    assert shown.f_blocks == disk.f_blocks * disk.f_frsize // shown.f_frsize
+    assert shown.f_files == disk.f_files
+
+
 def fingerprint(folder: Path) -> list[tuple[object, ...]]:
     """Everything of a source that reading must not change."""
     found: list[tuple[object, ...]] = []
