@@ -12,7 +12,7 @@ from engine.files.source_files import SourceFile
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
 from kafkafs.decode.chunk_cache import ChunkCache
-from kafkafs.decode.record_batches import RenderedBatch
+from kafkafs.decode.rendered_batch import RenderedBatch
 from kafkafs.tree.node import Content
 
 

@@ -22,7 +22,7 @@ from engine.record.attributes import (
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.damaged_record import DamagedRecordError
 from kafkafs.decode.error_line import exception_facts
-from kafkafs.decode.record_batches import RenderedBatch
+from kafkafs.decode.rendered_batch import RenderedBatch
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound

@@ -11,7 +11,8 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
 from kafkafs.decode.damaged_record import DamagedRecordError
-from kafkafs.decode.record_batches import BatchCache, RecordBatches
+from kafkafs.decode.record_batches import WINDOW, BatchCache, RecordBatches
+from kafkafs.decode.rendered_batch import RenderedBatch
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.kafkafs.built_logs import BuiltLog, after_a_tick, batches_of, text_batch
@@ -27,12 +28,15 @@ class Looked:
         self.cache = BatchCache(1 << 20)
         options = kernel.LineOptions("orders", 0)
         self.records = RecordBatches(self.cache, options, DEFAULT_BUDGETS)
-        self.loads: list[int] = []
+        self.loads: list[tuple[int, int]] = []
         load = self.records._render
 
-        def counted(view: LogView, found: object, offset: int) -> object:
-            self.loads.append(offset)
-            return load(view, found, offset)  # type: ignore[arg-type]
+        def counted(
+            view: LogView, found: object, low: int, high: int, **bounds: int
+        ) -> RenderedBatch:
+            batch = load(view, found, low, high, **bounds)  # type: ignore[arg-type]
+            self.loads.append((low, len(batch.lines)))
+            return batch
 
         self.records._render = counted  # type: ignore[assignment,method-assign]
 
@@ -70,21 +74,41 @@ def test_there_is_nothing_outside_the_log(looked: Looked, offset: int) -> None:
     assert looked.line(offset) is None
 
 
-def test_neighbours_come_from_the_batch_that_was_decoded(looked: Looked) -> None:
+def test_the_first_look_up_in_a_batch_makes_one_line(looked: Looked) -> None:
     view = looked.view()
-    for offset in range(10, 20):
+    for offset in (5, 15, 150):
         assert looked.line(offset, view)
-    assert looked.loads == [10]
+    assert looked.loads == [(5, 1), (15, 1), (150, 1)]
+
+
+def test_the_second_look_up_in_a_batch_makes_the_lines_of_its_neighbours(looked: Looked) -> None:
+    view = looked.view()
+    for offset in (10, *range(10, 20), 10):
+        assert looked.line(offset, view)
+    assert looked.loads == [(10, 1), (0, 10)]
 
 
 def test_of_a_large_batch_a_window_is_rendered(looked: Looked, log: BuiltLog) -> None:
     log.append(text_batch(200, 1000))
     view = looked.view()
-    for offset in (700, 701, 640, 767, 768):
+    for offset in (700, 701, 640, 767, 768, 895, 896, 700):
         line = looked.line(offset, view)
         assert line is not None
         assert line["offset"] == offset
-    assert looked.loads == [700, 768]
+    assert looked.loads == [(700, 1), (640, WINDOW), (768, WINDOW), (896, WINDOW)]
+
+
+def test_a_record_that_no_window_has_room_for_is_rendered_alone(
+    looked: Looked, log: BuiltLog
+) -> None:
+    looked.cache.max_bytes = 16 << 20
+    log.append(builders.batch([Rec(b"x" * 700_000)] * 5, 200))
+    view = looked.view()
+    for offset in (200, 201, 204):
+        line = looked.line(offset, view)
+        assert line is not None
+        assert line["offset"] == offset
+    assert looked.loads == [(200, 1), (128, 3), (204, 1)]
 
 
 def test_what_is_kept_stays_within_the_bound(looked: Looked) -> None:
@@ -93,7 +117,7 @@ def test_what_is_kept_stays_within_the_bound(looked: Looked) -> None:
     for offset in range(200):
         assert looked.line(offset, view)
     assert 0 < looked.cache.bytes <= 12_000
-    assert len(looked.records._by_offset) < 100
+    assert len(looked.records._by_window) == len(looked.cache._batches)
     assert looked.line(0, view)
 
 
@@ -101,7 +125,7 @@ def test_a_batch_larger_than_the_bound_is_shown_and_not_kept(looked: Looked) -> 
     looked.cache.max_bytes = 10
     assert looked.line(5)
     assert looked.cache.bytes == 0
-    assert looked.records._by_offset == {}
+    assert looked.records._by_window == {}
 
 
 def test_offsets_that_compaction_took_are_not_there(looked: Looked, log: BuiltLog) -> None:
@@ -163,7 +187,7 @@ def test_what_is_known_of_a_log_that_only_grows_stays_known(looked: Looked, log:
     log.append(text_batch(200, 5))
     assert looked.line(204)
     assert looked.line(6)
-    assert looked.loads == [5, 204]
+    assert looked.loads == [(5, 1), (204, 1), (0, 10)]
 
 
 def test_after_a_log_was_cut_and_written_on_nothing_old_is_shown(
