@@ -83,7 +83,7 @@ def state_of(log: UnifiedLog) -> Answer:
         "recovery_point": log.recovery_point,
         "high_watermark": log.high_watermark,
         "last_stable_offset": log.last_stable_offset,
-        "first_unstable_offset": log.first_unstable_offset,
+        "first_unstable_offset": log.watermarks.first_unstable_offset,
         "segments": [segment.base_offset for segment in log.segments],
         "epochs": [list(entry) for entry in log.leader_epoch_cache.epoch_entries],
         "producers": [_producer(producers[producer]) for producer in sorted(producers)],
@@ -200,7 +200,7 @@ class ScriptRun:
         self.log.truncate_fully_and_start_at(step["offset"], step.get("log_start"))
 
     def _assign_epoch(self, step: Answer) -> None:
-        self.log.assign_epoch_start_offset(step["epoch"], step["offset"])
+        self.log.leader_epoch_cache.assign(step["epoch"], step["offset"])
 
     def _take_snapshot(self, step: Answer) -> None:
         self.log.producer_state.take_snapshot()

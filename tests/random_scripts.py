@@ -198,7 +198,7 @@ class RandomScript:
     def _append_as_follower(self) -> Answer:
         rng = self.random
         end = self._log.log_end_offset
-        epoch = max(self.epoch, self._log.latest_epoch or 0)
+        epoch = max(self.epoch, self._log.leader_epoch_cache.latest_epoch or 0)
         data = []
         for _ in range(rng.choice([1, 1, 2])):
             base = end + rng.choice([0, 0, 0, 0, 5]) * self._several

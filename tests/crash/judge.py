@@ -209,7 +209,7 @@ def judge_files(log: UnifiedLog) -> list[str]:
 def judge_append(log: UnifiedLog) -> list[str]:
     """Whether the log can be appended to."""
     end = log.log_end_offset
-    epoch = log.latest_epoch or 0
+    epoch = log.leader_epoch_cache.latest_epoch or 0
     info = log.append_as_leader(
         records_of(SimpleRecord(b"k", b"after", log.log_folder.clock.now_ms())), epoch
     )

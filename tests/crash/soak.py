@@ -83,7 +83,7 @@ def record_recovery(state: State, start: int, root: Path, random: Random) -> Rec
         driver.not_whole_below = start
         driver.now += 10_000_000  # times go on ascending
         driver.open()
-        driver.epoch = driver.log.latest_epoch or 0
+        driver.epoch = driver.log.leader_epoch_cache.latest_epoch or 0
         for _ in range(random.randrange(6)):
             step(driver, random)
         driver.let_go()

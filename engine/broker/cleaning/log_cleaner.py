@@ -187,7 +187,7 @@ class LogCleaner:
         log = cleanable.log
         end = cleanable.first_dirty_offset
         try:
-            with log.reporting("cannot clean"):
+            with log.log_folder.reporting("cannot clean"):
                 end, stats = cleaner.clean(cleanable)
             self.last_stats = stats
             logger.info("cleaned %s up to %d: %s", log.topic_partition, end, stats)

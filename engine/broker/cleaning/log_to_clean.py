@@ -129,7 +129,7 @@ def _first_dirty_offset(log: UnifiedLog, checkpointed: Offset | None) -> tuple[O
         # No message for a checkpoint below the log start if retention has moved the log start.
         logger.warning(
             "%s was cleaned up to %d by the checkpoint, outside its offsets %d to %d: it counts as dirty",
-            log.name,
+            log.log_folder.name,
             checkpointed,
             start,
             end,

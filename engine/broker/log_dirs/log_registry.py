@@ -55,7 +55,7 @@ class LogRegistry:
         Raises:
             StateError: the partition has a log already, in this log dir or another.
         """
-        known = self.logs(is_future=log.is_future).setdefault(log.topic_partition, log)
+        known = self.logs(is_future=log.log_folder.is_future).setdefault(log.topic_partition, log)
         if known is not log:
             raise StateError(
                 f"{log.topic_partition} is in {log.folder} and in {known.folder}: a log dir failed while a"

@@ -120,7 +120,7 @@ class LogTasks:
                 self._cleaner.state.checkpoints.forget(path)
             if log_dir is not None:
                 unlock(log_dir)
-        names = ", ".join(log.name for log in removed)
+        names = ", ".join(log.log_folder.name for log in removed)
         logger.error("the log dir %s is offline, and so are these logs: %s", path, names or "none")
 
     def _delete_old_segments(self, deletable: dict[TopicPartition, UnifiedLog]) -> int:

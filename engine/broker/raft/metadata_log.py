@@ -145,7 +145,7 @@ class MetadataLog(Closable):
     @property
     def end_offset(self) -> LogOffsetMetadata:
         """Offset of the next record, with its position."""
-        return self.log.log_end_offset_metadata
+        return self.log.local_log.log_end_offset_metadata
 
     @property
     def high_watermark(self) -> Offset:
@@ -159,7 +159,7 @@ class MetadataLog(Closable):
         Raises:
             StateError: there are offsets, but neither epochs nor a snapshot with the same end.
         """
-        latest = self.log.latest_epoch
+        latest = self.log.leader_epoch_cache.latest_epoch
         snapshot = self.snapshots.latest
         if latest is not None or snapshot is None:
             return latest or 0
@@ -172,7 +172,7 @@ class MetadataLog(Closable):
 
     def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
         """Return the newest epoch not above `epoch`, with its end offset."""
-        found = self.log.end_offset_for_epoch(epoch)
+        found = self.log.leader_epoch_cache.end_offset_for(epoch, self.log.log_end_offset)
         if found is None:
             return SnapshotId(self.log.log_end_offset, self.last_fetched_epoch)
         end = SnapshotId(found[1], found[0])
@@ -249,7 +249,7 @@ class MetadataLog(Closable):
     def truncate_to_latest_snapshot(self) -> bool:
         """Replace the log by the newest snapshot if the snapshot is above the log end; return whether it was."""
         latest = self.snapshots.latest
-        epoch = self.log.latest_epoch or 0
+        epoch = self.log.leader_epoch_cache.latest_epoch or 0
         if latest is None or (latest.epoch, latest.offset) <= (epoch, self.log.log_end_offset):
             return False
         self.log.truncate_fully_and_start_at(latest.offset)

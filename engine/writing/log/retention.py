@@ -6,7 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.writing.log.log_upkeep import LogUpkeep
+from engine.errors import OffsetOutOfRangeError
+from engine.units import Offset
+from engine.writing.log.log_state import LogState
+from engine.writing.log.roller import Roller
 from engine.writing.segment.writable_segment import WritableSegment
 
 logger = logging.getLogger(__name__)
@@ -15,103 +18,128 @@ Condition: TypeAlias = Callable[[WritableSegment, WritableSegment | None], bool]
 """Function that decides whether to delete a segment; its second argument is the next segment."""
 
 
-def deletable_segments(log: LogUpkeep, condition: Condition) -> list[WritableSegment]:
-    """Return the oldest segments, up to the first that must stay.
+class Retention:
+    """Moves the log start, and deletes the oldest segments."""
 
-    A segment that reaches the high watermark stays, so that the log start does not pass the high
-    watermark; an empty last segment stays too.
-    """
-    deletable = []
-    segments = iter(log.segments)
-    segment = next(segments, None)
-    while segment is not None:
-        following = next(segments, None)
-        end = log.log_end_offset if following is None else following.base_offset
-        if log.high_watermark < end or not condition(segment, following):
-            break
-        if following is None and segment.size == 0:
-            break
-        deletable.append(segment)
-        segment = following
-    return deletable
+    def __init__(self, state: LogState, roller: Roller) -> None:
+        self._state = state
+        self._roller = roller
 
+    def maybe_increment_log_start_offset(self, to: Offset, reason: str) -> bool:
+        """Raise the log start offset, as a delete-records request does; return whether it was below.
 
-def delete_old_segments(log: LogUpkeep) -> int:
-    """Delete the segments wholly below the log start; with cleanup policy delete, also by size and time.
+        Segments wholly below it are deleted by the next `delete_old_segments`.
 
-    Returns:
-        The number of deleted segments.
+        Raises:
+            OffsetOutOfRangeError: the offset is above the high watermark.
+        """
+        state, watermarks = self._state, self._state.watermarks
+        with state.folder.reporting("cannot move the start of"), state.lock:
+            if to > watermarks.high_watermark:
+                raise OffsetOutOfRangeError(
+                    f"the start of {state.folder.topic_partition} cannot move to {to}, above its"
+                    f" high watermark {watermarks.high_watermark}"
+                )
+            state.local_log.ensure_open()
+            if to <= watermarks.log_start_offset:
+                return False
+            watermarks.move_log_start(to)
+            logger.info("the start of %s is now %d: %s", state.folder.topic_partition, to, reason)
+            state.leader_epoch_cache.truncate_from_start_async_flush(to)
+            state.producer_state.on_log_start_offset_incremented(to)
+            watermarks.refresh_first_unstable()
+            return True
 
-    Raises:
-        LogDirFailureError: files cannot be renamed.
-    """
-    deleted = _delete(log, _below_log_start(log), "it lies below the log start")
-    if log.config.delete:
-        deleted += _delete_oversize(log)
-        deleted += _delete_expired(log)
-    return deleted
+    def deletable_segments(self, condition: Condition) -> list[WritableSegment]:
+        """Return the oldest segments, up to the first that must stay or fails the condition.
 
+        A segment that reaches the high watermark stays, so that the log start does not pass the high
+        watermark; an empty last segment stays too.
+        """
+        deletable = []
+        high_watermark = self._state.watermarks.high_watermark
+        log_end = self._state.local_log.log_end_offset
+        segments = iter(self._state.segments)
+        segment = next(segments, None)
+        while segment is not None:
+            following = next(segments, None)
+            end = log_end if following is None else following.base_offset
+            if high_watermark < end or not condition(segment, following):
+                break
+            if following is None and segment.size == 0:
+                break
+            deletable.append(segment)
+            segment = following
+        return deletable
 
-def _below_log_start(log: LogUpkeep) -> Condition:
-    def below(segment: WritableSegment, following: WritableSegment | None) -> bool:
-        return following is not None and following.base_offset <= log.log_start_offset
+    def delete_old_segments(self) -> int:
+        """Delete the segments wholly below the log start; with cleanup policy delete, also by size and time.
 
-    return below
+        Returns:
+            The number of deleted segments.
+        """
+        deleted = self._delete(self._is_below_log_start, "it lies below the log start")
+        if self._state.folder.config.delete:
+            deleted += self._delete_oversize()
+            deleted += self._delete_expired()
+        return deleted
 
+    def _is_below_log_start(self, _: WritableSegment, following: WritableSegment | None) -> bool:
+        log_start = self._state.watermarks.log_start_offset
+        return following is not None and following.base_offset <= log_start
 
-def _delete_oversize(log: LogUpkeep) -> int:
-    bound = log.config.retention_size
-    excess = log.size - bound
-    if bound < 0 or excess < 0:
-        return 0
+    def _delete_oversize(self) -> int:
+        bound = self._state.folder.config.retention_size
+        excess = self._state.local_log.segments.size - bound
+        if bound < 0 or excess < 0:
+            return 0
 
-    def superfluous(segment: WritableSegment, following: WritableSegment | None) -> bool:
-        nonlocal excess
-        if excess < segment.size:
-            return False
-        excess -= segment.size
-        return True
+        def superfluous(segment: WritableSegment, following: WritableSegment | None) -> bool:
+            nonlocal excess
+            if excess < segment.size:
+                return False
+            excess -= segment.size
+            return True
 
-    return _delete(log, superfluous, f"the log is larger than retention.bytes, {bound}")
+        return self._delete(superfluous, f"the log is larger than retention.bytes, {bound}")
 
+    def _delete_expired(self) -> int:
+        bound = self._state.folder.config.retention_ms
+        if bound < 0:
+            return 0
+        now = self._state.folder.clock.now_ms()
 
-def _delete_expired(log: LogUpkeep) -> int:
-    bound = log.config.retention_ms
-    if bound < 0:
-        return 0
-    now = log.log_folder.clock.now_ms()
+        def expired(segment: WritableSegment, following: WritableSegment | None) -> bool:
+            if now < segment.largest_timestamp:
+                logger.warning("%r has a timestamp in the future and has not expired", segment)
+            return now - segment.largest_timestamp > bound
 
-    def expired(segment: WritableSegment, following: WritableSegment | None) -> bool:
-        if now < segment.largest_timestamp:
-            logger.warning("%r has a timestamp in the future and has not expired", segment)
-        return now - segment.largest_timestamp > bound
+        return self._delete(expired, f"it is older than retention.ms, {bound}")
 
-    return _delete(log, expired, f"it is older than retention.ms, {bound}")
+    def _delete(self, condition: Condition, reason: str) -> int:
+        """Delete the oldest segments that pass a condition; return their number.
 
-
-def _delete(log: LogUpkeep, condition: Condition, reason: str) -> int:
-    with log.lock:
-        deletable = deletable_segments(log, condition)
-        return delete_segments(log, deletable, reason) if deletable else 0
-
-
-def delete_segments(log: LogUpkeep, deletable: list[WritableSegment], reason: str) -> int:
-    """Remove the oldest segments from a log and delete their files later; return the number of segments.
-
-    If these are all segments, the log rolls first. The log start moves before the segments are removed.
-    """
-    with log.reporting("cannot delete segments of"):
-        going = list(deletable)
-        if len(log.local_log.segments) == len(going):
-            fresh = log.roll()
-            if going[-1].base_offset == fresh.base_offset:
-                logger.warning("the empty active segment at %d was replaced", fresh.base_offset)
-                going.pop()
-        log.local_log.ensure_open()
-        if going:
-            first_left = log.local_log.segments.higher(going[-1].base_offset)
-            assert first_left is not None
-            log.maybe_increment_log_start_offset(first_left.base_offset, "segments were deleted")
-            log.local_log.remove_and_delete_segments(going, async_delete=True, reason=reason)
-        log.delete_producer_snapshots(going)
-    return len(deletable)
+        If these are all segments, the log rolls first. The log start moves before the segments are removed.
+        """
+        state, local_log = self._state, self._state.local_log
+        with state.lock:
+            going = self.deletable_segments(condition)
+            count = len(going)
+            if not count:
+                return 0
+            with state.folder.reporting("cannot delete segments of"):
+                if len(local_log.segments) == count:
+                    fresh = self._roller.roll()
+                    if going[-1].base_offset == fresh.base_offset:
+                        logger.warning(
+                            "the empty active segment at %d was replaced", fresh.base_offset
+                        )
+                        going.pop()
+                local_log.ensure_open()
+                if going:
+                    left = local_log.segments.higher(going[-1].base_offset)
+                    assert left is not None
+                    self.maybe_increment_log_start_offset(left.base_offset, "segments were deleted")
+                    local_log.remove_and_delete_segments(going, async_delete=True, reason=reason)
+                state.delete_producer_snapshots(going)
+        return count

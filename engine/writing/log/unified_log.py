@@ -1,56 +1,61 @@
 """Writable log of a partition: Kafka's UnifiedLog without the remote tier.
 
-`LocalLog` has the segments, `Watermarks` the offsets that readers see, `ProducerStateManager` the
-producers and `LeaderEpochFileCache` the leader epochs.
+`LogState` has the parts: the segments in a `LocalLog`, leader epochs, producers, watermarks. `Appender`,
+`LogReader`, `Roller`, `Retention` and `Truncation` work on it, and a log has their methods.
 """
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
 from engine.clock import SYSTEM_CLOCK, Clock
-from engine.errors import OffsetOutOfRangeError
-from engine.index.transaction_index import AbortedTxn
+from engine.closable import Closable
 from engine.log.log_segments import LogSegments
-from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
-from engine.record.batch_frame import CURRENT_MAGIC
-from engine.record.memory_records import MemoryRecords
-from engine.units import FoundTimestamp, LogOffsetMetadata, Offset, Timestamp
-from engine.writing.append.append_analysis import AppendTerms
-from engine.writing.append.log_append_info import LogAppendInfo
-from engine.writing.append.validation_result import ValidationMetrics
+from engine.units import Offset, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.aborted_transactions import aborted_between
-from engine.writing.log.append_path import append
+from engine.writing.log.appender import Appender
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.local_log import LocalLog
 from engine.writing.log.log_loader import LogLoader
-from engine.writing.log.log_upkeep import LogUpkeep
-from engine.writing.log.offsets_for_times import offset_for_time
-from engine.writing.log.retention import Condition, deletable_segments, delete_old_segments
-from engine.writing.log.truncation import truncate_fully_and_start_at, truncate_to
-from engine.writing.log.watermarks import LogOffsetSnapshot
+from engine.writing.log.log_reader import LogReader
+from engine.writing.log.log_state import LogState
+from engine.writing.log.retention import Retention
+from engine.writing.log.roller import Roller
+from engine.writing.log.truncation import Truncation
 from engine.writing.log_config import MINUTE_MS, LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.log_folder import WritableLogFolder, parse_topic_partition_name
-from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.scheduler import Scheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
-from engine.writing.state.producer_append_info import UNKNOWN_TRANSACTION_VERSION
 from engine.writing.state.producer_state_manager import (
     ProducerStateManager,
     ProducerStateManagerConfig,
 )
 
 
-class UnifiedLog(LogUpkeep):
+class UnifiedLog(Closable):
     """Log of a partition. Safe from several threads; a context manager that closes it.
 
     `create` loads the log of a folder. An error of the disk raises LogDirFailureError and takes the log
     dir offline; then every change is refused.
+
+    Attributes:
+        log_folder: folder, configuration, scheduler, clock and disk of the log.
+        local_log: segments.
+        producer_state: state of the producers.
+        watermarks: offsets that bound what readers see.
+        topic_identity: topic id.
+        validation_metrics: counts of refused appends.
+        lock: held by every change of the log.
+        append_as_leader, append_as_follower: methods of `Appender`.
+        read, fetch_offset_by_timestamp, collect_aborted_transactions: methods of `LogReader`.
+        update_high_watermark, maybe_increment_high_watermark: methods of `Watermarks`.
+        roll, flush, flush_up_to: methods of `Roller`.
+        truncate_to, truncate_fully_and_start_at: methods of `Truncation`.
+        maybe_increment_log_start_offset, delete_old_segments, deletable_segments: methods of `Retention`.
+        assign_topic_id: `TopicIdentity.assign`.
     """
 
     def __init__(
@@ -62,17 +67,41 @@ class UnifiedLog(LogUpkeep):
         *,
         producer_id_expiration_check_interval_ms: int = 10 * MINUTE_MS,
         topic_id: str | None = None,
-        validation_metrics: ValidationMetrics | None = None,
     ) -> None:
-        super().__init__(
-            local_log,
-            leader_epoch_cache,
-            producer_state,
-            log_start_offset,
-            topic_id=topic_id,
-            validation_metrics=validation_metrics,
+        state = LogState(local_log, leader_epoch_cache, producer_state, log_start_offset, topic_id)
+        self._state = state
+        self.log_folder = state.folder
+        self.local_log = local_log
+        self.producer_state = producer_state
+        self.watermarks = state.watermarks
+        self.topic_identity = state.topic_identity
+        self.lock = state.lock
+        roller = Roller(state)
+        self.roll, self.flush, self.flush_up_to = roller.roll, roller.flush, roller.flush_up_to
+        appender = Appender(state, roller)
+        self.append_as_leader = appender.append_as_leader
+        self.append_as_follower = appender.append_as_follower
+        self.validation_metrics = appender.validation_metrics
+        reader = LogReader(state)
+        self.read = reader.read
+        self.fetch_offset_by_timestamp = reader.fetch_offset_by_timestamp
+        self.collect_aborted_transactions = reader.collect_aborted_transactions
+        self.update_high_watermark = state.watermarks.update_high_watermark
+        self.maybe_increment_high_watermark = state.watermarks.maybe_increment_high_watermark
+        truncation = Truncation(state)
+        self.truncate_to = truncation.truncate_to
+        self.truncate_fully_and_start_at = truncation.truncate_fully_and_start_at
+        retention = Retention(state, roller)
+        self.maybe_increment_log_start_offset = retention.maybe_increment_log_start_offset
+        self.delete_old_segments = retention.delete_old_segments
+        self.deletable_segments = retention.deletable_segments
+        self.assign_topic_id = state.topic_identity.assign
+        self._expiration = self.log_folder.scheduler.schedule(
+            "PeriodicProducerExpirationCheck",
+            self._remove_expired_producers,
+            producer_id_expiration_check_interval_ms,
+            producer_id_expiration_check_interval_ms,
         )
-        self.expire_producers_every(producer_id_expiration_check_interval_ms)
 
     @classmethod
     def create(
@@ -135,9 +164,8 @@ class UnifiedLog(LogUpkeep):
                 producers,
                 OUR_LOADING_RULES,
             ).load()
-        local_log = LocalLog(
-            log_folder, segments, loaded.recovery_point, loaded.next_offset_metadata
-        )
+        next_offset = loaded.next_offset_metadata
+        local_log = LocalLog(log_folder, segments, loaded.recovery_point, next_offset)
         try:
             return cls(
                 local_log,
@@ -151,204 +179,88 @@ class UnifiedLog(LogUpkeep):
             local_log.close_handlers()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def append_as_leader(
-        self,
-        records: MemoryRecords,
-        leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        *,
-        transaction_version: int = UNKNOWN_TRANSACTION_VERSION,
-        to_magic: int = CURRENT_MAGIC,
-    ) -> LogAppendInfo:
-        """Validate the batches of a producer, assign offsets and the leader epoch, and append them.
-
-        Args:
-            records: batches, which are not changed; those of a raft leader have offsets and epoch already.
-            leader_epoch: leader epoch of this leader.
-            origin: who sent the batches.
-            transaction_version: transaction version of a coordinator's end marker.
-            to_magic: magic to write; a broker since 4.0 writes only magic 2.
-
-        Returns:
-            The assigned offsets, or those of the batch in the log that these records repeat.
-
-        Raises:
-            CorruptRecordError: the frame or checksum of a batch is wrong.
-            InvalidRecordError, RecordValidationError, InvalidTimestampError: a record is not allowed.
-            RecordTooLargeError, RecordBatchTooLargeError: the batches are too large for the log or a segment.
-            ProducerStateError: an epoch, sequence or marker contradicts the producer's state.
-            LogDirFailureError: the log dir is offline, or goes offline now.
-        """
-        assigns_offsets = origin is not AppendOrigin.RAFT_LEADER
-        return append(
-            self,
-            records,
-            AppendTerms(
-                origin,
-                leader_epoch,
-                assigns_offsets,
-                to_magic=to_magic,
-                transaction_version=transaction_version,
-            ),
+    def __repr__(self) -> str:
+        return (
+            f"UnifiedLog({self.folder}, {self.log_start_offset}..{self.log_end_offset},"
+            f" high watermark {self.high_watermark}, last stable offset {self.last_stable_offset})"
         )
 
-    def append_as_follower(self, records: MemoryRecords, leader_epoch: int) -> LogAppendInfo:
-        """Append the batches of a leader unchanged, without those of an epoch above `leader_epoch`.
+    @property
+    def folder(self) -> str:
+        """Path of the folder."""
+        return self.log_folder.path
 
-        Raises:
-            CorruptRecordError: the frame or checksum of a batch is wrong.
-            OffsetsOutOfOrderError: the offsets do not ascend.
-            UnexpectedAppendOffsetError: the offsets begin below the log end.
-            RecordBatchTooLargeError: the batches are too large for a segment.
-            LogDirFailureError: the log dir is offline, or goes offline now.
-        """
-        return append(
-            self,
-            records,
-            AppendTerms(
-                AppendOrigin.REPLICATION, leader_epoch, assigns_offsets=False, ignores_size=True
-            ),
-        )
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Partition of the log."""
+        return self.log_folder.topic_partition
 
-    def read(
-        self,
-        start_offset: Offset,
-        max_length: int,
-        isolation: FetchIsolation = FetchIsolation.LOG_END,
-        *,
-        min_one_message: bool = True,
-    ) -> FetchDataInfo:
-        """Return batches of one segment, from the first that reaches an offset.
+    @property
+    def parent_dir(self) -> str:
+        """Log dir with the folder."""
+        return self.log_folder.log_dir
 
-        Args:
-            start_offset: first offset.
-            max_length: most bytes.
-            isolation: offset where the reader has to stop.
-            min_one_message: return the first batch whole, whatever its size.
+    @property
+    def topic_id(self) -> str | None:
+        """Topic id in base64, None if unknown."""
+        return self.topic_identity.topic_id
 
-        Raises:
-            OffsetOutOfRangeError: the log starts above or ends below the offset.
-            LogDirFailureError: the log dir is offline, or goes offline now.
-            StateError: the log is closed.
-        """
-        self.ensure_open()
-        start = self.log_start_offset
-        if start_offset < start:
-            raise OffsetOutOfRangeError(
-                f"{self.topic_partition} starts at offset {start}, above {start_offset}"
-            )
-        return self.local_log.read(
-            start_offset,
-            max_length,
-            min_one_message,
-            self.watermarks.bound(isolation),
-            include_aborted_txns=isolation is FetchIsolation.TXN_COMMITTED,
-        )
+    @property
+    def config(self) -> LogConfig:
+        """Configuration of the log."""
+        return self.log_folder.config
 
-    def collect_aborted_transactions(self, start: Offset, upper_bound: Offset) -> list[AbortedTxn]:
-        """Return the aborted transactions that overlap [start, upper_bound)."""
-        segments = self.local_log.segments
-        return aborted_between(segments, start, self.log_start_offset, upper_bound)
+    @property
+    def leader_epoch_cache(self) -> LeaderEpochFileCache:
+        """Leader epochs."""
+        return self._state.leader_epoch_cache
 
-    def fetch_offset_by_timestamp(self, target: Timestamp) -> FoundTimestamp | None:
-        """Return the first record at or after a time; None without one.
+    @property
+    def recovery_point(self) -> Offset:
+        """First offset that may not be on the device yet."""
+        return self.local_log.recovery_point
 
-        Negative times are special: -1 is the log end, -2 and -4 the log start, -3 the record with the largest
-        timestamp; -5 and -6 ask about remote storage and give offset -1.
+    @property
+    def log_start_offset(self) -> Offset:
+        """First offset that readers may ask for."""
+        return self.watermarks.log_start_offset
 
-        Raises:
-            LogDirFailureError: the log dir is offline, or goes offline now.
-        """
-        with self.reporting("cannot look up a time in"):
-            self.ensure_open()
-            return offset_for_time(self, target)
+    @property
+    def log_end_offset(self) -> Offset:
+        """Offset of the next record."""
+        return self.local_log.log_end_offset
 
-    def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> Offset:
-        """Set the high watermark, at least the log start and at most the log end; return it.
+    @property
+    def high_watermark(self) -> Offset:
+        """First offset that may not be on all in-sync replicas."""
+        return self.watermarks.high_watermark
 
-        Raises:
-            ValueError: the high watermark would be negative.
-        """
-        return self.watermarks.update_high_watermark(to)
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Offset below which every transaction has ended and every batch is replicated."""
+        return self.watermarks.last_stable_offset
 
-    def maybe_increment_high_watermark(self, to: LogOffsetMetadata) -> LogOffsetMetadata | None:
-        """Raise the high watermark, or move it to a newer segment; return the old one, None if nothing changed.
+    @property
+    def segments(self) -> list[WritableSegment]:
+        """All segments, the oldest first."""
+        return self._state.segments
 
-        Raises:
-            ValueError: the offset is above the log end.
-        """
-        return self.watermarks.maybe_increment_high_watermark(to)
+    @property
+    def active_segment(self) -> WritableSegment:
+        """Segment that takes appends."""
+        return self.local_log.segments.active_segment
 
-    def maybe_update_high_watermark(self, to: Offset) -> Offset | None:
-        """Set the high watermark as `update_high_watermark` does; return it, None if it did not change."""
-        return self.watermarks.maybe_update_high_watermark(to)
-
-    def fetch_offset_snapshot(self) -> LogOffsetSnapshot:
-        """Return log start, log end, high watermark and last stable offset with their positions."""
-        return self.watermarks.snapshot()
-
-    def assign_epoch_start_offset(self, leader_epoch: int, start_offset: Offset) -> None:
-        """Assign the start offset of a leader epoch."""
-        self.leader_epoch_cache.assign(leader_epoch, start_offset)
-
-    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, Offset] | None:
-        """Return the latest epoch up to `leader_epoch` and its end offset; None if unknown."""
-        return self.leader_epoch_cache.end_offset_for(leader_epoch, self.log_end_offset)
-
-    def assign_topic_id(self, topic_id: str) -> None:
-        """Assign a topic id, in base64, to a log without one.
-
-        Raises:
-            InconsistentTopicIdError: the log has another id.
-        """
-        self.topic_identity.assign(topic_id)
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self.local_log.segments.size
 
     def update_config(self, config: LogConfig) -> LogConfig:
         """Replace the configuration, and return the old one."""
         old, self.log_folder.config = self.log_folder.config, config
         return old
 
-    def truncate_to(self, target: Offset) -> bool:
-        """Remove all offsets from `target` on; return whether there were any.
-
-        Raises:
-            ValueError: `target` is negative.
-            LogDirFailureError: the log dir is offline, or goes offline now.
-        """
-        return truncate_to(self, target)
-
-    def truncate_fully_and_start_at(
-        self, new_offset: Offset, log_start_offset: Offset | None = None
-    ) -> None:
-        """Delete all batches and continue at `new_offset`, which is also the default of the log start.
-
-        Raises:
-            LogDirFailureError: the log dir is offline, or goes offline now.
-        """
-        truncate_fully_and_start_at(self, new_offset, log_start_offset)
-
-    def delete_old_segments(self) -> int:
-        """Delete segments by retention and below the log start; return the number of segments.
-
-        Raises:
-            LogDirFailureError: the log dir is offline, or goes offline now.
-        """
-        return delete_old_segments(self)
-
-    def deletable_segments(self, condition: Condition) -> list[WritableSegment]:
-        """Return the oldest segments below the high watermark, up to the first that fails the condition."""
-        return deletable_segments(self, condition)
+    # Segments
 
     def segments_between(self, start: Offset, end: Offset) -> list[WritableSegment]:
         """Return the segments that may hold offsets of [start, end). Raises ValueError if `start` is above `end`."""
@@ -359,3 +271,74 @@ class UnifiedLog(LogUpkeep):
         """Return the segments that may hold offsets from `start` on, without the active one."""
         with self.lock:
             return list(self.local_log.segments.non_active_from(start))
+
+    def replace_segments(self, new: list[WritableSegment], old: list[WritableSegment]) -> None:
+        """Replace segments by the cleaned ones that were made from them, with the suffix .cleaned."""
+        with self._state.changing("cannot replace segments of"):
+            self._state.delete_producer_snapshots(self.local_log.replace_segments(new, old))
+
+    def split_overflowed_segment(self, segment: WritableSegment) -> list[WritableSegment]:
+        """Split a segment with offsets too far from its base offset; return the new segments."""
+        with self._state.changing("cannot split a segment of"):
+            result = self.local_log.split_overflowed_segment(segment)
+            self._state.delete_producer_snapshots(result.deleted_segments)
+            return result.new_segments
+
+    # The folder
+
+    def rename_folder(self, name: str, *, should_reinitialize: bool = True) -> None:
+        """Rename the folder within its log dir.
+
+        Args:
+            name: new name.
+            should_reinitialize: False for a log that will be deleted: its leader epochs and topic id are
+                not written any more.
+        """
+        with self.log_folder.reporting("cannot rename the folder of"), self.lock:
+            self.topic_identity.maybe_flush()
+            if not self.local_log.rename_dir(name):
+                return
+            self.producer_state.update_parent_dir(self.folder)
+            if should_reinitialize:
+                self._state.leader_epoch_cache = self.leader_epoch_cache.with_checkpoint(
+                    LogEpochCheckpoint(self.log_folder)
+                )
+                self.topic_identity.follow_folder()
+            else:
+                self.leader_epoch_cache.clear()
+                self.topic_identity.forget_file()
+
+    def close(self) -> None:
+        """Write a producer snapshot at the log end and close all files. May be called twice."""
+        with self.lock:
+            if self._state.is_closed:
+                return
+            self.topic_identity.maybe_flush()
+            self.local_log.ensure_open()
+            self._expiration.cancel()
+            with self.log_folder.reporting("cannot close"):
+                self.producer_state.take_snapshot()
+                # A log without snapshots that was closed cleanly counts as one without producers.
+                self.log_folder.sync()
+            self.local_log.close()
+            self._state.is_closed = True
+
+    def close_handlers(self) -> None:
+        """Close all files without writing, in a log dir that is offline."""
+        with self.lock:
+            self._expiration.cancel()
+            self.local_log.close_handlers()
+
+    def delete(self) -> None:
+        """Delete the log with its folder now."""
+        with self.log_folder.reporting("cannot delete"), self.lock:
+            self.local_log.ensure_open()
+            self._expiration.cancel()
+            self.leader_epoch_cache.clear()
+            deleted = self.local_log.delete_all_segments()
+            self._state.delete_producer_snapshots(deleted, later=False)
+            self.local_log.delete_empty_dir()
+
+    def _remove_expired_producers(self) -> None:
+        with self.lock:
+            self.producer_state.remove_expired_producers(self.log_folder.clock.now_ms())

@@ -120,7 +120,7 @@ class ManagerBench:
             for offset in range(start, start + count)
         ]
         log.append_as_leader(records_of(*records), 1)
-        log.maybe_increment_high_watermark(log.log_end_offset_metadata)
+        log.maybe_increment_high_watermark(log.local_log.log_end_offset_metadata)
 
     def append_until(self, log: UnifiedLog, segments: int, timestamp: int | None = None) -> None:
         while len(log.segments) < segments:

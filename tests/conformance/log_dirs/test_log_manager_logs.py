@@ -206,7 +206,7 @@ def test_file_references_after_async_delete(manager: LogManager, managers: Manag
     on_disk = {each.name for each in Path(paths[0]).parent.iterdir() if "index" in each.name}
     removed = manager.removal.async_delete(KAFKA_0)
     assert removed is not None
-    assert removed.name.endswith("-delete")
+    assert removed.log_folder.name.endswith("-delete")
     segment = removed.active_segment
     after = [
         segment.log.path,
@@ -229,5 +229,5 @@ def test_create_and_delete_overly_long_topic(manager: LogManager) -> None:
     log_of(manager, "x" * 253 + "-0")
     removed = manager.removal.async_delete(TopicPartition("x" * 253, 0))
     assert removed is not None
-    assert len(removed.name) == 255
-    assert removed.name.endswith("-delete")
+    assert len(removed.log_folder.name) == 255
+    assert removed.log_folder.name.endswith("-delete")

@@ -249,13 +249,13 @@ def test_compacted_topic_constraints(tmp_path: Path) -> None:
 @pytest.mark.conformance("UnifiedLogTest.testInvalidLeaderEpoch")
 def test_invalid_leader_epoch(tmp_path: Path) -> None:
     log = LogBench(tmp_path).open()
-    epoch = (log.latest_epoch or 0) + 1
+    epoch = (log.leader_epoch_cache.latest_epoch or 0) + 1
     digits = recs("0123456789")
     valid = records_of(*digits, base_offset=0, partition_leader_epoch=epoch)
     invalid = records_of(*digits, base_offset=10, partition_leader_epoch=epoch + 1)
     log.append_as_follower(joined(valid, invalid), epoch)
     assert log.log_end_offset == 10
-    assert log.latest_epoch == epoch
+    assert log.leader_epoch_cache.latest_epoch == epoch
 
 
 @pytest.mark.conformance("UnifiedLogTest.testBuildTimeIndexWhenNotAssigningOffsets")
@@ -335,7 +335,7 @@ def test_append_with_no_timestamp(tmp_path: Path) -> None:
 @pytest.mark.conformance("UnifiedLogTest.shouldApplyEpochToMessageOnAppendIfLeader")
 def test_should_apply_epoch_to_message_on_append_if_leader(tmp_path: Path) -> None:
     log = LogBench(tmp_path).open()
-    log.assign_epoch_start_offset(72, 50)
+    log.leader_epoch_cache.assign(72, 50)
     for number in range(50):
         log.append_as_leader(one(str(number)), 72)
     for offset in range(50):

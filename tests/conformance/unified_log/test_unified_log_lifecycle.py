@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.errors import InconsistentTopicIdError, KafkaStorageError, LogDirFailureError
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT64, TopicPartition
+from engine.writing.disk import Disk, StrPath, WritableFile
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import log_delete_dir_name, parse_topic_partition_name
@@ -126,10 +127,10 @@ def test_write_leader_epoch_checkpoint_after_directory_rename(tmp_path: Path) ->
     bench = LogBench(tmp_path)
     log = renaming_log(bench)
     log.append_as_leader(one("foo"), 5)
-    assert log.latest_epoch == 5
+    assert log.leader_epoch_cache.latest_epoch == 5
     rename_to_delete(log)
     log.append_as_leader(one("foo"), 10)
-    assert log.latest_epoch == 10
+    assert log.leader_epoch_cache.latest_epoch == 10
     assert "10 1" in Path(log.folder, "leader-epoch-checkpoint").read_text().splitlines()
     assert not (bench.folder / "leader-epoch-checkpoint").exists()
 
@@ -141,10 +142,10 @@ def test_topic_id_transfers_after_directory_rename(tmp_path: Path) -> None:
     topic_id = random_topic_id()
     log.assign_topic_id(topic_id)
     log.append_as_leader(one("foo"), 5)
-    assert log.latest_epoch == 5
+    assert log.leader_epoch_cache.latest_epoch == 5
     rename_to_delete(log)
     log.append_as_leader(one("foo"), 10)
-    assert log.latest_epoch == 10
+    assert log.leader_epoch_cache.latest_epoch == 10
     assert Path(log.folder, "partition.metadata").exists()
     assert not (bench.folder / "partition.metadata").exists()
     assert log.topic_id == topic_id_on_disk(log) == topic_id
@@ -201,16 +202,18 @@ def test_background_deletion_with_io_exception(tmp_path: Path) -> None:
     "UnifiedLogTest.testRecoveryPointNotIncrementedOnProducerStateSnapshotFlushFailure"
 )
 def test_recovery_point_not_incremented_on_producer_state_snapshot_flush_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
+    class NoSnapshotOpens(Disk):
+        def open(self, path: StrPath, **how: bool) -> WritableFile:
+            if str(path).endswith(".snapshot"):
+                raise OSError(errno.EIO, "injected")
+            return super().open(path, **how)
+
     log = LogBench(tmp_path).open()
-
-    def fail(path: Any) -> None:
-        raise LogDirFailureError("injected", str(tmp_path))
-
-    monkeypatch.setattr(log, "flush_producer_state_snapshot", fail)
+    log.log_folder.disk = NoSnapshotOpens()
     log.append_as_leader(one("a"), 0)
-    with pytest.raises(LogDirFailureError, match="injected"):
+    with pytest.raises(LogDirFailureError, match="cannot flush a producer snapshot"):
         log.roll(1)
     assert log.recovery_point == 0
 

@@ -99,8 +99,8 @@ def test_delete_old_segments(tmp_path: Path) -> None:
     log = bench.log(segment_size=SIZE * 5, max_index_size=1000, retention_ms=999)
     old = partial(one, "test", bench.now - 1000)
     append_many(log, 100, old)
-    log.assign_epoch_start_offset(0, 40)
-    log.assign_epoch_start_offset(1, 90)
+    log.leader_epoch_cache.assign(0, 40)
+    log.leader_epoch_cache.assign(1, 90)
 
     count = len(log.segments)
     log.delete_old_segments()
@@ -292,7 +292,7 @@ def rolled_after_each(bench: LogBench) -> UnifiedLog:
     for _ in range(9):
         log.append_as_leader(bench.at_now("a"), 0)
         log.roll()
-    log.maybe_increment_high_watermark(log.log_end_offset_metadata)
+    log.maybe_increment_high_watermark(log.local_log.log_end_offset_metadata)
     assert len(log.segments) == 10
     return log
 
@@ -306,7 +306,7 @@ def test_deletable_segments_filter(tmp_path: Path) -> None:
     deletable = log.deletable_segments(lambda segment, following: True)
     assert deletable == log.non_active_segments_from(0) == log.segments[:9]
     log.append_as_leader(bench.at_now("a"), 0)
-    log.maybe_increment_high_watermark(log.log_end_offset_metadata)
+    log.maybe_increment_high_watermark(log.local_log.log_end_offset_metadata)
     assert log.deletable_segments(lambda segment, following: True) == log.segments
     assert len(log.segments) == 10
 

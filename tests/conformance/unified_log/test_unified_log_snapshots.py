@@ -179,12 +179,12 @@ def test_rebuild_transactional_state(tmp_path: Path) -> None:
     log.append_as_leader(records, 0)
     aborted = end_txn(log, 137, 5, ABORT, bench.now)
     log.update_high_watermark(aborted.last_offset + 1)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
     log.close()
 
     reopened = bench.open(config, last_shutdown_clean=False)
     reopened.update_high_watermark(aborted.last_offset + 1)
-    assert reopened.first_unstable_offset is None
+    assert reopened.watermarks.first_unstable_offset is None
 
 
 @pytest.mark.conformance("UnifiedLogTest.testDeleteSnapshotsOnIncrementLogStartOffset")

@@ -48,7 +48,7 @@ def transactional(producer_id: int, sequence: int, texts: str) -> MemoryRecords:
 def test_first_unstable_offset_no_transactional_data(tmp_path: Path) -> None:
     log = LogBench(tmp_path).log(segment_size=FIVE_MIB)
     log.append_as_leader(records_of(*recs("abc")), 0)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
 
 
 @pytest.mark.conformance("UnifiedLogTest.testFirstUnstableOffsetWithTransactionalData")
@@ -56,13 +56,13 @@ def test_first_unstable_offset_with_transactional_data(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     log = bench.log(segment_size=FIVE_MIB)
     first = log.append_as_leader(transactional(137, 0, "abc"), 0).first_offset
-    assert log.first_unstable_offset == first
+    assert log.watermarks.first_unstable_offset == first
     log.append_as_leader(transactional(137, 3, "d"), 0)
-    assert log.first_unstable_offset == first
+    assert log.watermarks.first_unstable_offset == first
     committed = end_txn(log, 137, 5, COMMIT, bench.now)
-    assert log.first_unstable_offset == first, "the marker is not replicated yet"
+    assert log.watermarks.first_unstable_offset == first, "the marker is not replicated yet"
     log.update_high_watermark(committed.last_offset + 1)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
 
 
 EXPECTED_ABORTED = [AbortedTxn(0, 1, 0, 29, 8), AbortedTxn(0, 2, 8, 74, 36)]
@@ -78,7 +78,7 @@ def check_first_unstable_offsets(log: UnifiedLog) -> None:
         assert not is_offset_only(found)
         assert_is_placed(log, found)
     log.update_high_watermark(log.log_end_offset)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
 
 
 @pytest.mark.conformance("UnifiedLogTest.testTransactionIndexUpdated")
@@ -237,7 +237,7 @@ def open_transaction_over_two_segments(bench: LogBench) -> UnifiedLog:
     log.roll()
     assert len(log.segments) == 2
     append(5)
-    assert log.first_unstable_offset == 0
+    assert log.watermarks.first_unstable_offset == 0
     log.update_high_watermark(log.log_end_offset)
     return log
 
@@ -246,7 +246,7 @@ def open_transaction_over_two_segments(bench: LogBench) -> UnifiedLog:
 def test_last_stable_offset_does_not_exceed_log_start_offset_mid_segment(tmp_path: Path) -> None:
     log = open_transaction_over_two_segments(LogBench(tmp_path))
     log.maybe_increment_log_start_offset(5, "a client deleted records")
-    assert log.first_unstable_offset == 5
+    assert log.watermarks.first_unstable_offset == 5
 
 
 @pytest.mark.conformance(
@@ -260,7 +260,7 @@ def test_last_stable_offset_does_not_exceed_log_start_offset_after_segment_delet
     log.update_high_watermark(log.log_end_offset)
     log.delete_old_segments()
     assert len(log.segments) == 1
-    assert log.first_unstable_offset == 8
+    assert log.watermarks.first_unstable_offset == 8
 
 
 def break_transaction_index(log: UnifiedLog) -> None:
@@ -288,7 +288,7 @@ def test_append_to_transaction_index_failure(tmp_path: Path) -> None:
     assert reopened.log_end_offset == 11
     assert len(reopened.active_segment.txn_index.all_aborted_txns()) == 1
     reopened.update_high_watermark(12)
-    assert reopened.first_unstable_offset is None
+    assert reopened.watermarks.first_unstable_offset is None
 
 
 @pytest.mark.conformance("UnifiedLogTest.testAppendToOrReadFromLogInFailedLogDir")
@@ -313,16 +313,16 @@ def test_last_stable_offset_with_mixed_producer_data(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     log = bench.log(segment_size=FIVE_MIB)
     first = log.append_as_leader(transactional(137, 0, "abc"), 0).first_offset
-    assert log.first_unstable_offset == first
+    assert log.watermarks.first_unstable_offset == first
     log.append_as_leader(records_of(*recs("ghi")), 0)
     second = log.append_as_leader(transactional(983, 0, "def"), 0).first_offset
-    assert log.first_unstable_offset == first
+    assert log.watermarks.first_unstable_offset == first
     aborted = end_txn(log, 137, 5, ABORT, bench.now)
     log.update_high_watermark(aborted.last_offset + 1)
-    assert log.first_unstable_offset == second
+    assert log.watermarks.first_unstable_offset == second
     committed = end_txn(log, 983, 5, COMMIT, bench.now)
     log.update_high_watermark(committed.last_offset + 1)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
 
 
 @pytest.mark.conformance("UnifiedLogTest.testAbortedTransactionSpanningMultipleSegments")
@@ -331,13 +331,13 @@ def test_aborted_transaction_spanning_multiple_segments(tmp_path: Path) -> None:
     records = transactional(137, 0, "abc")
     log = bench.log(segment_size=records.size)
     first = log.append_as_leader(records, 0).first_offset
-    assert log.first_unstable_offset == first
+    assert log.watermarks.first_unstable_offset == first
     log.append_as_leader(transactional(137, 3, "def"), 0)
-    assert log.first_unstable_offset == first
-    assert log.log_end_offset_metadata.segment_base_offset == 3
+    assert log.watermarks.first_unstable_offset == first
+    assert log.local_log.log_end_offset_metadata.segment_base_offset == 3
     aborted = end_txn(log, 137, 5, ABORT, bench.now)
     log.update_high_watermark(aborted.last_offset + 1)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
 
     fetched = log.read(0, 2048, FetchIsolation.TXN_COMMITTED)
     assert fetched.aborted_transactions is not None

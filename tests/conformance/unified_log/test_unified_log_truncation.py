@@ -32,7 +32,7 @@ def reopened_with_open_transaction(bench: LogBench) -> UnifiedLog:
     log = bench.open(config)
     log.append_as_leader(records_of(*recs("012")), 0)
     log.append_as_leader(of_producer(17, 0, *recs("34"), epoch=10, is_transactional=True), 0)
-    assert log.first_unstable_offset == 3
+    assert log.watermarks.first_unstable_offset == 3
     log.close()
     reopened = bench.open(config)
     assert reopened.producer_state.first_unstable_offset == LogOffsetMetadata(3)
@@ -44,7 +44,7 @@ def check_truncation_below_unstable(
 ) -> None:
     log = reopened_with_open_transaction(bench)
     truncate(log)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
     assert dict(log.producer_state.active_producers) == {}
 
 
@@ -64,7 +64,7 @@ def test_truncate_fully_and_start_below_first_unstable_offset(tmp_path: Path) ->
 def test_truncate_fully_and_start(tmp_path: Path) -> None:
     log = reopened_with_open_transaction(LogBench(tmp_path))
     log.truncate_fully_and_start_at(2, 1)
-    assert log.first_unstable_offset is None
+    assert log.watermarks.first_unstable_offset is None
     assert dict(log.producer_state.active_producers) == {}
     assert (log.log_start_offset, log.log_end_offset) == (1, 2)
 
@@ -79,7 +79,7 @@ def test_high_watermark_maintenance(tmp_path: Path) -> None:
 
     def check(offset: int) -> None:
         assert log.high_watermark == offset
-        assert_is_placed(log, log.fetch_offset_snapshot().high_watermark)
+        assert_is_placed(log, log.watermarks.snapshot().high_watermark)
 
     check(0)
     log.append_as_leader(records(0), 0)
@@ -108,7 +108,7 @@ def test_truncate_to_end_offset_clears_epoch_cache(tmp_path: Path) -> None:
     assert log.leader_epoch_cache.latest_entry == EpochEntry(19, 27)
     assert log.log_end_offset == 29
     for epoch, beyond in ((20, 0), (24, 1)):
-        log.assign_epoch_start_offset(epoch, log.log_end_offset)
+        log.leader_epoch_cache.assign(epoch, log.log_end_offset)
         assert log.leader_epoch_cache.latest_entry == EpochEntry(epoch, 29)
         log.truncate_to(log.log_end_offset + beyond)
         assert log.leader_epoch_cache.latest_entry == EpochEntry(19, 27)
@@ -181,7 +181,7 @@ def test_follower_should_save_epoch_information_from_replicated_messages_to_the_
     for offset in range(50):
         records = records_of(rec(str(offset)), base_offset=offset, partition_leader_epoch=42)
         log.append_as_follower(records, offset)
-    assert log.latest_epoch == 42
+    assert log.leader_epoch_cache.latest_epoch == 42
 
 
 @pytest.mark.conformance("UnifiedLogTest.shouldTruncateLeaderEpochCheckpointFileWhenTruncatingLog")
@@ -205,18 +205,18 @@ def test_should_truncate_leader_epoch_checkpoint_file_when_truncating_log(tmp_pa
 def test_leader_epoch_cache_cleared_after_downgrade_in_appended_messages(tmp_path: Path) -> None:
     log = LogBench(tmp_path).log(segment_size=1000, index_interval=1, max_message_size=65536)
     log.append_as_leader(one("foo"), 5)
-    assert log.latest_epoch == 5
+    assert log.leader_epoch_cache.latest_epoch == 5
     log.append_as_follower(records_of(rec("foo"), base_offset=1, magic=1), 5)
-    assert log.latest_epoch is None
+    assert log.leader_epoch_cache.latest_epoch is None
 
 
 @pytest.mark.conformance("UnifiedLogTest.testLeaderEpochCacheCreatedAfterMessageFormatUpgrade")
 def test_leader_epoch_cache_created_after_message_format_upgrade(tmp_path: Path) -> None:
     log = LogBench(tmp_path).log(segment_size=1000, index_interval=1, max_message_size=65536)
     log.append_as_leader(records_of(rec("bar"), magic=1), 5, to_magic=1)
-    assert log.latest_epoch is None
+    assert log.leader_epoch_cache.latest_epoch is None
     log.append_as_leader(one("foo"), 5)
-    assert log.latest_epoch == 5
+    assert log.leader_epoch_cache.latest_epoch == 5
 
 
 @pytest.mark.conformance("UnifiedLogTest.testOffsetSnapshot")
@@ -225,7 +225,7 @@ def test_offset_snapshot(tmp_path: Path) -> None:
     append_as_follower(log, records_of(*recs("abc")), 5)
     log.update_high_watermark(3)
     for _ in range(2):
-        snapshot = log.fetch_offset_snapshot()
+        snapshot = log.watermarks.snapshot()
         assert snapshot.high_watermark.offset == 3
         assert_is_placed(log, snapshot.high_watermark)
 
@@ -235,5 +235,5 @@ def test_maybe_update_high_watermark_as_follower(tmp_path: Path) -> None:
     log = LogBench(tmp_path).open()
     for number in range(100):
         log.append_as_leader(one(f"test{number}"), 0)
-    answers = [log.maybe_update_high_watermark(to) for to in (99, 99, 100, 100, 101)]
+    answers = [log.watermarks.maybe_update_high_watermark(to) for to in (99, 99, 100, 100, 101)]
     assert answers == [99, None, 100, None, None]

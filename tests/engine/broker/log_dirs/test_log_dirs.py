@@ -212,7 +212,7 @@ def test_a_log_dir_that_fails_while_it_is_loaded_leaves_the_others(
     disk.broken = {str(dirs[0] / "kafka-0")}
     second = managers.start(dirs, disk=disk)
     assert [*second.dirs.live] == [str(dirs[1])]
-    assert [log.name for log in second.registry.all] == ["kafka-1"]
+    assert [log.log_folder.name for log in second.registry.all] == ["kafka-1"]
     with pytest.raises(LogDirFailureError, match="offline"):
         log_of(second, "kafka-0")
     with pytest.raises(LogDirFailureError, match="offline"):
@@ -333,13 +333,13 @@ def test_a_future_log_takes_the_place_of_the_current_one(
         manager.removal.replace_current_with_future_log(KAFKA_0)
     manager.placement.prefer(KAFKA_0, target)
     future = log_of(manager, is_future=True)
-    assert (future.parent_dir, future.is_future) == (target, True)
+    assert (future.parent_dir, future.log_folder.is_future) == (target, True)
     append(future, 5)
     manager.removal.replace_current_with_future_log(KAFKA_0)
     assert manager.registry.get(KAFKA_0) is future
     assert manager.registry.get(KAFKA_0, is_future=True) is None
     assert future.folder == os.path.join(target, "kafka-0")
-    assert (future.is_future, future.high_watermark) == (False, 4)
+    assert (future.log_folder.is_future, future.high_watermark) == (False, 4)
     append(future, 1)
     managers.clock.sleep(CONFIG.file_delete_delay_ms)
     assert [each for each in Path(source).iterdir() if each.is_dir()] == []

@@ -62,7 +62,7 @@ def test_a_folder_that_is_gone_is_no_failure_when_the_writing_could_wait(tmp_pat
 def epochs_of(bench: LogBench, disk: Disk) -> UnifiedLog:
     log = bench.open(disk=disk)
     append_plain(log, 3)
-    log.assign_epoch_start_offset(1, 3)
+    log.leader_epoch_cache.assign(1, 3)
     return log
 
 
@@ -72,7 +72,7 @@ def test_a_failure_takes_the_log_dir_offline(tmp_path: Path, is_later: bool) -> 
     log = epochs_of(bench, disk)
     disk.is_failing = True
     with pytest.raises(LogDirFailureError, match="leader epochs"):
-        log.truncate_to(1) if is_later else log.assign_epoch_start_offset(2, 3)
+        log.truncate_to(1) if is_later else log.leader_epoch_cache.assign(2, 3)
     assert log.log_folder.channel.has_offline_log_dir(str(tmp_path))
     with pytest.raises(LogDirFailureError, match="offline"):
         append_plain(log, 1)

@@ -27,7 +27,7 @@ from engine.record.control_records import EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.units import EpochEntry, FoundTimestamp, LogOffsetMetadata, TopicPartition
 from engine.writing.disk import Bytes, Disk, StrPath, WritableFile
-from engine.writing.log.offsets_for_times import (
+from engine.writing.log.log_reader import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -229,7 +229,7 @@ def test_a_batch_of_a_wrong_checksum_changes_nothing(bench: LogBench) -> None:
     for append in (log.append_as_leader, log.append_as_follower):
         with pytest.raises(CorruptRecordError):
             append(MemoryRecords(bytes(damaged)), 0)
-    assert (log.log_end_offset, log.size, log.latest_epoch) == (0, 0, None)
+    assert (log.log_end_offset, log.size, log.leader_epoch_cache.latest_epoch) == (0, 0, None)
 
 
 def test_who_sends_must_keep_to_his_offsets_and_epoch(bench: LogBench) -> None:
@@ -267,7 +267,7 @@ def test_a_high_watermark_inside_a_batch_moves_to_its_beginning_when_its_place_i
     append_plain(log, 3)
     log.update_high_watermark(2)
     assert log.high_watermark == 2
-    assert log.fetch_offset_snapshot().high_watermark == LogOffsetMetadata(0, 0, 0)
+    assert log.watermarks.snapshot().high_watermark == LogOffsetMetadata(0, 0, 0)
     assert log.high_watermark == 0
 
 
@@ -281,10 +281,10 @@ def test_a_negative_offset_is_nothing_to_truncate_to(bench: LogBench) -> None:
 
 def test_epochs_end_where_the_next_begins(bench: LogBench) -> None:
     log = with_epochs(bench)
-    assert log.end_offset_for_epoch(3) == (3, 1)
-    assert log.end_offset_for_epoch(4) == (3, 1)
-    assert log.end_offset_for_epoch(5) == (5, 3)
-    assert log.end_offset_for_epoch(6) is None
+    assert log.leader_epoch_cache.end_offset_for(3, 3) == (3, 1)
+    assert log.leader_epoch_cache.end_offset_for(4, 3) == (3, 1)
+    assert log.leader_epoch_cache.end_offset_for(5, 3) == (5, 3)
+    assert log.leader_epoch_cache.end_offset_for(6, 3) is None
 
 
 def test_a_flush_moves_the_recovery_point(bench: LogBench) -> None:
@@ -343,9 +343,8 @@ def test_a_configuration_takes_effect_at_once(bench: LogBench) -> None:
 def test_a_log_knows_whose_it_is(bench: LogBench) -> None:
     log = bench.open()
     assert log.topic_partition == TopicPartition("topic", 0)
-    assert (log.name, log.parent_dir) == ("topic-0", str(bench.log_dir))
-    assert log.is_empty
-    assert not log.is_future
+    assert (log.log_folder.name, log.parent_dir) == ("topic-0", str(bench.log_dir))
+    assert not log.log_folder.is_future
     assert log.topic_id is None
     log.assign_topic_id("sgf5MsZgRTuEMv68ZXKJbQ")
     log.assign_topic_id("sgf5MsZgRTuEMv68ZXKJbQ")

@@ -1,0 +1,96 @@
+"""Check the batches of an append against the producer state, and find what they change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.errors import InvalidProducerEpochError
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch
+from engine.state.producer_state_entry import BatchMetadata
+from engine.units import NO_PRODUCER_ID, LogOffsetMetadata
+from engine.writing.append.append_analysis import AppendedBatch, AppendTerms, batch_of
+from engine.writing.log.producer_rebuild import update_producers
+from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_append_info import ProducerAppendInfo
+from engine.writing.state.producer_map import ProducerUpdates
+from engine.writing.state.producer_state_manager import ProducerStateManager
+
+_CHECKED_FOR_TRANSACTIONS = (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
+
+
+class ProducerChanges(NamedTuple):
+    """Changes of the producer state by an append.
+
+    Attributes:
+        updated: new state of each producer.
+        completed: transactions that the append ends.
+        duplicate: batch in the log that the append repeats; then nothing is written.
+    """
+
+    updated: ProducerUpdates[ProducerAppendInfo]
+    completed: list[CompletedTxn]
+    duplicate: BatchMetadata | None = None
+
+    def apply(self, producers: ProducerStateManager, segment: WritableSegment) -> None:
+        """Change the producer state, and add aborted transactions to the index of the segment with the batches."""
+        for update in self.updated.values():
+            producers.update(update)
+        for completed in self.completed:
+            segment.update_txn_index(completed, producers.last_stable_offset(completed))
+            producers.complete_txn(completed)
+
+
+def find_changes(
+    producers: ProducerStateManager,
+    records: MemoryRecords,
+    segment: WritableSegment,
+    batches: list[AppendedBatch],
+    terms: AppendTerms,
+) -> ProducerChanges | None:
+    """Return the changes by batches to append to a segment; None without a producer.
+
+    Raises:
+        ProducerStateError: a batch contradicts the producer's state, which is not changed.
+    """
+    changes = None
+    for facts in batches:
+        if facts.producer_id <= NO_PRODUCER_ID:
+            continue
+        if changes is None:
+            changes = ProducerChanges(ProducerUpdates(), [])
+        batch = batch_of(records, facts)
+        if terms.origin is AppendOrigin.CLIENT:
+            entry = producers.last_entry(batch.producer_id)
+            duplicate = None if entry is None else entry.find_duplicate_batch(batch)
+            if duplicate is not None:
+                return changes._replace(duplicate=duplicate)
+        first_offset = None
+        if batch.is_transactional:
+            if terms.origin in _CHECKED_FOR_TRANSACTIONS:
+                _check_epoch(producers, batch)
+            first_offset = LogOffsetMetadata(
+                batch.base_offset, segment.base_offset, segment.size + facts.position
+            )
+        completed = update_producers(
+            producers,
+            batch,
+            changes.updated,
+            first_offset,
+            terms.origin,
+            terms.transaction_version,
+        )
+        if completed is not None:
+            changes.completed.append(completed)
+    return changes
+
+
+def _check_epoch(producers: ProducerStateManager, batch: RecordBatch) -> None:
+    entry = producers.last_entry(batch.producer_id)
+    if entry is not None and batch.producer_epoch < entry.producer_epoch:
+        raise InvalidProducerEpochError(
+            f"the epoch of producer {batch.producer_id} in an append to {producers.topic_partition} is"
+            f" {batch.producer_epoch}, below the newest, {entry.producer_epoch}"
+        )
