@@ -12,7 +12,7 @@ from typing import Any
 
 import bench_data
 import numpy as np
-from bench_jvm import Peer, dump_log_segments, run_process
+from bench_jvm import SOURCES, Peer, compile_c, dump_log_segments, run_process
 from bench_report import Report, Row, Sample, timed
 
 from engine import kernel
@@ -24,6 +24,10 @@ DECODE_TARGETS = {
     "tiny-lz4": 9.2,
 }  # fmt: skip
 MAPPED_SETS = ("plain-100b", "lz4-16k", "tiny-plain")
+INFLATE_SETS = {
+    "zstd-16k": "libzstd.so.1", "zstd-128k": "libzstd.so.1", "gzip-16k": "libdeflate.so.0", "gzip-128k": "libdeflate.so.0",
+}  # fmt: skip
+"""Data sets, and the library that the kernel inflates them with."""
 CRC_SETS = ("plain-100b", "lz4-16k", "tiny-plain")
 LINE_SETS = (
     "plain-100b",
@@ -155,6 +159,26 @@ def _compare_decoding(
         lambda: peer.run(command, file).sample,
         target=target,
     )
+
+
+def run_inflate(report: Report, megabytes: int) -> None:
+    """Decoding to columns against a C loop that only decompresses, with the same library."""
+    program = bench_data.cache() / "inflate_loop"
+    compile_c(SOURCES / "inflate_loop.c", program, ["-ldl"])
+    for name, library in INFLATE_SETS.items():
+        file = bench_data.log_file(name, megabytes)
+        reading = Reading(file, check_crc=False)
+        codec = name.split("-")[0]
+        with Peer(command=[str(program), codec, library, str(file)]) as peer:
+            report.compare(
+                "inflate",
+                f"{name}, against a C loop",
+                peer.run().total / 1e6,
+                "MB/s inflated",
+                lambda reading=reading: timed(lambda: decode_all(reading)),
+                lambda peer=peer: peer.run().sample,
+                target="cpu 0.95",
+            )
 
 
 def run_crc(report: Report, peer: Peer, megabytes: int) -> None:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -32,10 +32,11 @@ class Answer(NamedTuple):
 
 
 class Peer:
-    """One JVM that runs a file of bench_peer; a context manager."""
+    """One process, by default a JVM, that runs a file of bench_peer; a context manager."""
 
-    def __init__(self, source: str = "KafkaPeer.java") -> None:
-        command = jars.java_command(jars.CURRENT, str(SOURCES / source), options=OPTIONS)
+    def __init__(self, source: str = "KafkaPeer.java", command: list[str] | None = None) -> None:
+        if command is None:
+            command = jars.java_command(jars.CURRENT, str(SOURCES / source), options=OPTIONS)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
@@ -54,14 +55,14 @@ class Peer:
         self._process.wait(30)
 
     def run(self, *words: object) -> Answer:
-        """One command; RuntimeError when the JVM ended."""
+        """One command; RuntimeError when the process ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         before = process_cpu(self._process.pid)
         print(*words, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline().split()
         if len(answer) != 3:
-            raise RuntimeError(f"the JVM failed at {words}: its message is above")
+            raise RuntimeError(f"the peer failed at {words}: its message is above")
         cpu = process_cpu(self._process.pid) - before
         return Answer(Sample(int(answer[0]) / 1e9, max(cpu, 1e-9)), int(answer[1]), int(answer[2]))
 
@@ -70,6 +71,12 @@ class Peer:
         for _ in range(rounds - 1):
             self.run(*words)
         return self.run(*words)
+
+
+def compile_c(source: Path, program: Path, flags: Sequence[str] = ()) -> None:
+    """gcc -O2, where the program is missing or older than its source."""
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["gcc", "-O2", "-w", "-o", program, source, *flags], check=True)
 
 
 def process_cpu(pid: int) -> float:

@@ -33,6 +33,7 @@ from tests.kafka import jars
 
 GROUPS = (
     "decode",
+    "inflate",
     "crc",
     "lines",
     "dump",
@@ -85,6 +86,7 @@ def plan(
     segments = [int(count) for count in options.segments.split(",")]
     return {
         "decode": lambda: bench_decode.run_decode(report, peer, options.size),
+        "inflate": lambda: bench_decode.run_inflate(report, options.size),
         "crc": lambda: bench_decode.run_crc(report, peer, options.size),
         "lines": lambda: bench_decode.run_lines(report, peer, options.size),
         "dump": lambda: bench_decode.run_dump(report, min(options.size, 100)),

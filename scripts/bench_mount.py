@@ -15,7 +15,7 @@ from typing import Self
 
 import bench_data
 from bench_decode import Reading, write_lines
-from bench_jvm import SOURCES, process_cpu
+from bench_jvm import SOURCES, compile_c, process_cpu
 from bench_report import Report, Row, Sample, timed
 
 from engine import kernel
@@ -50,11 +50,6 @@ def compile_peer() -> Path | None:
         flags = subprocess.check_output(["pkg-config", "--cflags", "--libs", "fuse3"], text=True)
         compile_c(EXAMPLE, program, flags.split())
     return program
-
-
-def compile_c(source: Path, program: Path, flags: list[str]) -> None:
-    """gcc -O2."""
-    subprocess.run(["gcc", "-O2", "-w", "-o", program, source, *flags], check=True)
 
 
 @contextlib.contextmanager
@@ -98,9 +93,7 @@ class OpenLoop:
     def __init__(self, prefix: Path, pid: int, step: int = 1) -> None:
         self._step = step
         self._program = bench_data.cache() / "open_loop"
-        source = SOURCES / "open_loop.c"
-        if not self._program.exists() or self._program.stat().st_mtime < source.stat().st_mtime:
-            compile_c(source, self._program, [])
+        compile_c(SOURCES / "open_loop.c", self._program)
         self._prefix = prefix
         self._pid = pid
         self._next = 0

@@ -174,6 +174,60 @@ bad_varint:
     return kfs_problem_at(problem, KFS_BAD_VARINT, index, 0, 0);
 }
 
+/* What the records of a batch share. */
+typedef struct {
+    int64_t base_offset, base_timestamp, append_time;
+    int32_t base_sequence, row;
+    int is_append_time;
+} kfs_batch_facts;
+
+/* Reads a varint of at most three bytes, all readable; NULL if it is longer. */
+static inline const uint8_t *kfs_short_varint(const uint8_t *p, int32_t *value) {
+    uint32_t raw = p[0];
+    if (raw < 128) {
+        p += 1;
+    } else if (p[1] < 128) {
+        raw = (raw & 127) | (uint32_t)p[1] << 7;
+        p += 2;
+    } else if (p[2] < 128) {
+        raw = (raw & 127) | (p[1] & 127u) << 7 | (uint32_t)p[2] << 14;
+        p += 3;
+    } else {
+        return NULL;
+    }
+    *value = (int32_t)(raw >> 1) ^ -(int32_t)(raw & 1);
+    return p;
+}
+
+/* Reads the common record, with short fields and no headers, in fewer steps than kfs_read_record, and exactly as it
+ * does. Returns the record's end; NULL, with `out` in any state, if the record is another one or broken. */
+static inline const uint8_t *kfs_read_short_record(const uint8_t *base, const uint8_t *p, const uint8_t *end,
+                                                   const kfs_batch_facts *batch, kfs_record *restrict out) {
+    enum { UP_TO_KEY = 4 * 3 + 1, UP_TO_HEADERS = 3 + 1 }; /* the most bytes that are read before the next check */
+    int32_t size, elapsed, delta, key, value;
+    if (KFS_UNLIKELY(end - p < UP_TO_KEY)) return NULL;
+    if (KFS_UNLIKELY(!(p = kfs_short_varint(p, &size)) || size > end - p)) return NULL;
+    const uint8_t *stop = p + size;
+    if (KFS_UNLIKELY(!(p = kfs_short_varint(p + 1, &elapsed)))) return NULL;
+    if (KFS_UNLIKELY(!(p = kfs_short_varint(p, &delta)))) return NULL;
+    if (KFS_UNLIKELY(!(p = kfs_short_varint(p, &key)))) return NULL;
+    out->key_start = p - base;
+    out->key_size = key < 0 ? -1 : key;
+    p += key < 0 ? 0 : key;
+    if (KFS_UNLIKELY(end - p < UP_TO_HEADERS || !(p = kfs_short_varint(p, &value)))) return NULL;
+    out->value_start = p - base;
+    out->value_size = value < 0 ? -1 : value;
+    p += value < 0 ? 0 : value;
+    if (KFS_UNLIKELY(stop - p != 1 || *p != 0)) return NULL; /* so all that was read lies before `stop` */
+    out->headers_start = stop - base;
+    out->headers_size = out->headers_count = 0;
+    out->offset = kfs_add64(batch->base_offset, delta);
+    out->timestamp = batch->is_append_time ? batch->append_time : kfs_add64(batch->base_timestamp, elapsed);
+    out->sequence = batch->base_sequence < 0 ? -1 : kfs_sequence(batch->base_sequence, delta);
+    out->row = batch->row;
+    return stop;
+}
+
 /* Appends the records of a payload of magic 2, base[start..start + size), to `records`. */
 static int kfs_read_payload(const kfs_row *row, int32_t row_index, const uint8_t *base, size_t start, size_t size,
                             const kfs_limits *limits, kfs_bytes *records, kfs_problem *problem) {
@@ -184,7 +238,14 @@ static int kfs_read_payload(const kfs_row *row, int32_t row_index, const uint8_t
     if (!kfs_reserve(records, (wanted < room ? wanted : room) * sizeof(kfs_record))) return KFS_NO_MEMORY;
     kfs_record *out = (kfs_record *)(records->data + records->size);
     int reason = KFS_OK;
+    const kfs_batch_facts batch = {row->base_offset, row->base_timestamp, row->max_timestamp,
+                                   row->base_sequence, row_index, row->attributes & KFS_TIMESTAMP_TYPE_MASK};
     for (i = 0; i < wanted; i++, out++) {
+        const uint8_t *after = kfs_read_short_record(base, p, end, &batch, out);
+        if (KFS_LIKELY(after != NULL)) {
+            p = after;
+            continue;
+        }
         if (KFS_UNLIKELY(p == end)) {
             reason = kfs_problem_at(problem, KFS_COUNT_TOO_HIGH, i, (int64_t)count, (int64_t)i);
             break;
