@@ -6,7 +6,7 @@ others with a `Reason` and the two numbers that contradict each other.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -266,6 +266,19 @@ def _read_inner(
         position += length
 
 
+class Needle(NamedTuple):
+    """Bytes to look for; with `fold`, capital and small ASCII letters are the same."""
+
+    content: bytes
+    fold: bool = False
+
+    def is_in(self, hay: Buffer) -> bool:
+        """Return whether some bytes hold the needle."""
+        if self.fold:
+            return self.content.lower() in bytes(hay).lower()
+        return self.content in bytes(hay)
+
+
 class Decoder:
     """Decoder from rows of a batch table to columns."""
 
@@ -277,12 +290,14 @@ class Decoder:
         budgets: Budgets,
         *,
         copy: bool,
+        needle: Needle | None = None,
     ) -> None:
         self.view = memoryview(buffer)
         self.table = table
         self.start_position = start_position
         self.budgets = budgets
         self.copy = copy
+        self.needle = needle
         self.arena = bytearray()
         self.records: list[Row] = []
         self.problems: list[BatchProblem] = []
@@ -322,6 +337,9 @@ class Decoder:
         data, at = self.batch_bytes(row)
         batch = self.table[row]
         magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
+        records = data[HEADER.size if magic == 2 else UP_TO_MAGIC :]
+        if not codec and self.needle is not None and not self.needle.is_in(records):
+            return None
         if magic == 2:
             if not self._check_header(batch, len(data)):
                 return None
@@ -369,14 +387,14 @@ class Decoder:
             raise Refusal(Reason.WRAPPER_NULL)
         return data[start : start + size]
 
-    def may_hold(self, row: int, needle: bytes) -> bool:
+    def may_hold(self, row: int, needle: Needle) -> bool:
         """Return whether the needle is in the bytes of a batch's records; also True if they do not inflate."""
         data, _ = self.batch_bytes(row)
         batch = self.table[row]
         magic, codec = int(batch["magic"]), int(batch["attributes"]) & COMPRESSION_MASK
         payload = data[HEADER.size :] if magic == 2 else data[UP_TO_MAGIC:]
         if not codec:
-            return needle in bytes(payload)
+            return needle.is_in(payload)
         if codec > LAST_CODEC:
             return True
         try:
@@ -385,13 +403,15 @@ class Decoder:
             return True
         limit = self.budgets.inflated_bytes
         inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)
-        return trouble is not None or needle in inflated
+        return trouble is not None or needle.is_in(inflated)
 
     def _read_compressed(self, row: int, compressed: memoryview, codec: int, magic: int) -> Trouble:
         if codec > LAST_CODEC:
             raise Refusal(Reason.CODEC_UNKNOWN, codec)
         limit = self.budgets.inflated_bytes
         inflated, trouble = inflate(codec, compressed, limit=limit, magic=magic)
+        if trouble is None and self.needle is not None and not self.needle.is_in(inflated):
+            return None
         base = len(self.arena)
         self.arena += inflated
         payload, batch = memoryview(inflated), self.table[row]

@@ -12,6 +12,7 @@ from engine.kernel.python import (
     how_shown as how_shown,
     lines as lines,
     locate as locate,
+    matching as matching,
     offsets_of as offsets_of,
     put_keys as put_keys,
     read_batch as read_batch,

@@ -68,6 +68,11 @@ cdef extern from "c/kernel.h" nogil:
         size_t size
         int codec
 
+    ctypedef struct kfs_needle:
+        const uint8_t *bytes
+        size_t size
+        int fold
+
     ctypedef struct kfs_run:
         const uint8_t *buf
         size_t size
@@ -78,6 +83,7 @@ cdef extern from "c/kernel.h" nogil:
         kfs_bytes *arena
         kfs_bytes *records
         int copy
+        const kfs_needle *needle
 
     ctypedef struct kfs_location:
         int64_t position
@@ -113,6 +119,7 @@ cdef extern from "c/kernel.h" nogil:
                    uint8_t *scratch, size_t capacity, kfs_location *found)
     int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_size, size_t key_offset,
                            int key_is_i64, int64_t target)
+    const uint8_t *kfs_find(const uint8_t *hay, size_t n, const kfs_needle *needle)
     int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last)
     int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
                         kfs_payload *payload, kfs_problem *problem)
@@ -152,9 +159,16 @@ cdef extern from "c/kernel.h" nogil:
                      kfs_payload *payload, kfs_problem *problem)
     int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                         const kfs_line_options *options, kfs_lines *lines)
-    int kfs_put_columns(const uint8_t *arena, size_t size, const kfs_record *records, size_t count,
-                        const kfs_row *row, int fate, size_t first, const kfs_line_options *options,
-                        kfs_lines *lines)
+    ctypedef struct kfs_columns:
+        const uint8_t *arena
+        size_t size
+        const kfs_record *records
+        size_t count
+        const kfs_row *rows
+        size_t row_count
+
+    int kfs_put_columns(const kfs_columns *columns, const uint8_t *fates, int fate, size_t *at,
+                        const kfs_line_options *options, kfs_lines *lines)
     int kfs_how_shown(const uint8_t *src, size_t len, int mode)
     size_t kfs_put_piece(uint8_t *dst, const uint8_t *src, size_t len, int encoding, size_t most, size_t *at,
                          int *in_string)
@@ -169,8 +183,21 @@ cdef extern from "c/kernel.h" nogil:
         int shape
 
     int kfs_dump_rows(const kfs_dump *dump, int32_t first, int32_t last, size_t *next, kfs_bytes *text)
-    int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const uint8_t *needle,
-                        size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload)
+    int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const kfs_needle *needle,
+                        uint8_t *mask, int32_t *row_index, kfs_payload *payload)
+    ctypedef struct kfs_automaton:
+        const uint32_t *next
+        const uint8_t *accepts_end
+        size_t states
+
+    ctypedef struct kfs_query:
+        int fields
+        kfs_needle needle
+        const kfs_automaton *automaton
+
+    int kfs_automaton_open(kfs_automaton *automaton)
+    int kfs_match_records(const kfs_query *query, const uint8_t *arena, size_t size, const kfs_record *records,
+                          size_t n, uint8_t *mask)
     int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size_t size, int partial,
                           kfs_problem *problem)
     int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
@@ -354,6 +381,12 @@ cdef _Bytes _hold(source, bint writable=False):
     return held
 
 
+cdef _Bytes _hold_needle(needle, bint fold, kfs_needle *into):
+    cdef _Bytes held = _hold(bytes(needle).lower() if fold else needle)
+    into.bytes, into.size, into.fold = held.data, held.size, fold
+    return held
+
+
 cdef int _set_limits(kfs_limits *limits, budgets) except -1:
     limits.inflated = budgets.inflated_bytes
     limits.records = min(<int64_t>budgets.records_per_batch, MOST_RECORDS)
@@ -365,7 +398,8 @@ cdef class _Run:
     """Rows of a batch table that are being read, with their buffer."""
 
     cdef kfs_run run
-    cdef _Bytes buffer, table
+    cdef _Bytes buffer, table, needle_bytes
+    cdef kfs_needle needle
     cdef _Worker worker
     cdef list problems
 
@@ -406,6 +440,8 @@ cdef class _Run:
                 describe(row, reason, problem.index, problem.stated, problem.found))
             return 0
         inflated, trouble = self.inflate(row, payload)
+        if trouble is None and not self.holds(inflated):
+            return 0
         _append(self.run.arena, inflated)
         start = self.run.arena.size - <size_t>len(inflated)
         before = self.run.records.size
@@ -422,6 +458,16 @@ cdef class _Run:
             self.problems.append(
                 describe(row, again, problem.index, problem.stated, problem.found))
         return 0
+
+    cdef int seek(self, needle, bint fold) except -1:
+        """Decode only rows with a needle in the bytes of their records."""
+        self.needle_bytes = _hold_needle(needle, fold, &self.needle)
+        self.run.needle = &self.needle if self.needle.size else NULL
+        return 0
+
+    cdef bint holds(self, inflated):
+        cdef _Bytes held = _hold(inflated)
+        return self.run.needle == NULL or kfs_find(held.data, held.size, self.run.needle) != NULL
 
     cdef tuple inflate(self, int32_t row, kfs_payload *payload):
         data = PyBytes_FromStringAndSize(<const char *>payload.data, <Py_ssize_t>payload.size)
@@ -492,7 +538,7 @@ def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offs
 # ---- records -----------------------------------------------------------------------------------
 
 def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position,
-           budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20):
+           budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20, needle=b"", bint fold=False):
     """Return the records of rows [first_row, last_row) as columns."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Block arena = _Block.__new__(_Block)
@@ -502,6 +548,7 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
     cdef kfs_problem problem
     cdef int reason
     state.open(buffer, table, first_row, last_row, start_position, budgets)
+    state.seek(needle, fold)
     state.run.copy = kfs_any_compressed(state.run.rows, row, <int32_t>last_row)
     if state.run.copy:
         _take_block(&arena.bytes)
@@ -645,6 +692,22 @@ cdef class _Lines:
         self.lines.next_record = result.next_record
         return result.problem
 
+    cdef size_t control_columns(self, table, columns, int fate, size_t at) except? 0:
+        """Write the lines of decoded records of a control batch in Python; return where the next batch begins."""
+        others = np.flatnonzero(columns.row[at:] != columns.row[at])
+        cdef size_t stop = at + <size_t>others[0] if len(others) else <size_t>len(columns)
+        result = column_lines_in_python(
+            table, Columns(columns.table[:stop], columns.arena, [], 0), options=self.python_options,
+            fates=self.python_fates, fate=fate, first_record=at, measure=self.options.measure,
+            enough=max(<object>self.options.enough - <object>self.lines.size, 0), most=self.options.most)
+        if result.text is not None:
+            _append(self.lines.text, result.text)
+        self.lines.size += <size_t>result.size
+        self.lines.records += <size_t>result.records
+        self.lines.full, self.lines.large = not result.rows_done, result.is_large
+        self.lines.next_record = <size_t>result.next_record
+        return stop
+
     cdef object odd_row(self, int reason, int32_t row, size_t first_record, kfs_payload *payload,
                         kfs_problem *problem):
         """Write the lines of a row that the C code could not finish; return its problem, or None."""
@@ -706,31 +769,34 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
                        out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
 
 
-def column_lines(table, Py_ssize_t row, columns, *, options, int fate=0, Py_ssize_t first_record=0,
+def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t first_record=0,
                  bint measure=False, Py_ssize_t enough=NO_BOUND, Py_ssize_t most=0):
-    """Return the record lines of a row's decoded records, from `first_record` on."""
+    """Return the record lines of decoded records, from `first_record` on."""
     cdef _Bytes rows = _hold(table), records = _hold_records(columns), arena = _hold(columns.arena)
     cdef _Lines out = _Lines.__new__(_Lines)
     cdef _Run state = _Run.__new__(_Run)
-    cdef size_t count = records.size // RECORD_SIZE, first
-    cdef const kfs_row *batch
+    cdef kfs_columns of
+    cdef size_t at = <size_t>max(first_record, 0)
     cdef int reason
-    if options.decoder is not None or table["attributes"][row] & CONTROL_MASK:
-        return column_lines_in_python(table, row, columns, options=options, fate=fate, first_record=first_record,
-                                      measure=measure, enough=enough, most=most)
-    if rows.size % ROW_SIZE or not 0 <= row < <Py_ssize_t>(rows.size // ROW_SIZE):
-        raise ValueError(f"row {row} is not in the batch table")
-    batch = <const kfs_row *>rows.data + row
-    first = <size_t>max(first_record, 0)
-    state.open(b"", table[:0], 0, 0, 0, DEFAULT_BUDGETS)
-    out.open(state, options, None, measure, enough, most)
-    with nogil:
-        reason = kfs_put_columns(arena.data, arena.size, <const kfs_record *>records.data, count, batch, fate, first,
-                                 &out.options, &out.lines)
-    if reason == KFS_NO_MEMORY:
-        raise MemoryError
-    if reason:
-        raise ValueError("a field is outside the arena")
+    if rows.size % ROW_SIZE:
+        raise ValueError("the batch table's rows have another size")
+    of.arena, of.size = arena.data, arena.size
+    of.records, of.count = <const kfs_record *>records.data, records.size // RECORD_SIZE
+    of.rows, of.row_count = <const kfs_row *>rows.data, rows.size // ROW_SIZE
+    if options.decoder is not None:
+        return column_lines_in_python(table, columns, options=options, fates=fates, fate=fate,
+                                      first_record=first_record, measure=measure, enough=enough, most=most)
+    state.open(b"", table, 0, 0, 0, DEFAULT_BUDGETS)
+    out.open(state, options, fates, measure, enough, most)
+    while at < of.count and not out.lines.full:
+        with nogil:
+            reason = kfs_put_columns(&of, out.fates, fate, &at, &out.options, &out.lines)
+        if reason == KFS_CONTROL_ROW:
+            at = out.control_columns(table, columns, fate, at)
+        elif reason == KFS_NO_MEMORY:
+            raise MemoryError
+        elif reason:
+            raise ValueError("a field is outside the arena, or a row outside the batch table")
     text = None if measure else PyBytes_FromStringAndSize(
         <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
     return LinesResult(text, out.lines.size, not out.lines.full, None, out.lines.records,
@@ -811,28 +877,53 @@ def dump_rows(table, Py_ssize_t first_row, Py_ssize_t last_row, columns, *, int 
 # ---- search --------------------------------------------------------------------------------------
 
 def contains(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, needle, *, int64_t start_position,
-             budgets=DEFAULT_BUDGETS):
+             bint fold=False, budgets=DEFAULT_BUDGETS):
     """Return for each of the rows [first_row, last_row) whether it may hold the needle, as uint8."""
     cdef _Run state = _Run.__new__(_Run)
-    cdef _Bytes sought = _hold(needle), marks
+    cdef _Bytes marks
     cdef int32_t row = <int32_t>first_row, stopped
     cdef kfs_payload payload
     cdef int reason
     state.open(buffer, table, first_row, last_row, start_position, budgets)
+    state.seek(needle, fold)
     mask = np.zeros(last_row - first_row, np.uint8)
     marks = _hold(mask, True)
     while row < last_row:
         with nogil:
-            reason = kfs_search_rows(
-                &state.run, row, <int32_t>last_row, <int32_t>first_row, sought.data, sought.size,
-                <uint8_t *>marks.data, &stopped, &payload)
+            reason = kfs_search_rows(&state.run, row, <int32_t>last_row, <int32_t>first_row, &state.needle,
+                                     <uint8_t *>marks.data, &stopped, &payload)
         row = stopped
         if reason == KFS_BAD_TABLE:
             raise ValueError(f"row {row} of the batch table is outside the buffer")
         if reason:
             inflated, trouble = state.inflate(row, &payload)
-            mask[row - first_row] = trouble is not None or bytes(needle) in inflated
+            mask[row - first_row] = trouble is not None or state.holds(inflated)
             row += 1
+    return mask
+
+
+def matching(columns, int fields, needle=b"", *, bint fold=False, automaton=None):
+    """Return for each record whether a field holds the needle and is accepted by the automaton, as uint8."""
+    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena), marks, sought, following, ends
+    cdef kfs_query query
+    cdef kfs_automaton machine
+    cdef int fine
+    query.fields, query.automaton = fields, NULL
+    sought = _hold_needle(needle, fold, &query.needle)
+    if automaton is not None:
+        following, ends = _hold(automaton.following), _hold(automaton.accepts_end)
+        machine.next, machine.states = <const uint32_t *>following.data, ends.size
+        machine.accepts_end = ends.data
+        query.automaton = &machine
+        if following.size != 1024 * ends.size or not kfs_automaton_open(&machine):
+            raise ValueError("a state of the automaton does not exist")
+    mask = np.zeros(len(columns), np.uint8)
+    marks = _hold(mask, True)
+    with nogil:
+        fine = kfs_match_records(&query, arena.data, arena.size, <const kfs_record *>records.data,
+                                 records.size // RECORD_SIZE, <uint8_t *>marks.data)
+    if not fine:
+        raise ValueError("a field is outside the arena")
     return mask
 
 

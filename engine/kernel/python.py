@@ -24,9 +24,11 @@ from engine.columns.binary_columns import gather as gather, gather_headers as ga
 from engine.columns.columns import RECORD_DTYPE, Columns
 from engine.columns.decoding import (
     Decoder,
+    Needle,
     Table,
 )
 from engine.columns.framing import frame_error
+from engine.columns.matching import matching as matching
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.kernel.python_compaction import (
     encode_records as encode_records,
@@ -300,6 +302,8 @@ def decode(
     start_position: Position,
     budgets: Budgets = DEFAULT_BUDGETS,
     enough: int = ENOUGH,
+    needle: Buffer = b"",
+    fold: bool = False,
 ) -> Columns:
     """Return the records of rows [first_row, last_row) as columns; the caller has checked the checksums.
 
@@ -309,10 +313,12 @@ def decode(
         budgets: limits of each batch.
         enough: stop after the batch that brings arena and rows to this many bytes; continue with
             the columns' `next_row`.
+        needle, fold: decode only batches that may hold the needle, as for `contains`.
     """
     _check_rows(table, first_row, last_row)
     copy = bool((table["attributes"][first_row:last_row] & COMPRESSION_MASK).any())
-    decoder = Decoder(buffer, table, start_position, budgets, copy=copy)
+    sought = Needle(bytes(needle), fold) if len(needle) else None
+    decoder = Decoder(buffer, table, start_position, budgets, copy=copy, needle=sought)
     row = first_row
     while row < last_row and len(decoder.arena) + len(decoder.records) * _RECORD_SIZE < enough:
         decoder.decode(row)
@@ -470,15 +476,17 @@ def contains(
     needle: Buffer,
     *,
     start_position: Position,
+    fold: bool = False,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> npt.NDArray[np.uint8]:
     """Return for each of the rows [first_row, last_row) whether it may hold the needle: 1 or 0.
 
     Searches the inflated bytes of the records, so a needle across two fields is found too. A batch
-    that does not inflate whole counts as holding it.
+    that does not inflate whole counts as holding it. With `fold`, capital and small ASCII letters
+    are the same.
     """
     _check_rows(table, first_row, last_row)
     decoder = Decoder(buffer, table, start_position, budgets, copy=False)
-    sought = bytes(needle)
+    sought = Needle(bytes(needle), fold)
     found = [decoder.may_hold(row, sought) for row in range(first_row, last_row)]
     return np.array(found, np.uint8)

@@ -109,29 +109,28 @@ class LineWriter:
 
 def column_lines(
     table: Table,
-    row: int,
     columns: Columns,
     *,
     options: LineOptions,
+    fates: Fates = None,
     fate: int = 0,
     first_record: int = 0,
     measure: bool = False,
     enough: int = NO_BOUND,
     most: int = 0,
 ) -> LinesResult:
-    """Return the record lines of a row's decoded records, from `first_record` on.
+    """Return the record lines of decoded records, from `first_record` on.
 
     Args:
-        table, row: the batch's table and row.
-        columns: all records of the batch.
-        options, measure, enough: as for `kernel.lines`.
-        fate: fate of the batch's transaction.
+        table: the table with the rows of the records.
+        columns: some records of one or more batches.
+        options, fates, measure, enough: as for `kernel.lines`.
+        fate: fate of all batches' transactions, without `fates`.
         first_record: index of the first record to show.
         most: end before a record with more bytes of key, value and headers; 0 for no limit.
     """
-    batch, size = table[row], 0
+    size, row = 0, -1
     parts: list[bytes] = []
-    facts = batch_facts(batch)
     first = max(first_record, 0)
     for index in range(first, len(columns)):
         fields: Row = columns.table[index].item()
@@ -143,6 +142,10 @@ def column_lines(
             return LinesResult(
                 None if measure else b"".join(parts), size, 0, None, len(parts), index, is_large
             )
+        if fields[10] != row:
+            row = fields[10]
+            batch, facts = table[row], batch_facts(table[row])
+            fate = fate if fates is None else int(fates[row])
         record = _record_of(batch, fields, columns.arena, index)
         parts.append(record_line(record, options, fate=fate, **facts))
         size += len(parts[-1])

@@ -14,6 +14,7 @@ import click
 
 from engine import kernel
 from engine.log.log_directory import LogSource
+from engine.log.segment.scan import BatchRun
 from kafkafs.cli.arguments import (
     clean_path,
     jobs_option,
@@ -24,7 +25,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.partition_choice import require_partitions, with_known_partitions
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
-from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, search
+from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, Search
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 from kafkafs.tree.selection import Selection, select
@@ -111,8 +112,11 @@ def grep(
         )
         if not selections:
             say_empty(logs, clean_path(path))
+        searches = [
+            search_of(each, query, values, only_count=only_count or quiet) for each in selections
+        ]
         total = places = 0
-        for item in results(selections, query, values, jobs or os.cpu_count() or 1):
+        for item in results(searches, jobs or os.cpu_count() or 1):
             if isinstance(item, int):
                 progress.advance(item)
             elif isinstance(item, dict):
@@ -168,10 +172,25 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
         click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)
 
 
-def results(selections: list[Selection], query: Query, values: str, jobs: int) -> Iterator[Item]:
-    """Yield the results of the selections in order; search `jobs` selections at a time.
+def search_of(selection: Selection, query: Query, values: str, *, only_count: bool) -> Search:
+    """Return the search of a selection's records."""
+    topic, partition = selection.view.partition
+    options = kernel.LineOptions(
+        topic,
+        partition,
+        values=values,
+        committed=selection.committed,
+        log_start_offset=selection.view.log_start_offset,
+        from_offset=selection.from_offset,
+        to_offset=selection.to_offset,
+    )
+    return Search(selection.view, query, options, only_count=only_count)
 
-    Each selection has a short queue: a worker that is ahead of the reader waits, so that memory stays bounded.
+
+def results(searches: list[Search], jobs: int) -> Iterator[Item]:
+    """Yield the results of the searches in order; run `jobs` at a time.
+
+    Each search has a short queue: a worker that is ahead of the reader waits, so that memory stays bounded.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(jobs) as pool:
@@ -180,11 +199,11 @@ def results(selections: list[Selection], query: Query, values: str, jobs: int) -
         def start(index: int) -> None:
             own: queue.Queue[Item | BaseException | None] = queue.Queue(maxsize=4)
             queues.append(own)
-            pool.submit(work, selections[index], query, values, own, stop)
+            pool.submit(work, searches[index], own, stop)
 
         try:
-            for index in range(len(selections)):
-                while len(queues) < min(index + jobs + 1, len(selections)):
+            for index in range(len(searches)):
+                while len(queues) < min(index + jobs + 1, len(searches)):
                     start(len(queues))
                 while (item := queues[index].get()) is not None:
                     if isinstance(item, BaseException):
@@ -198,13 +217,11 @@ def results(selections: list[Selection], query: Query, values: str, jobs: int) -
 
 
 def work(
-    selection: Selection,
-    query: Query,
-    values: str,
+    search: Search,
     out: queue.Queue[Item | BaseException | None],
     stop: threading.Event,
 ) -> None:
-    """Search one selection; put the results, then None or an exception, into `out`."""
+    """Run one search; put the results, then None or an exception, into `out`."""
 
     class Stopped(Exception):
         """The reader has stopped."""
@@ -218,27 +235,13 @@ def work(
             return
         raise Stopped
 
-    topic, partition = selection.view.partition
-    options = kernel.LineOptions(
-        topic,
-        partition,
-        values=values,
-        committed=selection.committed,
-        log_start_offset=selection.view.log_start_offset,
-        from_offset=selection.from_offset,
-        to_offset=selection.to_offset,
-    )
     try:
-        for match in search(
-            selection.view,
-            query,
-            from_offset=selection.from_offset,
-            to_offset=selection.to_offset,
-            options=options,
-            on_damage=put,
-            on_bytes=put,
-        ):
-            put(match)
+        for segment, part in search.parts():
+            if isinstance(part, BatchRun):
+                put(int(part.table["size"].sum()))
+            for item in search.results(segment, part):
+                put(item)
+            del part  # free it before the next one is read: a batch may be as large as the budget
         put(None)
     except Stopped:
         pass

@@ -125,7 +125,6 @@ class BatchLines:
             if not skip:
                 found = kernel.column_lines(
                     self._run.table,
-                    self._row,
                     columns,
                     options=self._options,
                     fate=self._fate,
@@ -141,16 +140,17 @@ class BatchLines:
                 record = found.next_record
                 if not found.is_large:
                     continue
-            yield from self._large_line(columns, record, skip, measure)
+            yield from self.large_line(columns, record, skip, measure=measure)
             record, skip = record + 1, 0
         for problem in self.problems:
             text = problem_line(problem, self._run.table[self._row], self._path)
             if not skip:
                 yield TextPiece(None if measure else text, len(text), len(columns), 0)
 
-    def _large_line(
-        self, columns: kernel.Columns, record: int, skip: int, measure: bool
+    def large_line(
+        self, columns: kernel.Columns, record: int, skip: int = 0, *, measure: bool = False
     ) -> Iterator[TextPiece]:
+        """Yield the text of one of some decoded records of the batch, as `pieces`."""
         made = [0]
         at = 0
         parts = self._parts(columns, record, lambda: measure or made[0] < skip)

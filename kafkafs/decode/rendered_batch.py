@@ -124,7 +124,6 @@ class RenderedBatch:
             )
             result = kernel.column_lines(
                 run.table,
-                self.row,
                 columns,
                 options=self.options,
                 fate=fate,

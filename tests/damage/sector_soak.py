@@ -26,7 +26,7 @@ from engine.files.unreadable import UNREADABLE_FILES
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from kafkafs.decode.search import Query, search
+from kafkafs.decode.search import Match, Query, search
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
 from tests import fixtures_data
@@ -160,12 +160,14 @@ def differences(what: str, found: dict[int, bytes], expected: dict[int, bytes]) 
 def searched(view: LogView, segment: Segment) -> dict[int, bytes]:
     """The offsets of the segment's records that a search for anything finds: those with some bytes."""
     first, last = min(segment.lines), max(segment.lines)
-    options = kernel.LineOptions(*view.partition, log_start_offset=view.log_start_offset)
-    matches = search(
-        view, Query.compile(""), from_offset=first, to_offset=last + 1,
-        options=options, on_damage=lambda _: None,
-    )  # fmt: skip
-    lines = [line for match in matches for line in match.text.splitlines()]
+    options = kernel.LineOptions(
+        *view.partition,
+        log_start_offset=view.log_start_offset,
+        from_offset=first,
+        to_offset=last + 1,
+    )
+    results = search(view, Query.compile(""), options)
+    lines = [line for each in results if isinstance(each, Match) for line in each.text.splitlines()]
     found = {
         int(line[line.index(b'"offset":') + 9 : line.index(b',"timestamp"')]) for line in lines
     }

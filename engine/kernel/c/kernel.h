@@ -4,6 +4,7 @@
 
 #include "checksums.h"
 #include "codecs.h"
+#include "needle.h"
 #include "batches.h"
 #include "records.h"
 #include "lines.h"

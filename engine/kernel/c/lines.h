@@ -278,18 +278,32 @@ static inline int kfs_line_lies_in(size_t all, const kfs_record *record) {
     return record->headers_size >= 0;
 }
 
-/* The same from columns: records decoded before, with positions in an arena. */
-static int kfs_put_columns(const uint8_t *arena, size_t size, const kfs_record *records, size_t count,
-                           const kfs_row *row, int fate, size_t first, const kfs_line_options *options,
-                           kfs_lines *lines) {
+/* Records decoded before, with positions in an arena, and the table with their rows. */
+typedef struct {
+    const uint8_t *arena;
+    size_t size;
+    const kfs_record *records;
+    size_t count;
+    const kfs_row *rows;
+    size_t row_count;
+} kfs_columns;
+
+/* Writes the lines of records from *at on, until the text is full, or until a row needs the caller; *at is then that
+ * row's first record. */
+static int kfs_put_columns(const kfs_columns *columns, const uint8_t *fates, int fate, size_t *at,
+                           const kfs_line_options *options, kfs_lines *lines) {
     enum { AT_ONCE = 256 };
-    for (size_t at = first; at < count && !lines->full;) {
-        size_t stop = count - at > AT_ONCE ? at + AT_ONCE : count;
-        for (size_t i = at; i < stop; i++)
-            if (!kfs_line_lies_in(size, records + i)) return KFS_BAD_TABLE;
-        int reason = kfs_put_lines(arena, records, stop, row, fate, at, options, lines);
+    while (*at < columns->count && !lines->full) {
+        size_t stop = *at;
+        int32_t row = columns->records[stop].row;
+        if (row < 0 || (size_t)row >= columns->row_count) return KFS_BAD_TABLE;
+        if (kfs_is_control(columns->rows + row)) return KFS_CONTROL_ROW;
+        while (stop < columns->count && stop - *at < AT_ONCE && columns->records[stop].row == row)
+            if (!kfs_line_lies_in(columns->size, columns->records + stop++)) return KFS_BAD_TABLE;
+        int reason = kfs_put_lines(columns->arena, columns->records, stop, columns->rows + row,
+                                   fates ? fates[row] : fate, *at, options, lines);
         if (reason) return reason;
-        at = stop;
+        *at = stop;
     }
     return KFS_OK;
 }

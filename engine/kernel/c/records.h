@@ -8,6 +8,7 @@
 
 #include "batches.h"
 #include "codecs.h"
+#include "needle.h"
 
 /* Layout of engine.columns.columns.RECORD_DTYPE; one cache line. Sizes are -1 for null. */
 typedef struct {
@@ -357,6 +358,7 @@ typedef struct {
     kfs_codec_contexts *contexts;
     kfs_bytes *arena, *records;
     int copy; /* copy uncompressed payloads to the arena too, so that it has all */
+    const kfs_needle *needle; /* decode only rows with this in the bytes of their records; NULL for all rows */
 } kfs_run;
 
 /* Compressed payload for engine.coding.compression after a refusal. */
@@ -407,26 +409,43 @@ static int kfs_read_inflated(kfs_run *run, int32_t row_index, size_t start, size
     return kfs_read_message_set(row, row_index, run->arena->data, start, size, partial, &run->limits, run->records, problem);
 }
 
+/* Returns why the header of a row of magic 2 contradicts itself. */
+static int kfs_check_counts(const kfs_row *row, kfs_problem *problem) {
+    if (row->magic != 2) return KFS_OK;
+    if (row->last_offset < row->base_offset)
+        return kfs_problem_at(problem, KFS_LAST_OFFSET, 0, row->last_offset, row->base_offset);
+    if (row->record_count < 0) return kfs_problem_at(problem, KFS_COUNT_NEGATIVE, 0, row->record_count, 0);
+    if (row->record_count == 0 && row->size != KFS_V2_OVERHEAD)
+        return kfs_problem_at(problem, KFS_LEFTOVER, 0, row->size - KFS_V2_OVERHEAD, 0);
+    return KFS_OK;
+}
+
+/* Returns whether a needle is in the bytes of an uncompressed row's records. */
+static int kfs_plain_row_holds(const kfs_run *run, const kfs_row *row, const kfs_needle *needle) {
+    size_t header = row->magic == 2 ? KFS_V2_OVERHEAD : KFS_UP_TO_MAGIC;
+    return kfs_find(kfs_row_bytes(run, row) + header, (size_t)row->size - header, needle) != NULL;
+}
+
 static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload, kfs_problem *problem) {
     const kfs_row *row = run->rows + row_index;
     if (!kfs_row_lies_in(run, row)) return KFS_BAD_TABLE;
-    if (row->magic == 2) {
-        if (row->last_offset < row->base_offset)
-            return kfs_problem_at(problem, KFS_LAST_OFFSET, 0, row->last_offset, row->base_offset);
-        if (row->record_count < 0) return kfs_problem_at(problem, KFS_COUNT_NEGATIVE, 0, row->record_count, 0);
-        if (row->record_count == 0)
-            return row->size == KFS_V2_OVERHEAD
-                       ? KFS_OK
-                       : kfs_problem_at(problem, KFS_LEFTOVER, 0, row->size - KFS_V2_OVERHEAD, 0);
-    }
+    if (run->needle && kfs_codec_of(row) == KFS_CODEC_NONE && !kfs_plain_row_holds(run, row, run->needle)) return KFS_OK;
+    int reason = kfs_check_counts(row, problem);
+    if (reason) return reason;
+    if (row->magic == 2 && row->record_count == 0) return KFS_OK;
     if (kfs_codec_of(row) != KFS_CODEC_NONE) {
-        int reason = kfs_compressed_payload(run, row, payload, problem);
+        reason = kfs_compressed_payload(run, row, payload, problem);
         if (reason) return reason;
         size_t start = run->arena->size;
         if (!kfs_inflate(run->contexts, payload->codec, row->magic, payload->data, payload->size,
                          (size_t)run->limits.inflated, run->arena))
             return KFS_NEEDS_PYTHON;
-        return kfs_read_inflated(run, row_index, start, run->arena->size - start, 0, problem);
+        size_t size = run->arena->size - start;
+        if (run->needle && !kfs_find(run->arena->data + start, size, run->needle)) {
+            run->arena->size = start;
+            return KFS_OK;
+        }
+        return kfs_read_inflated(run, row_index, start, size, 0, problem);
     }
     const uint8_t *base = run->buf;
     size_t at = (size_t)(row->position - run->start_position);
@@ -442,7 +461,7 @@ static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload,
                                 &run->limits, run->records, problem);
     if (!kfs_reserve(run->records, sizeof(kfs_record))) return KFS_NO_MEMORY;
     kfs_record *out = (kfs_record *)(run->records->data + run->records->size);
-    int reason = kfs_read_message(base, base + at + KFS_LOG_OVERHEAD, (size_t)row->size - KFS_LOG_OVERHEAD, 0, out, problem);
+    reason = kfs_read_message(base, base + at + KFS_LOG_OVERHEAD, (size_t)row->size - KFS_LOG_OVERHEAD, 0, out, problem);
     if (reason) return reason;
     out->offset = row->base_offset;
     out->row = row_index;

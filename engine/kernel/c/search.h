@@ -1,82 +1,141 @@
-/* Finds a needle in bytes: compares two of its bytes at 32 positions at a time, the rest where both match. */
+/* Marks batches and records that hold a needle, and records that an automaton accepts. */
 #ifndef KFS_SEARCH_H
 #define KFS_SEARCH_H
 
+#include "lines.h"
 #include "records.h"
-
-static const uint8_t *kfs_find_plain(const uint8_t *hay, size_t n, const uint8_t *needle, size_t m) {
-    while (n >= m) {
-        const uint8_t *at = memchr(hay, needle[0], n - m + 1);
-        if (!at) return NULL;
-        if (memcmp(at, needle, m) == 0) return at;
-        n -= (size_t)(at + 1 - hay);
-        hay = at + 1;
-    }
-    return NULL;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static const uint8_t *kfs_find_avx2(const uint8_t *hay, size_t n,
-                                                                     const uint8_t *needle, size_t m) {
-    if (n < m) return NULL;
-    const __m256i first = _mm256_set1_epi8((char)needle[0]), last = _mm256_set1_epi8((char)needle[m - 1]);
-    size_t places = n - m + 1, i = 0;
-    for (; i + 32 <= places; i += 32) {
-        __m256i heads = _mm256_loadu_si256((const __m256i *)(hay + i));
-        __m256i tails = _mm256_loadu_si256((const __m256i *)(hay + i + m - 1));
-        uint32_t hits = (uint32_t)_mm256_movemask_epi8(
-            _mm256_and_si256(_mm256_cmpeq_epi8(heads, first), _mm256_cmpeq_epi8(tails, last)));
-        for (; hits; hits &= hits - 1) {
-            const uint8_t *at = hay + i + __builtin_ctz(hits);
-            if (memcmp(at, needle, m) == 0) return at;
-        }
-    }
-    return kfs_find_plain(hay + i, n - i, needle, m);
-}
-#endif
-
-static const uint8_t *kfs_find(const uint8_t *hay, size_t n, const uint8_t *needle, size_t m) {
-    if (m == 0) return hay;
-#if defined(__x86_64__)
-    if (KFS_LIKELY(kfs_has_avx2)) return kfs_find_avx2(hay, n, needle, m);
-#endif
-    return kfs_find_plain(hay, n, needle, m);
-}
 
 /* Marks the rows [first, last) with the needle in the inflated bytes of their records; mask[0] is for
  * `first`. Stops at a row that it cannot inflate, and sets *row_index to it. */
-static int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const uint8_t *needle,
-                           size_t m, uint8_t *mask, int32_t *row_index, kfs_payload *payload) {
+static int kfs_search_rows(kfs_run *run, int32_t first, int32_t last, int32_t mask_start, const kfs_needle *needle,
+                           uint8_t *mask, int32_t *row_index, kfs_payload *payload) {
     int32_t at = first;
     int reason = KFS_OK;
     for (; at < last; at++) {
         const kfs_row *row = run->rows + at;
         kfs_problem problem;
+        int is_found = 1;
         run->arena->size = 0;
         if (!kfs_row_lies_in(run, row)) {
             reason = KFS_BAD_TABLE;
             break;
         }
-        size_t header = row->magic == 2 ? KFS_V2_OVERHEAD : KFS_UP_TO_MAGIC;
-        const uint8_t *hay = kfs_row_bytes(run, row) + header;
-        size_t n = (size_t)row->size - header;
-        if (kfs_codec_of(row) != KFS_CODEC_NONE) {
-            if (kfs_compressed_payload(run, row, payload, &problem)) {
-                mask[at - mask_start] = 1;
-                continue;
-            }
+        if (kfs_codec_of(row) == KFS_CODEC_NONE) {
+            is_found = kfs_plain_row_holds(run, row, needle);
+        } else if (!kfs_compressed_payload(run, row, payload, &problem)) {
             if (!kfs_inflate(run->contexts, payload->codec, row->magic, payload->data, payload->size,
                              (size_t)run->limits.inflated, run->arena)) {
                 reason = KFS_NEEDS_PYTHON;
                 break;
             }
-            hay = run->arena->data;
-            n = run->arena->size;
+            is_found = kfs_find(run->arena->data, run->arena->size, needle) != NULL;
         }
-        mask[at - mask_start] = kfs_find(hay, n, needle, m) != NULL;
+        mask[at - mask_start] = (uint8_t)is_found;
     }
     *row_index = at;
     return reason;
+}
+
+/* ---- records ---- */
+
+/* A table of 256 next states for each state, each as its number times 256. State 0 accepts whatever follows, the
+ * search of a field begins in state 1. */
+typedef struct {
+    const uint32_t *next;
+    const uint8_t *accepts_end; /* whether a state accepts the end of the field */
+    size_t states;
+    uint8_t leaves_start[256];  /* bytes that lead from state 1 to another one */
+} kfs_automaton;
+
+/* Returns whether all next states exist, and fills `leaves_start`. */
+static int kfs_automaton_open(kfs_automaton *automaton) {
+    uint32_t bits = 0, most = 0;
+    if (automaton->states < 2) return 0;
+    for (size_t i = 0; i < automaton->states * 256; i++) {
+        uint32_t next = automaton->next[i];
+        bits |= next;
+        most = next > most ? next : most;
+    }
+    for (int byte = 0; byte < 256; byte++) automaton->leaves_start[byte] = automaton->next[256 + byte] != 256;
+    return (bits & 255) == 0 && most < automaton->states * 256;
+}
+
+static int kfs_accepts(const kfs_automaton *automaton, const uint8_t *p, size_t n) {
+    enum { START = 256 };
+    const uint8_t *end = p + n;
+    uint32_t state = START;
+    while (p < end) {
+        if (state == START) {
+            while (end - p >= 4 && !(automaton->leaves_start[p[0]] | automaton->leaves_start[p[1]] |
+                                     automaton->leaves_start[p[2]] | automaton->leaves_start[p[3]]))
+                p += 4;
+            while (p < end && !automaton->leaves_start[*p]) p++;
+            if (p == end) break;
+        }
+        state = automaton->next[state | *p++];
+        if (!state) return 1;
+    }
+    return automaton->accepts_end[state >> 8];
+}
+
+/* The fields to search: engine.columns.matching.Fields. */
+enum { KFS_IN_KEY = 1, KFS_IN_VALUE = 2, KFS_IN_HEADERS = 4 };
+
+/* Which records match: those with a field that holds the needle, and that the automaton accepts if there is one. */
+typedef struct {
+    int fields;
+    kfs_needle needle;
+    const kfs_automaton *automaton;
+} kfs_query;
+
+static inline int kfs_field_matches(const kfs_query *query, const uint8_t *p, int32_t size) {
+    if (size < 0 || !kfs_find(p, (size_t)size, &query->needle)) return 0;
+    return !query->automaton || kfs_accepts(query->automaton, p, (size_t)size);
+}
+
+static int kfs_headers_match(const kfs_query *query, const uint8_t *p, const uint8_t *end, int32_t count) {
+    for (; count > 0; count--) {
+        int32_t size;
+        if (!(p = kfs_varint(p, end, &size)) || size < 0 || size > end - p) return 0;
+        if (kfs_field_matches(query, p, size)) return 1;
+        p += size;
+        if (!(p = kfs_varint(p, end, &size)) || size > end - p) return 0;
+        if (kfs_field_matches(query, p, size)) return 1;
+        if (size > 0) p += size;
+    }
+    return 0;
+}
+
+static inline int kfs_record_matches(const kfs_query *query, const uint8_t *arena, const kfs_record *record) {
+    if (query->fields & KFS_IN_VALUE && kfs_field_matches(query, arena + record->value_start, record->value_size)) return 1;
+    if (query->fields & KFS_IN_KEY && kfs_field_matches(query, arena + record->key_start, record->key_size)) return 1;
+    if (!(query->fields & KFS_IN_HEADERS) || record->headers_count <= 0) return 0;
+    const uint8_t *headers = arena + record->headers_start;
+    return kfs_headers_match(query, headers, headers + record->headers_size, record->headers_count);
+}
+
+/* Marks the records that match. The needle is searched in the whole arena at once, which is faster than in each short
+ * field: most records have none. Returns 0 if a field is outside the arena. */
+static int kfs_match_records(const kfs_query *query, const uint8_t *arena, size_t size, const kfs_record *records,
+                             size_t n, uint8_t *mask) {
+    size_t from = size, hit = 0; /* the first place of the needle at or after `from` */
+    for (size_t i = 0; i < n; i++) {
+        const kfs_record *record = records + i;
+        if (!kfs_line_lies_in(size, record)) return 0;
+        if (query->needle.size) {
+            /* Positions of empty fields are not checked, so those of a table that is not ours may be anything. */
+            size_t start = (size_t)record->key_start, stop = (size_t)record->headers_start + (size_t)record->headers_size;
+            if (start > stop || stop > size) return 0;
+            if (start < from || hit < start) {
+                const uint8_t *found = kfs_find(arena + start, size - start, &query->needle);
+                from = start;
+                hit = found ? (size_t)(found - arena) : size;
+            }
+            if (hit >= stop) continue;
+        }
+        mask[i] = (uint8_t)kfs_record_matches(query, arena, record);
+    }
+    return 1;
 }
 
 #endif

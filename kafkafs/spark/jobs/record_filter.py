@@ -93,16 +93,23 @@ class SearchFilter(KeyFilter):
         ]
         self._decoder: TopicDecoder | None = decoder_for(topic) if topic.startswith("__") else None
         self._keys = keys
-        needles = [] if self._decoder is not None else [each.needle for each in predicate.queries()]
-        self._needles = [needle for needle in (*needles, *(n for n, _ in self._headers)) if needle]
+        literals = [] if self._decoder else [each.literal for each in predicate.queries()]
+        self._needles = [(each.content, each.fold) for each in literals if each.content]
+        self._needles += [(name, False) for name, _ in self._headers if name]
 
     def narrowed(self, run: BatchRun) -> BatchRun:
         """Return the batches of a run that may have a match; most other batches need no decoding."""
-        for needle in self._needles:
+        for needle, fold in self._needles:
             if not len(run.table):
                 break
             hits = kernel.contains(
-                run.buffer, run.table, 0, len(run.table), needle, start_position=run.start_position
+                run.buffer,
+                run.table,
+                0,
+                len(run.table),
+                needle,
+                start_position=run.start_position,
+                fold=fold,
             )
             run = run._replace(table=run.table[hits != 0])
         return run

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.compression import CompressionType, compress
 from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.matching import Automaton
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.record_line import LineOptions
 from tests import builders
@@ -28,6 +29,11 @@ RECORDS = [
     Rec(b"", b"", NOW + 200_000),
 ]
 PRODUCER = Producer(id=9, epoch=1, sequence=2**31 - 2)
+AUTOMATON = Automaton(
+    np.array([[0] * 256, [512] + [256] * 255, [512] * 97 + [0] + [256] * 158], np.uint32).ravel(),
+    np.array([1, 0, 1], np.uint8),
+)
+"""Accepts a field with a zero byte before an "a", or at the end."""
 edges = st.sampled_from([0, 1, 2, 0x10, 0x40, 0x7F, 0x80, 0x81, 0xFE, 0xFF])
 
 
@@ -95,9 +101,16 @@ def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
                 data, table, 0, rows, start_position=5, budgets=TIGHT, measure=measure, **asked
             )
         )
-    for needle in (b"a", b"plain", b""):
-        mask = kernel.contains(data, table, 0, rows, needle, start_position=5, budgets=TIGHT)
-        said.append(mask.tolist())
+    for needle in (b"a", b"Plain", b""):
+        for fold in (False, True):
+            how: dict[str, Any] = {"start_position": 5, "budgets": TIGHT, "fold": fold}
+            mask = kernel.contains(data, table, 0, rows, needle, **how)
+            held = kernel.decode(data, table, 0, rows, needle=needle, **how)
+            said += [mask.tolist(), held.table.tolist(), held.problems, held.next_row]
+            for fields in range(8):
+                said.append(kernel.matching(columns, fields, needle, fold=fold).tolist())
+    said.append(kernel.matching(columns, 7, automaton=AUTOMATON).tolist())
+    said.append(kernel.column_lines(table[:rows], columns, **asked))
     said += [kernel.find_batch(data, start, 0, 3) for start in (0, 1, 70)]
     return said
 
