@@ -34,13 +34,13 @@ from engine.check.rules.finding import Finding
 from engine.check.rules.finding_limit import bounded
 from engine.check.segment_look import ItemsOf, unreadable
 from engine.check.start_effect import with_start
-from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
+from engine.workers import Workers
 
 DAY_MS = 86_400_000
 MOST_HOLES = 100_000

@@ -20,7 +20,6 @@ from engine.check.rules.finding import Finding, failed_read, found
 from engine.check.rules.finding_limit import FindingLimit
 from engine.check.rules.rules import Severity
 from engine.check.segment_look import EarlierLooks, Look, look_at_segment
-from engine.check.workers import Workers
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import InvalidNameError, KafkaStorageError
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER, FolderState, parse_folder_name
@@ -30,6 +29,7 @@ from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.units import Offset
+from engine.workers import Workers
 
 _SECOND_LOOK_AFTER = 0.5
 

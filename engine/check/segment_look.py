@@ -19,12 +19,12 @@ from engine.check.partition_under_check import (
 )
 from engine.check.rules.finding import Finding, failed_read
 from engine.check.rules.finding_limit import bounded
-from engine.check.workers import Workers
 from engine.errors import KafkaStorageError
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.memory_gate import LARGE
 from engine.units import Offset, Position
+from engine.workers import Workers
 
 CHUNK = 4 * MiB
 """Bytes per run: large, because some work is done once per run, and threads wait for each other less often."""

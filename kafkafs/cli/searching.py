@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import queue
 import re
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 import click
 
 from engine import kernel
 from engine.log.log_directory import LogSource
-from engine.log.segment.scan import BatchRun
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, ScanItem
+from engine.memory_gate import LARGE
+from engine.workers import Workers
 from kafkafs.cli.arguments import (
     clean_path,
     jobs_option,
@@ -30,8 +31,9 @@ from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 from kafkafs.tree.selection import Selection, select
 
-Item = Match | DamageFacts | int
+Item: TypeAlias = Match | DamageFacts | int
 """Result of a worker: matches, a damaged place, or a count of read bytes."""
+Part: TypeAlias = tuple[Search, LogSegment, ScanItem]
 
 
 @click.command()
@@ -188,63 +190,21 @@ def search_of(selection: Selection, query: Query, values: str, *, only_count: bo
 
 
 def results(searches: list[Search], jobs: int) -> Iterator[Item]:
-    """Yield the results of the searches in order; run `jobs` at a time.
-
-    Each search has a short queue: a worker that is ahead of the reader waits, so that memory stays bounded.
-    """
-    stop = threading.Event()
-    with ThreadPoolExecutor(jobs) as pool:
-        queues: list[queue.Queue[Item | BaseException | None]] = []
-
-        def start(index: int) -> None:
-            own: queue.Queue[Item | BaseException | None] = queue.Queue(maxsize=4)
-            queues.append(own)
-            pool.submit(work, searches[index], own, stop)
-
-        try:
-            for index in range(len(searches)):
-                while len(queues) < min(index + jobs + 1, len(searches)):
-                    start(len(queues))
-                while (item := queues[index].get()) is not None:
-                    if isinstance(item, BaseException):
-                        raise item
-                    yield item
-        finally:
-            stop.set()
-            for own in queues:
-                while not own.empty():
-                    own.get_nowait()
+    """Yield the results of the searches in order; `jobs` threads search."""
+    parts = ((each, *part) for each in searches for part in each.parts())
+    with Workers(jobs, "grep") as workers:
+        yield from workers.flat_map(work, parts, is_large)
 
 
-def work(
-    search: Search,
-    out: queue.Queue[Item | BaseException | None],
-    stop: threading.Event,
-) -> None:
-    """Run one search; put the results, then None or an exception, into `out`."""
+def work(part: Part) -> Iterator[Item]:
+    """Search a part of a log."""
+    search, segment, item = part
+    if isinstance(item, BatchRun):
+        yield int(item.table["size"].sum())
+    yield from search.results(segment, item)
 
-    class Stopped(Exception):
-        """The reader has stopped."""
 
-    def put(item: Item | BaseException | None) -> None:
-        while not stop.is_set():
-            try:
-                out.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return
-        raise Stopped
-
-    try:
-        for segment, part in search.parts():
-            if isinstance(part, BatchRun):
-                put(int(part.table["size"].sum()))
-            for item in search.results(segment, part):
-                put(item)
-            del part  # free it before the next one is read: a batch may be as large as the budget
-        put(None)
-    except Stopped:
-        pass
-    except BaseException as error:  # noqa: BLE001 - raised again by the reader
-        if not stop.is_set():
-            put(error)
+def is_large(part: Part) -> bool:
+    """Return whether the bytes of a part may be as large as the budget of a batch."""
+    item = part[2]
+    return isinstance(item, BatchRun) and len(item.buffer) > LARGE

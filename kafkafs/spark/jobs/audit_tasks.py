@@ -22,11 +22,11 @@ from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
 from engine.check.rules.finding import Finding, found
 from engine.check.segment_look import Look
-from engine.check.workers import Workers
 from engine.clock import SystemClock
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.units import Offset, Timestamp
+from engine.workers import Workers
 from kafkafs.spark.jobs.audit_plan import Unit, takes
 from kafkafs.spark.source.planning.volume import Volume
 from kafkafs.spark.source.worker_process import make_ready

@@ -13,9 +13,9 @@ from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
 from engine.check.rules.finding import Finding
 from engine.check.segment_look import Checked, Look
-from engine.check.workers import Workers
 from engine.log.log_directory import open_source
 from engine.units import Offset
+from engine.workers import Workers
 from tests import fixtures_data
 from tests.engine.check.logs import Clock, bad, change, found, log_of, look, of_rule, plain, write
 from tests.engine.check.test_log_check import CASES, Case
