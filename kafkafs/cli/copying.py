@@ -27,11 +27,8 @@ from kafkafs.tree.node import Directory, File, Link, Node
 if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
 
-_ERROR_LINE = rb'\{"error":\{.*?"kind":"(\w+)"'
+_ERROR_LINE = re.compile(rb'\{"error":\{.*?"kind":"(\w+)"')
 """Line of a record stream in place of bytes that are damaged or cannot be read."""
-_FIRST_ERROR = re.compile(_ERROR_LINE)
-_LATER_ERROR = re.compile(rb"\n" + _ERROR_LINE)
-"""With the end of the line before: `re` searches for literal bytes twenty times as fast as for ^."""
 UNREAD_KINDS = frozenset({b"unreadable", b"codec_missing"})
 PIECE = 1 << 20
 """Bytes that cp reads at a time after unreadable bytes."""
@@ -85,12 +82,11 @@ class ErrorLines:
         self._is_line_start = True
 
     def look(self, data: bytes) -> None:
-        """Scan the next bytes of the file."""
+        """Look at the next piece of the file: an error line is a piece of its own."""
         if not self._file.has_error_lines or not data:
             return
-        if self._is_line_start and (first := _FIRST_ERROR.match(data)):
-            self._kinds.add(first[1])
-        self._kinds.update(_LATER_ERROR.findall(data))
+        if self._is_line_start and (line := _ERROR_LINE.match(data)):
+            self._kinds.add(line[1])
         self._is_line_start = data.endswith(b"\n")
 
     def report(self, failures: Failures) -> None:

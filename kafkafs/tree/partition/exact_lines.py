@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import groupby
 from threading import Lock
 from typing import NamedTuple
 
@@ -74,7 +75,9 @@ class ExactFile(File):
     def chunks(self) -> Iterator[bytes]:
         view = self.partition.view()
         for lines in self.lines(view, self._source(view)):
-            yield b"".join(line for _, line in lines)
+            for is_error, some in groupby(lines, lambda each: each[0] is None):
+                texts = (text for _, text in some)
+                yield from texts if is_error else (b"".join(texts),)
 
     def lines(
         self, view: LogView, source: LineSource

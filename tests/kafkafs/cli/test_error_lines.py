@@ -136,12 +136,26 @@ def test_a_sector_that_a_reader_met_is_a_problem_of_the_source(failing: Path, wa
     assert (problem["position"], problem["length"]) == (START, SECTOR)
 
 
+@pytest.mark.parametrize("path", [RECORDS, RANGE, "orders-0/time/2023-11-14T22/exact.jsonl"])
+def test_an_error_line_is_a_piece_of_its_own(damaged: Path, path: str) -> None:
+    logs = open_source(str(damaged))
+    try:
+        file = Tree(logs).resolve(path)
+        assert isinstance(file, File)
+        pieces = list(file.chunks())
+    finally:
+        logs.close()
+    (error,) = [piece for piece in pieces if b'{"error":' in piece]
+    assert error.startswith(b'{"error":')
+    assert error.count(b"\n") == 1
+    assert error.endswith(b"\n")
+
+
 @pytest.mark.parametrize(
     ("pieces", "is_found"),
     [
         ([b'{"error":{"position":1,"kind":"crc_mismatch"}}\n'], True),
-        ([b'{"offset":1}\n', b'{"error":{"kind":"crc_mismatch"}}\n{"offset":2}\n'], True),
-        ([b'{"offset":1}\n{"error":{"kind":"crc_mismatch"}}\n'], True),
+        ([b'{"offset":1}\n', b'{"error":{"kind":"crc_mismatch"}}\n', b'{"offset":2}\n'], True),
         ([b'{"value":', b'{"error":{"kind":"crc_mismatch"}}}\n'], False),
         ([b'{"value":{"error":{"kind":"crc_mismatch"}}}\n'], False),
     ],
