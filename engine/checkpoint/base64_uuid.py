@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
-import secrets
 from collections.abc import Callable
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -31,7 +31,7 @@ def canonical_uuid(text: str) -> str:
     return base64.urlsafe_b64encode(number).decode().rstrip("=")
 
 
-def random_uuid(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
+def random_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
     """Return a UUID that is not reserved and does not start like a command-line option."""
     while True:
         text = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")

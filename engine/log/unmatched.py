@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from engine.log.partition_log import PartitionLog
+if TYPE_CHECKING:
+    from engine.log.partition_log import PartitionLog
 
 _MOST_NAMES = 4
 _LIKENESS = 0.6

@@ -6,6 +6,7 @@ Exit status: 0 fine, 1 findings (or nothing matched for grep), 2 usage, 3 cannot
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -20,7 +21,6 @@ from engine.errors import KafkaStorageError
 from engine.version import __version__
 from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
 from kafkafs.exit_codes import EXIT_INTERRUPTED
-from kafkafs.process_memory import keep_freed_memory
 
 
 class Named(NamedTuple):
@@ -113,8 +113,13 @@ def cli(ctx: click.Context) -> None:
     kafkafs cat   /var/lib/kafka/data orders-0/offset/35
     kafkafs grep  refund /var/lib/kafka/data orders-0/time/2024-01-01
     """
+    # All that exists now is kept to the end: the collector need not look at it.
+    gc.freeze()
+    gc.enable()
     if ctx.invoked_subcommand in LASTING:
         return
+    from kafkafs.process_memory import keep_freed_memory
+
     keep_freed_memory()
     if sys.stderr.isatty() and not sys.stdout.isatty():
         from kafkafs.cli.printing.progress import Progress

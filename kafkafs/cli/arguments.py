@@ -12,14 +12,14 @@ import click
 
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
-from engine.log.log_directory import LogSource, Unread, open_source
-from engine.units import Timestamp
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource, Unread
+    from engine.units import Timestamp
     from kafkafs.dump.extent import DumpBound
     from kafkafs.tree.tree import Tree
 
@@ -125,6 +125,9 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
         sources: paths, as the operator named them.
         is_whole: whether the command reads the whole source, so that its result lacks the unreadable files.
     """
+    # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
+    from engine.log.log_directory import open_source
+
     source = open_source(source_paths(sources))
     try:
         try:

@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from engine.errors import SourceError
-from engine.log.log_directory import LogSource
-from engine.log.partition_log import PartitionLog
 from engine.log.unmatched import unmatched_partition
 from kafkafs.cli.arguments import Command, clean_path
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.errors import NotFound
 
 if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_log import PartitionLog
     from kafkafs.tree.node import Node
     from kafkafs.tree.tree import Tree
 

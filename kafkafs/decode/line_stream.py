@@ -14,9 +14,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
@@ -28,6 +27,9 @@ from kafkafs.decode.line_chunks import ANY_OFFSET, ChunkTable, TextChunk
 from kafkafs.decode.line_measuring import Findings, PartMeasuring
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.part_files import MOST_PINNED, PartFiles
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
@@ -331,6 +333,8 @@ def _decode_soon(work: Callable[[], object]) -> None:
     global _ahead
     with _ahead_lock:
         if _ahead is None:
+            from concurrent.futures import ThreadPoolExecutor  # only a long stream needs threads
+
             _ahead = ThreadPoolExecutor(2, thread_name_prefix="kafkafs-ahead")
         pool = _ahead
     pool.submit(work)

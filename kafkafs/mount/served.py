@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from kafkafs.fuse.source_usage import Usage
 from kafkafs.tree.node import Directory
+
+if TYPE_CHECKING:
+    from kafkafs.fuse.source_usage import Usage
 
 
 class Served(Protocol):

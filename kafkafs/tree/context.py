@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.log_directory import LogSource
-from engine.replay.source_state import SourceState
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
 from kafkafs.tree.listing import FolderSlots
 from kafkafs.tree.owner import Owner
 from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
+
+if TYPE_CHECKING:
+    from engine.replay.source_state import SourceState
 
 TTL_FROZEN = 3600.0
 TTL_LIVE = 0.5
@@ -66,9 +69,16 @@ class Context:
         self.chunks = ChunkCache(budgets.cached_bytes - share)
         self.streams = Streams(self.chunks, budgets)
         self.memo = Memo(_MADE_SHARE)
-        self.state = SourceState(source)
         self.slots = FolderSlots()
         self._root_owner: Owner | None = None
+
+    @cached_property
+    def state(self) -> SourceState:
+        """What Kafka's own topics of the source add up to."""
+        # Imported here because only `groups/`, `transactions/` and `cluster/` need it, and it is large.
+        from engine.replay.source_state import SourceState
+
+        return SourceState(self.source)
 
     @property
     def budgets(self) -> Budgets:

@@ -6,7 +6,6 @@ listing of a period is a log dir.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.topics.topic_names import (
@@ -16,27 +15,23 @@ from engine.topics.topic_names import (
     TRANSACTION_STATE,
 )
 from engine.units import Timestamp
-from kafkafs.tree.root.cluster_folder import cluster_folder, transactions_folder
-from kafkafs.tree.root.groups_folder import groups_folder
 
 if TYPE_CHECKING:
     from kafkafs.tree.context import Context
     from kafkafs.tree.node import Directory
     from kafkafs.tree.path_names import Period
 
-_FOLDERS: dict[
-    str, tuple[tuple[str, ...], Callable[[str, Context, Timestamp | None], Directory]]
-] = {
-    "groups": ((CONSUMER_OFFSETS, SHARE_GROUP_STATE), groups_folder),
-    "transactions": ((TRANSACTION_STATE,), transactions_folder),
-    "cluster": ((CLUSTER_METADATA,), cluster_folder),
+_TOPICS = {
+    "groups": (CONSUMER_OFFSETS, SHARE_GROUP_STATE),
+    "transactions": (TRANSACTION_STATE,),
+    "cluster": (CLUSTER_METADATA,),
 }
-NAMES = tuple(_FOLDERS)
+NAMES = tuple(_TOPICS)
 
 
 def has_state(context: Context, name: str) -> bool:
     """Return whether the source has a partition of a topic that the folder is replayed from."""
-    return any(context.state.logs.of(topic) for topic in _FOLDERS[name][0])
+    return any(context.state.logs.of(topic) for topic in _TOPICS[name])
 
 
 def state_folder(
@@ -46,9 +41,18 @@ def state_folder(
 
     Raises NotFound.
     """
-    if name not in _FOLDERS or not has_state(context, name):
+    if name not in _TOPICS or not has_state(context, name):
         return None
-    return _FOLDERS[name][1](path, context, until)
+    # Imported here because the replays are large, and most commands need none.
+    from kafkafs.tree.root.cluster_folder import cluster_folder, transactions_folder
+    from kafkafs.tree.root.groups_folder import groups_folder
+
+    folders = {
+        "groups": groups_folder,
+        "transactions": transactions_folder,
+        "cluster": cluster_folder,
+    }
+    return folders[name](path, context, until)
 
 
 def as_of(period: Period) -> Timestamp | None:

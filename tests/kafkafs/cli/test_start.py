@@ -1,0 +1,67 @@
+"""What a start costs, in modules: a command imports what it needs, and no command more than its share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.fixtures_data import log_dir
+
+LIST = """
+import sys
+sys.argv = ["kafkafs", *sys.argv[1:]]
+from kafkafs.cli import main
+try:
+    main()
+except SystemExit:
+    print(*sys.modules, sep="\\n", file=sys.stderr)
+"""
+
+
+def modules(*arguments: object) -> set[str]:
+    """The modules that a run of the command has imported at its end."""
+    command = [sys.executable, "-c", LIST, *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, check=True)
+    return set(run.stderr.decode().splitlines())
+
+
+def ours(found: set[str]) -> set[str]:
+    return {name for name in found if name.split(".")[0] in ("engine", "kafkafs")}
+
+
+@pytest.mark.parametrize("command", [[], ["cat"], ["check"], ["mount"], ["umount"]])
+def test_help_imports_no_engine(command: list[str]) -> None:
+    found = modules(*command, "--help")
+    assert not {"numpy", "trio", "pyfuse3", "engine.kernel", "logging", "rich"} & found
+    assert len(ours(found)) <= 30
+
+
+def test_cat_of_one_record_imports_no_replay_and_no_mount() -> None:
+    found = modules("cat", log_dir("sample"), "orders-0/offset/35")
+    assert (
+        not {"trio", "pyfuse3", "rich", "concurrent.futures", "engine.replay.source_state"} & found
+    )
+    assert not any(
+        name.startswith(("engine.check.", "engine.writing.", "kafkafs.dump")) for name in found
+    )
+    assert 150 <= len(ours(found)) <= 190
+
+
+def test_the_checks_before_a_mount_need_no_fuse_library() -> None:
+    code = "import sys, kafkafs.mount.daemon; print(*sys.modules, sep='\\n')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert not {"trio", "pyfuse3", "numpy"} & set(run.stdout.decode().splitlines())
+
+
+def test_the_exit_status_and_the_output_survive_the_quick_end() -> None:
+    for arguments, status, start in (
+        (["cat", log_dir("sample"), "orders-0/offset/35"], 0, b'{"topic":"orders"'),
+        (["cat", log_dir("sample"), "no-such-0/offset/35"], 3, b""),
+        (["cat"], 2, b""),
+    ):
+        command = [sys.executable, "-m", "kafkafs", *map(str, arguments)]
+        run = subprocess.run(command, capture_output=True, check=False)
+        assert run.returncode == status, run.stderr
+        assert run.stdout.startswith(start)
