@@ -117,15 +117,16 @@ class Rendering(NamedTuple):
                     yield error_line(item)
             else:
                 fates = view.fates(segment, item)
-                yield from self._pieces(item, fates, file.path, noted)
+                yield from self._pieces(item, fates, file.path, _PIECE_TEXT, noted)
             del item  # free it before the next one is read: a batch may be as large as the budget
 
     def _pieces(
-        self, run: BatchRun, fates: Fates, path: str, note: Note = _no_note
+        self, run: BatchRun, fates: Fates, path: str, enough: int, note: Note = _no_note
     ) -> Iterator[bytes]:
+        """Yield the text of a run in pieces of about `enough` bytes."""
         row, count = 0, len(run.table)
         while row < count:
-            result = self.lines(run, row, count, fates, enough=_PIECE_TEXT)
+            result = self.lines(run, row, count, fates, enough=enough)
             if result.text:
                 yield result.text
             if result.problem is not None:
@@ -166,7 +167,8 @@ class Rendering(NamedTuple):
             if chunk.fates is not None:
                 fates = np.frombuffer(chunk.fates, np.uint8)[seen - len(run.table) : seen]
             if chunk.is_whole:
-                out += self._pieces(run, fates, file.path)
+                # In one piece: its size is known, and a batch cut by a piece's end would be decoded twice.
+                out += self._pieces(run, fates, file.path, chunk.text_size)
             else:
                 out += self._piece(run, fates, file.path, chunk)
             if item.end_position >= chunk.end:

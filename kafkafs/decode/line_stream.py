@@ -213,27 +213,29 @@ class LineStream:
             ChangedFileError: the log was truncated or rewritten since it was measured.
             OSError: a file cannot be read.
         """
-        end = min(position + size, self.size)
-        pieces = []
-        while position < end:
-            chunk = self._chunks.at(position)
-            text = self._text_of(chunk)
-            pieces.append(text[position - chunk.text_start : end - chunk.text_start])
-            position = chunk.text_end
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces = [
+            _piece(self._text_of(chunk), chunk, position, position + size)
+            for chunk in self._chunks_of(position, size)
+        ]
+        return b"".join(pieces)
 
     def read_now(self, position: int, size: int) -> bytes | None:
         """Like `read` if all chunks are cached, else None."""
-        end = min(position + size, self.size)
         pieces = []
-        while position < end:
-            chunk = self._chunks.at(position)
+        for chunk in self._chunks_of(position, size):
             text = self._cache.peek(self._key(chunk))
             if text is None:
                 return None
-            pieces.append(text[position - chunk.text_start : end - chunk.text_start])
+            pieces.append(_piece(text, chunk, position, position + size))
+        return b"".join(pieces)
+
+    def _chunks_of(self, position: int, size: int) -> Iterator[TextChunk]:
+        """Yield the chunks that reach into [position, position + size)."""
+        end = min(position + size, self.size)
+        while position < end:
+            chunk = self._chunks.at(position)
+            yield chunk
             position = chunk.text_end
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def prepare(self, position: int, chunks: int) -> int:
         """Decode the chunks after the one at `position` in the background. Return the end of that one."""
@@ -251,11 +253,7 @@ class LineStream:
 
     def chunks(self) -> Iterator[TextChunk]:
         """Yield all chunks, in order."""
-        position = 0
-        while position < self.size:
-            chunk = self._chunks.at(position)
-            yield chunk
-            position = chunk.text_end
+        return self._chunks_of(0, self.size)
 
     def _text_of(self, chunk: TextChunk) -> bytes:
         return self._cache.get(self._key(chunk), lambda: self._render(chunk))
@@ -294,6 +292,13 @@ def _is_same(mine: LogSegment, new: LogSegment) -> bool:
         return mine.identity == new.identity
     except OSError:
         return False
+
+
+def _piece(text: bytes, chunk: TextChunk, start: int, end: int) -> bytes | memoryview:
+    """Return the part of a chunk's text that lies in [start, end) of the stream; a view, so that it is copied once."""
+    if start <= chunk.text_start and end >= chunk.text_end:
+        return text
+    return memoryview(text)[max(start - chunk.text_start, 0) : end - chunk.text_start]
 
 
 class LineReader:

@@ -1,43 +1,57 @@
-/* Opens, reads and closes PREFIX<n> for COUNT values of n from START on, STEP apart, and prints how many bytes came
-   back. Each name is new to the kernel, so each costs a look-up, an open, a read and a release in the file system
-   below.
+/* Opens, reads and closes PREFIX<n> for each number n of standard input, with THREADS threads that take one number after
+   another, and prints how many bytes came back. A name that is new to the kernel costs a look-up, an open, a read and a
+   release in the file system below.
 
-       open_loop PREFIX START COUNT STEP */
+       open_loop PREFIX THREADS < numbers */
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-int main(int argc, char **argv)
-{
-    static char buffer[1 << 16];
-    char path[4096];
-    long long start, count, step, total = 0;
+#define MOST 1000000
 
-    if (argc != 5 || strlen(argv[1]) > sizeof path - 32) {
-        fprintf(stderr, "usage: open_loop PREFIX START COUNT STEP\n");
-        return 2;
-    }
-    start = atoll(argv[2]);
-    count = atoll(argv[3]);
-    step = atoll(argv[4]);
-    for (long long n = start; n < start + count * step; n += step) {
-        snprintf(path, sizeof path, "%s%lld", argv[1], n);
+static long long numbers[MOST];
+static const char *prefix;
+static int count;
+static atomic_int next;
+static atomic_llong total;
+
+static void *work(void *unused)
+{
+    char buffer[1 << 16], path[4096];
+    (void)unused;
+    for (int at; (at = atomic_fetch_add(&next, 1)) < count;) {
+        snprintf(path, sizeof path, "%s%lld", prefix, numbers[at]);
         int file = open(path, O_RDONLY);
-        if (file < 0) {
-            perror(path);
-            return 1;
-        }
-        ssize_t size = read(file, buffer, sizeof buffer);
+        ssize_t size = file < 0 ? -1 : read(file, buffer, sizeof buffer);
         if (size < 0) {
             perror(path);
-            return 1;
+            exit(1);
         }
-        total += size;
+        atomic_fetch_add(&total, size);
         close(file);
     }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[64];
+    int wanted = argc == 3 ? atoi(argv[2]) : 0;
+
+    if (wanted < 1 || wanted > 64 || strlen(argv[1]) > 4000) {
+        fprintf(stderr, "usage: open_loop PREFIX THREADS < numbers\n");
+        return 2;
+    }
+    prefix = argv[1];
+    while (count < MOST && scanf("%lld", &numbers[count]) == 1) count++;
+    for (int i = 0; i < wanted; i++)
+        if (pthread_create(&threads[i], NULL, work, NULL)) return 1;
+    for (int i = 0; i < wanted; i++) pthread_join(threads[i], NULL);
     printf("%lld\n", total);
     return 0;
 }

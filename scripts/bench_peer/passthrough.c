@@ -1,0 +1,187 @@
+/* A read-only file system over a folder, on libfuse's low-level interface: the peer of the mount. Inodes are in a hash
+   table by (device, inode), so that a look-up costs the same with any number of files known.
+
+       passthrough SOURCE MOUNTPOINT SECONDS THREADS
+
+   SECONDS: how long the kernel may cache names and attributes. THREADS: 1, or more for libfuse's own pool. The other
+   options are those of a kafkafs mount: ro, default_permissions, data kept in the page cache when a file is opened. */
+
+#define FUSE_USE_VERSION 314
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUCKETS (1 << 17)
+
+struct inode {
+    struct inode *next;
+    ino_t number;
+    dev_t device;
+    uint64_t lookups;
+    int fd; /* O_PATH */
+};
+
+static struct inode root;
+static struct inode *buckets[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static double seconds;
+
+static struct inode **bucket_of(dev_t device, ino_t number)
+{
+    uint64_t hash = (uint64_t)number * 0x9E3779B97F4A7C15u ^ (uint64_t)device;
+    return &buckets[hash >> 47 & (BUCKETS - 1)];
+}
+
+static struct inode *inode_of(fuse_ino_t ino)
+{
+    return ino == FUSE_ROOT_ID ? &root : (struct inode *)(uintptr_t)ino;
+}
+
+static struct inode *find(const struct stat *facts)
+{
+    struct inode *inode = *bucket_of(facts->st_dev, facts->st_ino);
+    while (inode && (inode->number != facts->st_ino || inode->device != facts->st_dev)) inode = inode->next;
+    return inode;
+}
+
+static void look_up(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param entry = {.attr_timeout = seconds, .entry_timeout = seconds};
+    int fd = openat(inode_of(parent)->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstatat(fd, "", &entry.attr, AT_EMPTY_PATH)) {
+        int error = errno;
+        if (fd >= 0) close(fd);
+        fuse_reply_err(request, error);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    struct inode *inode = find(&entry.attr);
+    if (inode) {
+        close(fd);
+    } else {
+        struct inode **bucket = bucket_of(entry.attr.st_dev, entry.attr.st_ino);
+        inode = malloc(sizeof *inode);
+        if (!inode) abort();
+        *inode = (struct inode){*bucket, entry.attr.st_ino, entry.attr.st_dev, 0, fd};
+        *bucket = inode;
+    }
+    inode->lookups++;
+    pthread_mutex_unlock(&lock);
+    entry.ino = (uintptr_t)inode;
+    fuse_reply_entry(request, &entry);
+}
+
+static void forget_one(fuse_ino_t ino, uint64_t count)
+{
+    struct inode *inode = inode_of(ino);
+    if (inode == &root) return;
+    pthread_mutex_lock(&lock);
+    inode->lookups -= count;
+    if (!inode->lookups) {
+        struct inode **place = bucket_of(inode->device, inode->number);
+        while (*place != inode) place = &(*place)->next;
+        *place = inode->next;
+        close(inode->fd);
+        free(inode);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void forget(fuse_req_t request, fuse_ino_t ino, uint64_t count)
+{
+    forget_one(ino, count);
+    fuse_reply_none(request);
+}
+
+static void forget_many(fuse_req_t request, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++) forget_one(forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(request);
+}
+
+static void get_attributes(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *file)
+{
+    struct stat facts;
+    (void)file;
+    if (fstatat(inode_of(ino)->fd, "", &facts, AT_EMPTY_PATH))
+        fuse_reply_err(request, errno);
+    else
+        fuse_reply_attr(request, &facts, seconds);
+}
+
+static void open_file(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *file)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", inode_of(ino)->fd);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        fuse_reply_err(request, errno);
+        return;
+    }
+    file->fh = (uint64_t)fd;
+    file->keep_cache = 1;
+    fuse_reply_open(request, file);
+}
+
+static void read_file(fuse_req_t request, fuse_ino_t ino, size_t size, off_t position, struct fuse_file_info *file)
+{
+    struct fuse_bufvec data = FUSE_BUFVEC_INIT(size);
+    (void)ino;
+    data.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+    data.buf[0].fd = (int)file->fh;
+    data.buf[0].pos = position;
+    fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+}
+
+static void release(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *file)
+{
+    (void)ino;
+    close((int)file->fh);
+    fuse_reply_err(request, 0);
+}
+
+static void flush(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *file)
+{
+    (void)ino, (void)file;
+    fuse_reply_err(request, ENOSYS); /* the kernel asks once */
+}
+
+static const struct fuse_lowlevel_ops operations = {
+    .lookup = look_up,
+    .forget = forget,
+    .forget_multi = forget_many,
+    .getattr = get_attributes,
+    .open = open_file,
+    .read = read_file,
+    .flush = flush,
+    .release = release,
+};
+
+int main(int argc, char **argv)
+{
+    char *options[] = {argv[0], "-oro,default_permissions,fsname=passthrough,subtype=passthrough"};
+    struct fuse_args args = FUSE_ARGS_INIT(2, options);
+    if (argc != 5 || (root.fd = open(argv[1], O_PATH | O_CLOEXEC)) < 0) {
+        fprintf(stderr, "usage: passthrough SOURCE MOUNTPOINT SECONDS THREADS\n");
+        return 2;
+    }
+    root.lookups = 2;
+    seconds = atof(argv[3]);
+    struct fuse_session *session = fuse_session_new(&args, &operations, sizeof operations, NULL);
+    if (!session || fuse_set_signal_handlers(session) || fuse_session_mount(session, argv[2])) return 1;
+    struct fuse_loop_config *config = fuse_loop_cfg_create();
+    fuse_loop_cfg_set_max_threads(config, (unsigned)atoi(argv[4]));
+    int status = atoi(argv[4]) > 1 ? fuse_session_loop_mt(session, config) : fuse_session_loop(session);
+    fuse_session_unmount(session);
+    fuse_session_destroy(session);
+    return status ? 1 : 0;
+}
