@@ -27,7 +27,7 @@ from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.records.building import end_transaction_marker, records_of
 from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.segment.segment_replacement import create_new_cleaned_segment
+from engine.writing.segment.segment_replacement import append_from_file, create_new_cleaned_segment
 from tests.clocks import MockClock, MockScheduler
 from tests.crash.recording import RecordingDisk
 
@@ -343,7 +343,7 @@ class Driver:
         with self._doing():
             new = create_new_cleaned_segment(self.log.log_folder, old[0].base_offset)
             for segment in old:
-                assert new.append_from_file(segment.log, 0) == segment.size
+                assert append_from_file(new, segment.log, 0) == segment.size
                 for aborted in segment.txn_index.all_aborted_txns():
                     new.txn_index.append(aborted)
             new.on_become_inactive_segment()

@@ -59,7 +59,7 @@ def recover_in_chunks(
 
 def _start_of(index: WritableIndex[Any], segment: WritableSegment, disk: Disk) -> bytes:
     """Return as much of an index as the records can fill; the file may be preallocated to megabytes."""
-    entries = segment.size // max(segment.index_interval_bytes, SMALLEST_BATCH[0]) + 2
+    entries = segment.size // max(segment.indexes.interval_bytes, SMALLEST_BATCH[0]) + 2
     with disk.open(index.path, writable=False) as file:
         return file.read_at(0, entries * index.entry_size)
 
@@ -83,7 +83,7 @@ def recover_by_batch(
         InvalidOffsetError: a new index entry has an offset that is not above the last one.
         Exception: another error that a broker does not handle.
     """
-    segment.empty_indexes()
+    segment.indexes.empty()
     valid, indexed = 0, 0
     try:
         for frame in frames(segment.log.file, 0, segment.log.end):
@@ -112,10 +112,10 @@ def _index(
         raise OffsetOverflowError(
             f"offset {last_offset} in {segment.log.path} is too far from {segment.base_offset}"
         )
-    if batch.max_timestamp > segment.max_timestamp_so_far:
-        segment.note_max_timestamp(TimestampOffset(batch.max_timestamp, last_offset))
-    if position - indexed <= segment.index_interval_bytes:
+    if batch.max_timestamp > segment.indexes.largest.timestamp:
+        segment.indexes.known_largest = TimestampOffset(batch.max_timestamp, last_offset)
+    if position - indexed <= segment.indexes.interval_bytes:
         return indexed
     segment.offset_index.append(last_offset, position)
-    segment.time_index.maybe_append(*segment.max_timestamp_and_offset_so_far)
+    segment.time_index.maybe_append(*segment.indexes.largest)
     return position

@@ -37,7 +37,7 @@ def aborted_between(
     """
     found: list[AbortedTxn] = []
     for segment in segments_from(segments, base_offset):
-        aborted, is_complete = segment.collect_aborted_txns(start_offset, upper_bound)
+        aborted, is_complete = segment.txn_index.collect_aborted_txns(start_offset, upper_bound)
         found += aborted
         if is_complete:
             break
@@ -61,10 +61,11 @@ def aborted_in(
         log_end_offset: end of the log.
     """
     begin = fetched.fetch_offset_metadata
-    upper_bound = segment.fetch_upper_bound_offset(
-        OffsetPosition(begin.offset, begin.position), fetched.records.size
-    )
-    if upper_bound is None:
+    start = OffsetPosition(begin.offset, begin.position)
+    entry = segment.offset_index.upper_bound_for_fetch(start, fetched.records.size)
+    if entry is not None:
+        upper_bound = entry.offset
+    else:
         following = segments.higher(segment.base_offset)
         upper_bound = log_end_offset if following is None else following.base_offset
     return aborted_between(segments, segment.base_offset, start_offset, upper_bound)

@@ -245,7 +245,15 @@ class Appender:
         enough to the last.
         """
         segment = self._local_log.segments.active_segment
-        params = RollParams.of(self._folder.config, info, size, self._folder.clock.now_ms())
+        config = self._folder.config
+        params = RollParams(
+            config.max_segment_ms,
+            config.segment_size,
+            info.max_timestamp,
+            info.last_offset,
+            size,
+            self._folder.clock.now_ms(),
+        )
         if not segment.should_roll(params):
             return segment
         first = info.first_offset if info.first_offset >= 0 else info.last_offset - MAX_INT32

@@ -214,7 +214,7 @@ class LogLoader:
             end = self.segments.active_segment.read_next_offset()
         elif self.had_clean_shutdown:
             recovery_point = end
-        self.segments.active_segment.resize_indexes(self.log_folder.config.max_index_size)
+        self.segments.active_segment.indexes.resize(self.log_folder.config.max_index_size)
         # The recovery point must not pass unflushed batches.
         return min(recovery_point, end), end
 

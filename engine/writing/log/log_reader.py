@@ -116,7 +116,7 @@ def _place(offset: Offset, epoch: int | None) -> FoundTimestamp:
 
 def _of_max_timestamp(segments: list[WritableSegment]) -> FoundTimestamp | None:
     latest = max(segments, key=_max_timestamp)
-    timestamp, offset = latest.max_timestamp_and_offset_so_far
+    timestamp, offset = latest.indexes.largest
     position = latest.offset_index.lookup(offset).position
     for batch in latest.log.batches_from(position):
         if batch.max_timestamp == timestamp:
@@ -125,7 +125,7 @@ def _of_max_timestamp(segments: list[WritableSegment]) -> FoundTimestamp | None:
 
 
 def _max_timestamp(segment: WritableSegment) -> Timestamp:
-    return segment.max_timestamp_and_offset_so_far.timestamp
+    return segment.indexes.largest.timestamp
 
 
 def _record_with(batch: RecordBatch, timestamp: Timestamp) -> FoundTimestamp | None:

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from engine.clock import Clock
 from engine.record.file_records import FileRecords
 from engine.units import MAX_INT64, Offset, Timestamp
-from engine.writing.append.log_append_info import LogAppendInfo
-from engine.writing.log_config import LogConfig
 
 
 class RollParams(NamedTuple):
@@ -27,20 +25,6 @@ class RollParams(NamedTuple):
     max_offset: Offset
     messages_size: int
     now: Timestamp
-
-    @classmethod
-    def of(
-        cls, config: LogConfig, append_info: LogAppendInfo, messages_size: int, now: Timestamp
-    ) -> RollParams:
-        """Return the parameters of an append of `messages_size` bytes."""
-        return cls(
-            config.max_segment_ms,
-            config.segment_size,
-            append_info.max_timestamp,
-            append_info.last_offset,
-            messages_size,
-            now,
-        )
 
 
 class SegmentAge:

@@ -73,7 +73,7 @@ def recover(
         OSError: the file cannot be read.
         ProducerStateError: a batch contradicts the producer's state; nothing was cut off.
     """
-    segment.empty_indexes()
+    segment.indexes.empty()
     builder = _Rebuilder(segment, producer_state, leader_epochs)
     for piece in _pieces(segment):
         if not builder.take(piece):
@@ -161,7 +161,7 @@ class _Rebuilder:
         self.leader_epochs = leader_epochs
         self.valid_bytes: Position = 0
         self._last_indexed: Position = 0
-        self._largest = segment.max_timestamp_and_offset_so_far
+        self._largest = segment.indexes.largest
 
     def take(self, piece: _Piece) -> bool:
         """Add batches; return whether to continue with the next ones."""
@@ -246,11 +246,11 @@ class _Rebuilder:
         last = largest_at[-1]
         if last:
             self._largest = TimestampOffset(int(timestamps[last]), int(offsets[last]))
-            segment.note_max_timestamp(self._largest)
+            segment.indexes.known_largest = self._largest
 
     def _rows_to_index(self, positions: list[Position]) -> list[int]:
         """Return the rows with an index entry: each begins more than the interval after the last one."""
-        interval = self.segment.index_interval_bytes
+        interval = self.segment.indexes.interval_bytes
         chosen: list[int] = []
         row = bisect_right(positions, self._last_indexed + interval)
         while row < len(positions):

@@ -17,10 +17,12 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from engine.errors import StateError
+from engine.errors import CorruptRecordError, StateError
 from engine.files.file_names import FileState
 from engine.log.log_segments import LogSegments
-from engine.units import Offset
+from engine.record.file_records import FileRecords
+from engine.record.memory_records import MemoryRecords
+from engine.units import Offset, Position
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.segment_files import FAILURES, delete_files_if_exist
 from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES, SegmentRules
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 CLEANED = FileState.CLEANED.value
 SWAP = FileState.SWAP.value
 DELETED = FileState.DELETED.value
+
+_COPY_CHUNK = 1024 * 1024
 
 _by_offset = attrgetter("base_offset")
 
@@ -115,7 +119,7 @@ def _copy_parts(
         first = next(source.batches_from(position))
         part = create_new_cleaned_segment(folder, first.base_offset, segment.rules)
         parts.append(part)
-        appended = part.append_from_file(source, position)
+        appended = append_from_file(part, source, position)
         if not appended:
             raise StateError(f"no batch could be copied from byte {position} of {segment!r}")
         position += appended
@@ -126,6 +130,41 @@ def _copy_parts(
     total = sum(part.size for part in parts)
     if total != source.size:
         raise StateError(f"the parts of {segment!r} have {total} bytes")
+
+
+def append_from_file(segment: WritableSegment, records: FileRecords, start: Position) -> int:
+    """Append the batches of a file from a position on, up to the first with an offset too large for the segment.
+
+    Returns:
+        The number of appended bytes.
+    """
+    position = start
+    while position < records.end:
+        appended = _append_chunk(segment, records, position)
+        if not appended:
+            break
+        position += appended
+    return position - start
+
+
+def _append_chunk(segment: WritableSegment, records: FileRecords, position: Position) -> int:
+    """Append batches of less than a chunk, or one larger batch; return the number of bytes."""
+    size, last_offset = 0, -1
+    for batch in records.batches_from(position):
+        if not segment.can_hold(batch.last_offset):
+            break
+        if size and size + batch.size >= _COPY_CHUNK:
+            break
+        last_offset = batch.last_offset
+        size += batch.size
+    if size:
+        buffer = bytearray(size)
+        if records.read_into(buffer, position) != size:
+            raise CorruptRecordError(
+                "the file ends inside a batch", path=records.path, position=position
+            )
+        segment.append(last_offset, MemoryRecords(buffer))
+    return size
 
 
 def _drop(part: WritableSegment) -> None:

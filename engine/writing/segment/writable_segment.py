@@ -6,32 +6,30 @@ under the lock of the log; reading is safe meanwhile.
 
 from __future__ import annotations
 
-import logging
-from types import TracebackType
 from typing import Self
 
 from engine.clock import Clock
-from engine.errors import CorruptRecordError, OffsetOverflowError
+from engine.closable import Closable
+from engine.errors import OffsetOverflowError
 from engine.index.transaction_index import AbortedTxn
-from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
-from engine.units import NO_TIMESTAMP, Offset, Position, TimestampOffset
+from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from engine.writing.disk import DISK, Disk, StrPath
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
+from engine.writing.index.writable_time_index import WritableTimeIndex
+from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.batch_heads import Heads, batch_heads
 from engine.writing.segment.rolling import RollParams, SegmentAge
-from engine.writing.segment.segment_files import FAILURES, WritableSegmentFiles
-from engine.writing.segment.segment_reading import SegmentReading
+from engine.writing.segment.segment_files import WritableSegmentFiles
+from engine.writing.segment.segment_indexes import SegmentIndexes
+from engine.writing.segment.segment_look_ups import SegmentLookUps
 from engine.writing.segment.segment_rules import OUR_SEGMENT_RULES, SegmentRules
 from engine.writing.state.completed_txn import CompletedTxn
 
-logger = logging.getLogger(__name__)
 
-_COPY_CHUNK = 1024 * 1024
-
-
-class WritableSegment(SegmentReading):
+class WritableSegment(Closable):
     """One segment of a writable log.
 
     Args:
@@ -43,7 +41,11 @@ class WritableSegment(SegmentReading):
         rules: rules for damaged files.
 
     Attributes:
+        log: the records file, by Kafka's name.
+        indexes: adds the entries of the indexes, and knows the largest timestamp.
         age: age of the segment.
+        read, translate_offset, find_offset_by_timestamp, read_next_offset,
+            offset_after, can_hold, has_overflow: methods of `SegmentLookUps`.
 
     Methods raise OSError for an error of the disk, and ValueError once the segment is closed.
     """
@@ -58,11 +60,21 @@ class WritableSegment(SegmentReading):
         *,
         rules: SegmentRules = OUR_SEGMENT_RULES,
     ) -> None:
-        super().__init__(files, base_offset, rules)
+        self.files = files
+        self.log = files.records
+        self.base_offset = base_offset
+        self.rules = rules
         self.age = SegmentAge(files.records, clock)
-        self.index_interval_bytes = index_interval_bytes
         self.roll_jitter_ms = roll_jitter_ms
-        self._bytes_since_last_index_entry = 0
+        self.indexes = SegmentIndexes(files, index_interval_bytes)
+        look_ups = SegmentLookUps(files, base_offset, rules)
+        self.read = look_ups.read
+        self.translate_offset = look_ups.translate_offset
+        self.find_offset_by_timestamp = look_ups.find_offset_by_timestamp
+        self.read_next_offset = look_ups.read_next_offset
+        self.offset_after = look_ups.offset_after
+        self.can_hold = look_ups.can_hold
+        self.has_overflow = look_ups.has_overflow
 
     @classmethod
     def open(
@@ -135,23 +147,38 @@ class WritableSegment(SegmentReading):
         )
 
     def __repr__(self) -> str:
-        known = self._max_timestamp_and_offset
+        known = self.indexes.known_largest
         largest = NO_TIMESTAMP if known is None else known.timestamp
         return (
             f"WritableSegment(base_offset={self.base_offset}, size={self.size},"
             f" last_modified={self.files.last_modified}, largest_timestamp={largest})"
         )
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def size(self) -> int:
+        """Bytes of the batches."""
+        return self.log.size
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    @property
+    def offset_index(self) -> WritableOffsetIndex:
+        """The offset index, created if missing."""
+        return self.files.offset_index.get()
+
+    @property
+    def time_index(self) -> WritableTimeIndex:
+        """The time index, created if missing."""
+        return self.files.time_index.get()
+
+    @property
+    def txn_index(self) -> WritableTransactionIndex:
+        """The transaction index; its file exists once there is an entry."""
+        return self.files.txn_index
+
+    @property
+    def largest_timestamp(self) -> Timestamp:
+        """Largest timestamp, or the modification time of the records file without one."""
+        largest = self.indexes.largest.timestamp
+        return largest if largest >= 0 else self.files.last_modified
 
     # Rolling
 
@@ -173,15 +200,8 @@ class WritableSegment(SegmentReading):
 
     def on_become_inactive_segment(self) -> None:
         """Add the largest timestamp to the time index, and cut off preallocated bytes."""
-        self.time_index.maybe_append(*self.max_timestamp_and_offset_so_far, skip_full_check=True)
-        self.offset_index.trim_to_valid_size()
-        self.time_index.trim_to_valid_size()
+        self.indexes.finish()
         self.log.trim()
-
-    def resize_indexes(self, size: int) -> None:
-        """Set the length of both indexes to `size` bytes, rounded down to whole entries."""
-        self.offset_index.resize(size)
-        self.time_index.resize(size)
 
     def sanity_check(self, time_index_newly_created: bool) -> None:
         """Check the indexes of a segment that was just opened.
@@ -214,56 +234,12 @@ class WritableSegment(SegmentReading):
         if not records.size:
             return
         position = self.log.size
-        offset_index = self.files.offset_index.get()
-        if not offset_index.can_append_offset(largest_offset):
+        if not self.files.offset_index.get().can_append_offset(largest_offset):
             raise OffsetOverflowError(
                 f"offset {largest_offset} is too far from the base offset of {self.log.path}"
             )
         self.log.append(records)
-        largest = self._max_timestamp_and_offset or self.max_timestamp_and_offset_so_far
-        for last_offset, max_timestamp, size in batch_heads(records) if heads is None else heads:
-            if max_timestamp > largest.timestamp:
-                largest = TimestampOffset(max_timestamp, last_offset)
-                self._max_timestamp_and_offset = largest
-            if self._bytes_since_last_index_entry > self.index_interval_bytes:
-                offset_index.append(last_offset, position)
-                self.files.time_index.get().maybe_append(*largest)
-                self._bytes_since_last_index_entry = 0
-            position += size
-            self._bytes_since_last_index_entry += size
-
-    def append_from_file(self, records: FileRecords, start: Position) -> int:
-        """Append the batches of a file from a position on, up to the first with an offset too large for this segment.
-
-        Returns:
-            The number of appended bytes.
-        """
-        position = start
-        while position < records.end:
-            appended = self._append_chunk(records, position)
-            if not appended:
-                break
-            position += appended
-        return position - start
-
-    def _append_chunk(self, records: FileRecords, position: Position) -> int:
-        """Append batches of less than a chunk, or one larger batch; return the number of bytes."""
-        size, last_offset = 0, -1
-        for batch in records.batches_from(position):
-            if not self.can_hold(batch.last_offset):
-                break
-            if size and size + batch.size >= _COPY_CHUNK:
-                break
-            last_offset = batch.last_offset
-            size += batch.size
-        if size:
-            buffer = bytearray(size)
-            if records.read_into(buffer, position) != size:
-                raise CorruptRecordError(
-                    "the file ends inside a batch", path=records.path, position=position
-                )
-            self.append(last_offset, MemoryRecords(buffer))
-        return size
+        self.indexes.add(batch_heads(records) if heads is None else heads, position)
 
     def update_txn_index(self, completed: CompletedTxn, last_stable_offset: Offset) -> None:
         """Add an ended transaction to the transaction index, if it was aborted."""
@@ -280,47 +256,20 @@ class WritableSegment(SegmentReading):
 
     # Recovering and truncating
 
-    def empty_indexes(self) -> None:
-        """Empty the indexes and reset the largest timestamp, before a recovery."""
-        self.offset_index.reset()
-        self.time_index.reset()
-        self.txn_index.reset()
-        self._max_timestamp_and_offset = None
-
     def finish_recovery(self, valid_bytes: int) -> None:
         """Cut off the bytes after the last valid batch, and complete the indexes."""
         self.log.truncate_to(valid_bytes)
-        self.offset_index.trim_to_valid_size()
-        self.time_index.maybe_append(*self.max_timestamp_and_offset_so_far, skip_full_check=True)
-        self.time_index.trim_to_valid_size()
-
-    def note_max_timestamp(self, largest: TimestampOffset) -> None:
-        """Set the largest timestamp that a recovery has found."""
-        self._max_timestamp_and_offset = largest
+        self.indexes.finish()
 
     def truncate_to(self, offset: Offset) -> int:
         """Remove the batches from an offset on; return the number of removed bytes."""
         found = self.translate_offset(offset)
-        offset_index, time_index = self.offset_index, self.time_index
-        offset_index.truncate_to(offset)
-        time_index.truncate_to(offset)
-        self.txn_index.truncate_to(offset)
-        offset_index.resize(offset_index.max_index_size)
-        time_index.resize(time_index.max_index_size)
+        self.indexes.truncate_to(offset)
         truncated = 0 if found is None else self.log.truncate_to(found.position)
         if self.log.size == 0:
             self.age.restart()
-        self._bytes_since_last_index_entry = 0
-        if self.max_timestamp_so_far >= 0:
-            self._max_timestamp_and_offset = self._read_largest_timestamp()
+        self.indexes.find_largest()
         return truncated
-
-    def _read_largest_timestamp(self) -> TimestampOffset:
-        """Return the last entry of the time index, or a larger timestamp of the batches after it."""
-        last = self.time_index.last_entry
-        position = self.offset_index.lookup(last.offset).position
-        after = self.log.largest_timestamp_after(position)
-        return after if after.timestamp > last.timestamp else last
 
     # Files
 
@@ -330,13 +279,7 @@ class WritableSegment(SegmentReading):
 
     def close(self) -> None:
         """Add the largest timestamp to the time index, then flush and close all files."""
-        if self._max_timestamp_and_offset is not None:
-            try:
-                self.time_index.maybe_append(*self._max_timestamp_and_offset, skip_full_check=True)
-            except FAILURES as error:
-                logger.warning(
-                    "the time index of %s lacks its last entry: %s", self.log.path, error
-                )
+        self.indexes.complete()
         self.files.close()
 
     def close_handlers(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY, Mock, PropertyMock, call
@@ -54,13 +55,15 @@ class WatchedSegments(LogSegments[WritableSegment]):
         self.recovered: set[int] = set()
 
     def add(self, segment: WritableSegment) -> WritableSegment | None:
-        read = segment.read
+        def watched(read: Callable[..., Any]) -> Callable[..., Any]:
+            def noting(*args: Any, **options: Any) -> Any:
+                self.read.add(segment.base_offset)
+                return read(*args, **options)
 
-        def watched_read(*args: Any, **options: Any) -> Any:
-            self.read.add(segment.base_offset)
-            return read(*args, **options)
+            return noting
 
-        segment.read = watched_read  # type: ignore[method-assign]
+        segment.read = watched(segment.read)
+        segment.read_next_offset = watched(segment.read_next_offset)
         return super().add(segment)
 
 

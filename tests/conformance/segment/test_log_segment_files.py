@@ -14,6 +14,7 @@ from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import log_path
+from engine.writing.segment.segment_replacement import append_from_file
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.conformance.writable_segments import contents, create_segment, v1_records
 
@@ -99,10 +100,10 @@ def test_append_from_file(tmp_path: Path) -> None:
         source.append(sized(MAX_INT32 + 5, 1024))
         after = source.size
         with create_segment(tmp_path, 0) as segment:
-            assert segment.append_from_file(source, 0) == before
+            assert append_from_file(segment, source, 0) == before
             assert segment.size == before
         with create_segment(tmp_path, MAX_INT32) as overflow:
-            assert overflow.append_from_file(source, before) == after - before
+            assert append_from_file(overflow, source, before) == after - before
             assert overflow.size == after - before
         whole = Path(source.path).read_bytes()
         assert Path(log_path(tmp_path, 0)).read_bytes() == whole[:before]

@@ -121,7 +121,7 @@ class SegmentMachine(RuleBasedStateMachine):
     def flush_and_trim(self) -> None:
         self.segment.flush()
         self.segment.on_become_inactive_segment()
-        self.segment.resize_indexes(CONFIG.max_index_size)
+        self.segment.indexes.resize(CONFIG.max_index_size)
 
     @rule()
     def close_and_reopen(self) -> None:
@@ -144,14 +144,14 @@ class SegmentMachine(RuleBasedStateMachine):
         self.model = self.model[:kept]
         producers = new_producer_state(self.folder)
         assert recover(self.segment, producers) == len(data) - position
-        self.segment.resize_indexes(CONFIG.max_index_size)
+        self.segment.indexes.resize(CONFIG.max_index_size)
         self.next_offset = self.model[-1].last + 1 if self.model else BASE
 
     def open_again(self) -> None:
         self.segment = WritableSegment.open(
             self.folder, BASE, CONFIG, self.clock, file_already_exists=True
         )
-        self.segment.resize_indexes(CONFIG.max_index_size)  # as whoever loads a log does
+        self.segment.indexes.resize(CONFIG.max_index_size)  # as whoever loads a log does
         self.created = self.clock.ms
 
     @rule()
@@ -243,7 +243,7 @@ class SegmentMachine(RuleBasedStateMachine):
     @invariant()
     def the_largest_timestamp_is_known(self) -> None:
         largest = max((batch.max_timestamp for batch in self.model), default=-1)
-        assert self.segment.max_timestamp_so_far == largest
+        assert self.segment.indexes.largest.timestamp == largest
 
     @invariant()
     def index_entries_are_of_batches(self) -> None:

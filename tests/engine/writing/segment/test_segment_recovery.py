@@ -124,7 +124,7 @@ def plain_recovery(
                 raise OffsetOverflowError("too far")
             if batch.max_timestamp > largest.timestamp:
                 largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
-            if valid_bytes - last_indexed > segment.index_interval_bytes:
+            if valid_bytes - last_indexed > segment.indexes.interval_bytes:
                 segment.offset_index.append(batch.last_offset, valid_bytes)
                 segment.time_index.maybe_append(*largest)
                 last_indexed = valid_bytes
@@ -145,7 +145,7 @@ def plain_recovery(
             producers.update_map_end_offset(batch.last_offset + 1)
     except (CorruptRecordError, InvalidRecordError):
         pass
-    segment.note_max_timestamp(largest)
+    segment.indexes.known_largest = largest
     truncated = segment.log.truncate_to(valid_bytes)
     segment.time_index.maybe_append(*largest, skip_full_check=True)
     return truncated
@@ -165,7 +165,7 @@ def outcome(folder: Path, recover: Any) -> dict[str, Any]:
         facts["times"] = list(segment.time_index)
         facts["offsets"] = list(segment.offset_index)
         facts["aborted"] = segment.txn_index.all_aborted_txns()
-        facts["largest"] = segment.max_timestamp_and_offset_so_far
+        facts["largest"] = segment.indexes.largest
         facts["size"] = segment.size
         facts["epochs"] = epochs.epoch_entries
         facts["map end"] = producers.map_end_offset
