@@ -134,8 +134,9 @@ class HashedOffsetMap(OffsetMap):
     def clear(self) -> None:
         """Remove all keys."""
         super().clear()
-        self._size = 0
-        self._table[:] = bytes(len(self._table))
+        if self._size:
+            self._size = 0
+            np.frombuffer(self._table, np.uint8).fill(0)
 
     def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
         """Put the keys of records by one call of the kernel; see `OffsetMap.put_keys`."""

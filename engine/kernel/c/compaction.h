@@ -77,27 +77,120 @@ static inline int kfs_key_lies_in(const kfs_record *record, size_t size) {
            (uint64_t)record->key_size <= size - (uint64_t)record->key_start;
 }
 
+/* ---- the hashes of several keys at once ---- */
+
+enum { KFS_LANES = 8, KFS_SHORT_KEY = 55 }; /* a longer key has more than one block */
+
+typedef uint32_t kfs_lanes __attribute__((vector_size(4 * KFS_LANES)));
+
+/* One record with a key in each lane. */
+typedef struct {
+    size_t records[KFS_LANES];
+    uint8_t digests[KFS_LANES][KFS_DIGEST];
+    int count;
+} kfs_keys;
+
+#define KFS_MD5_OF_LANES(WORDS, STATE)                                                                            \
+    do {                                                                                                          \
+        kfs_lanes a = STATE[0], b = STATE[1], c = STATE[2], d = STATE[3];                                         \
+        _Pragma("GCC unroll 64") for (int i = 0; i < 64; i++) {                                                   \
+            kfs_lanes mixed = i < 16 ? (b & c) | (~b & d) : i < 32 ? (d & b) | (~d & c) : i < 48 ? b ^ c ^ d : c ^ (b | ~d); \
+            int word = i < 16 ? i : i < 32 ? (5 * i + 1) & 15 : i < 48 ? (3 * i + 5) & 15 : (7 * i) & 15;         \
+            int shift = kfs_md5_shifts[(i >> 4) * 4 + (i & 3)];                                                   \
+            kfs_lanes sum = a + mixed + kfs_md5_sines[i] + WORDS[word];                                           \
+            a = d, d = c, c = b;                                                                                  \
+            b += sum << shift | sum >> (32 - shift);                                                              \
+        }                                                                                                         \
+        STATE[0] += a, STATE[1] += b, STATE[2] += c, STATE[3] += d;                                               \
+    } while (0)
+
+static void kfs_md5_lanes(const kfs_lanes words[16], kfs_lanes state[4]) { KFS_MD5_OF_LANES(words, state); }
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void kfs_md5_lanes_avx2(const kfs_lanes words[16], kfs_lanes state[4]) {
+    KFS_MD5_OF_LANES(words, state);
+}
+#else
+#define kfs_md5_lanes_avx2 kfs_md5_lanes
+#endif
+
+/* Hashes the keys of short records: one block each, padded as MD5 asks. */
+static void kfs_md5_of_short(const kfs_record *records, const uint8_t *arena, kfs_keys *keys) {
+    union {
+        kfs_lanes lanes[16];
+        uint32_t words[16][KFS_LANES];
+    } block;
+    union {
+        kfs_lanes lanes[4];
+        uint32_t words[4][KFS_LANES];
+    } state;
+    static const uint32_t start[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+    for (int lane = 0; lane < keys->count; lane++) {
+        const kfs_record *record = records + keys->records[lane];
+        uint8_t padded[64] = {0};
+        size_t size = (size_t)record->key_size;
+        memcpy(padded, arena + record->key_start, size);
+        padded[size] = 0x80;
+        padded[56] = (uint8_t)(size << 3);
+        padded[57] = (uint8_t)(size >> 5);
+        for (int word = 0; word < 16; word++) block.words[word][lane] = kfs_le32(padded + 4 * word);
+    }
+    for (int lane = keys->count; lane < KFS_LANES; lane++)
+        for (int word = 0; word < 16; word++) block.words[word][lane] = 0;
+    for (int i = 0; i < 4; i++)
+        for (int lane = 0; lane < KFS_LANES; lane++) state.words[i][lane] = start[i];
+    (kfs_has_avx2 ? kfs_md5_lanes_avx2 : kfs_md5_lanes)(block.lanes, state.lanes);
+    for (int lane = 0; lane < keys->count; lane++)
+        for (int i = 0; i < KFS_DIGEST; i++)
+            keys->digests[lane][i] = (uint8_t)(state.words[i >> 2][lane] >> (8 * (i & 3)));
+}
+
+/* Hashes the next keys of records at `start_offset` or above, from *at on, and fetches their slots into the cache;
+ * returns 0 for a bad table. A long key comes alone. */
+static int kfs_next_keys(const uint8_t *slots, size_t count, const kfs_record *records, size_t n, size_t *at,
+                         int64_t start_offset, const uint8_t *arena, size_t size, kfs_keys *keys) {
+    keys->count = 0;
+    for (; *at < n && keys->count < KFS_LANES; ++*at) {
+        const kfs_record *record = records + *at;
+        if (record->key_size < 0 || record->offset < start_offset) continue;
+        if (!kfs_key_lies_in(record, size)) return 0;
+        if (record->key_size > KFS_SHORT_KEY) {
+            if (keys->count) break;
+            keys->records[keys->count++] = (*at)++;
+            kfs_md5(arena + record->key_start, (size_t)record->key_size, keys->digests[0]);
+            goto fetch;
+        }
+        keys->records[keys->count++] = *at;
+    }
+    if (keys->count) kfs_md5_of_short(records, arena, keys);
+fetch:
+    for (int key = 0; key < keys->count; key++)
+        __builtin_prefetch(slots + (kfs_be32(keys->digests[key]) & 0x7fffffff) % count * KFS_SLOT);
+    return 1;
+}
+
 /* Puts keys while fewer than `limit` slots are used; returns the number of records processed, -1 for a bad
- * table. */
+ * table. The next keys are hashed while the slots of the last ones arrive. */
 static int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
                             size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest) {
-    uint8_t digest[KFS_DIGEST];
+    kfs_keys both[2], *keys = both, *next = both + 1, *swap;
+    size_t at = 0;
     int found;
-    for (size_t i = 0; i < n; i++) {
-        const kfs_record *record = records + i;
-        if (record->key_size < 0 || record->offset < start_offset) continue;
-        if (*taken >= limit) return (int64_t)i;
-        if (!kfs_key_lies_in(record, size)) return -1;
-        kfs_md5(arena + record->key_start, (size_t)record->key_size, digest);
-        uint8_t *slot = kfs_find_slot(slots, count, digest, &found);
-        if (slot == NULL) return (int64_t)i;
-        if (!found) {
-            memcpy(slot, digest, KFS_DIGEST);
-            *taken += 1;
+    if (!kfs_next_keys(slots, count, records, n, &at, start_offset, arena, size, keys)) return -1;
+    for (; keys->count; swap = keys, keys = next, next = swap) {
+        if (!kfs_next_keys(slots, count, records, n, &at, start_offset, arena, size, next)) return -1;
+        for (int key = 0; key < keys->count; key++) {
+            const kfs_record *record = records + keys->records[key];
+            uint8_t *slot = *taken < limit ? kfs_find_slot(slots, count, keys->digests[key], &found) : NULL;
+            if (slot == NULL) return (int64_t)keys->records[key];
+            if (!found) {
+                memcpy(slot, keys->digests[key], KFS_DIGEST);
+                *taken += 1;
+            }
+            uint64_t offset = __builtin_bswap64((uint64_t)record->offset);
+            memcpy(slot + KFS_DIGEST, &offset, 8);
+            *latest = record->offset;
         }
-        uint64_t offset = __builtin_bswap64((uint64_t)record->offset);
-        memcpy(slot + KFS_DIGEST, &offset, 8);
-        *latest = record->offset;
     }
     return (int64_t)n;
 }
@@ -105,16 +198,17 @@ static int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_
 /* Writes the offset of each record's key, -1 for a null or missing key; returns 0 for a bad table. */
 static int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n, const uint8_t *arena,
                           size_t size, int64_t *offsets) {
-    uint8_t digest[KFS_DIGEST];
+    kfs_keys both[2], *keys = both, *next = both + 1, *swap;
+    size_t at = 0;
     int found;
-    for (size_t i = 0; i < n; i++) {
-        const kfs_record *record = records + i;
-        offsets[i] = -1;
-        if (record->key_size < 0) continue;
-        if (!kfs_key_lies_in(record, size)) return 0;
-        kfs_md5(arena + record->key_start, (size_t)record->key_size, digest);
-        uint8_t *slot = kfs_find_slot(slots, count, digest, &found);
-        if (slot != NULL && found) offsets[i] = (int64_t)kfs_be64(slot + KFS_DIGEST);
+    for (size_t i = 0; i < n; i++) offsets[i] = -1;
+    if (!kfs_next_keys(slots, count, records, n, &at, INT64_MIN, arena, size, keys)) return 0;
+    for (; keys->count; swap = keys, keys = next, next = swap) {
+        if (!kfs_next_keys(slots, count, records, n, &at, INT64_MIN, arena, size, next)) return 0;
+        for (int key = 0; key < keys->count; key++) {
+            uint8_t *slot = kfs_find_slot(slots, count, keys->digests[key], &found);
+            if (slot != NULL && found) offsets[keys->records[key]] = (int64_t)kfs_be64(slot + KFS_DIGEST);
+        }
     }
     return 1;
 }
