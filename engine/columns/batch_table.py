@@ -41,6 +41,21 @@ BATCH_DTYPE = np.dtype(
 """80 bytes a row; the kernel maps a C struct with the fields in this order onto it."""
 
 
+KEPT_DTYPE = np.dtype(
+    [
+        ("max_timestamp", "i8"),
+        (
+            "max_offset",
+            "i8",
+        ),  # of the records that stay; of a batch that loses none the last offset
+        ("size", "i4"),  # bytes of the batch that stays; 0: none
+        ("count", "i4"),  # of the records that stay
+    ],
+    align=True,
+)
+"""What is left of a batch; the kernel maps a C struct onto it."""
+
+
 def holds_control(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Tell which batches of a table hold control records."""
     found: npt.NDArray[np.bool_] = (table["magic"] >= 2) & (table["attributes"] & CONTROL_MASK != 0)

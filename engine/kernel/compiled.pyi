@@ -10,6 +10,7 @@ from engine.kernel.python import (
     gather as gather,
     gather_headers as gather_headers,
     how_shown as how_shown,
+    keep_records as keep_records,
     lines as lines,
     locate as locate,
     matching as matching,

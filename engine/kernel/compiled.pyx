@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.budgets import DEFAULT_BUDGETS
 from engine.columns.batch_summary import SUMMARY_DTYPE, SummaryResult
-from engine.columns.batch_table import BATCH_DTYPE, BatchProblem
+from engine.columns.batch_table import BATCH_DTYPE, KEPT_DTYPE, BatchProblem
 from engine.columns.columns import RECORD_DTYPE, Columns, describe
 from engine.kernel.python import (
     column_lines as column_lines_in_python, lines as lines_in_python, read_record as read_record_in_python,
@@ -239,6 +239,21 @@ cdef extern from "c/kernel.h" nogil:
     int kfs_gather_headers(const kfs_gather *of, kfs_header_sums *sums, const kfs_header_columns *to)
     int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t *kept, const uint8_t *arena,
                            size_t size, int64_t base_offset, int64_t base_timestamp, kfs_bytes *out)
+
+    ctypedef struct kfs_kept:
+        int32_t size
+
+    ctypedef struct kfs_keeping:
+        const kfs_record *records
+        size_t count
+        const uint8_t *kept
+        const uint8_t *arena
+        size_t arena_size
+        int64_t delete_horizon
+        int64_t upper_bound
+
+    int kfs_keep_rows(const kfs_run *run, int32_t first, int32_t last, const kfs_keeping *of, kfs_kept *made,
+                      int32_t *stopped, kfs_bytes *out)
 
     ctypedef struct kfs_summary:
         int32_t count
@@ -991,6 +1006,34 @@ def encode_records(columns, kept, int64_t base_offset, int64_t base_timestamp):
         return PyBytes_FromStringAndSize(<const char *>worker.arena.data, <Py_ssize_t>worker.arena.size)
     finally:
         _give_worker(worker)
+
+
+def keep_records(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, columns, kept, *, int64_t start_position,
+                 int64_t delete_horizon, int64_t upper_bound):
+    """Return rows with the records that are kept, as bytes, as a table, and the row that the caller must do."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Bytes records = _hold_records(columns), arena = _hold(columns.arena)
+    cdef _Bytes marks = _hold(kept.astype(np.uint8)), rows
+    cdef kfs_keeping of
+    cdef int32_t stopped = <int32_t>first_row
+    cdef int result
+    state.open(buffer, table, first_row, last_row, start_position, DEFAULT_BUDGETS)
+    if marks.size != records.size // RECORD_SIZE:
+        raise ValueError(f"{len(kept)} marks for {len(columns)} records")
+    made = np.zeros(last_row - first_row + 1, KEPT_DTYPE)
+    rows = _hold(made, True)
+    of.records, of.count = <const kfs_record *>records.data, marks.size
+    of.kept, of.arena, of.arena_size = marks.data, arena.data, arena.size
+    of.delete_horizon, of.upper_bound = delete_horizon, upper_bound
+    with nogil:
+        result = kfs_keep_rows(&state.run, <int32_t>first_row, <int32_t>last_row, &of, <kfs_kept *>rows.data, &stopped,
+                               &state.worker.text)
+    if result == KFS_NO_MEMORY:
+        raise MemoryError
+    if result:
+        raise ValueError("a row is outside the buffer, or a field outside the arena")
+    text = PyBytes_FromStringAndSize(<const char *>state.worker.text.data, <Py_ssize_t>state.worker.text.size)
+    return text, made[:stopped - first_row], stopped
 
 
 # ---- for tests -----------------------------------------------------------------------------------

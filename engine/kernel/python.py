@@ -32,6 +32,7 @@ from engine.columns.matching import matching as matching
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.kernel.python_compaction import (
     encode_records as encode_records,
+    keep_records as keep_records,
     offsets_of as offsets_of,
     put_keys as put_keys,
 )

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.coding.checksums import crc32c
 from engine.coding.hashed_slots import digest_of, find_slot, read_slot, write_slot
+from engine.coding.layout import Buffer
 from engine.coding.varint import encode_varint, encode_varlong, to_int32, to_int64
+from engine.columns.batch_table import KEPT_DTYPE
 from engine.columns.columns import Column, Columns
-from engine.units import Offset, Timestamp
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+)
+from engine.record.batch_frame import (
+    CRC_COVERS_FROM,
+    CRC_POSITION,
+    CURRENT_MAGIC,
+    HEADER,
+    LOG_OVERHEAD,
+)
+from engine.units import MAX_INT32, NO_PRODUCER_ID, NO_TIMESTAMP, Offset, Position, Timestamp
+
+_KNOWN_ATTRIBUTES = COMPRESSION_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 
 
 def put_keys(
@@ -84,3 +103,111 @@ def encode_records(
         )
         made += encode_varint(len(body)) + body
     return bytes(made)
+
+
+def keep_records(
+    buffer: Buffer,
+    table: Column,
+    first_row: int,
+    last_row: int,
+    columns: Columns,
+    kept: Column,
+    *,
+    start_position: Position,
+    delete_horizon: Timestamp,
+    upper_bound: Offset,
+) -> tuple[bytes, Column, int]:
+    """Return batches of magic 2 with the records that are kept; one that loses none stays as it is.
+
+    Args:
+        buffer: bytes of a file.
+        table: one row of BATCH_DTYPE per batch.
+        first_row, last_row: batches to write.
+        columns: all records of these batches, and no others.
+        kept: one bool per record, whether to keep it.
+        start_position: position of the buffer's first byte in the file.
+        delete_horizon: horizon of a batch that keeps a tombstone and has none.
+        upper_bound: end of the offsets that are cleaned.
+
+    Returns:
+        the bytes, a row of KEPT_DTYPE per batch, and the first row that the caller must do, or
+        `last_row`: a batch to compress again, or one without kept records that may have to stay.
+
+    Raises:
+        ValueError: the table, the columns and the buffer do not fit together.
+    """
+    if len(kept) != len(columns):
+        raise ValueError(f"{len(kept)} marks for {len(columns)} records")
+    made, at = bytearray(), 0
+    rows: list[tuple[Timestamp, Offset, int, int]] = []
+    for row in range(first_row, last_row):
+        facts = table[row]
+        end = at + int(facts["record_count"])
+        start = int(facts["position"]) - start_position
+        if end > len(columns) or start < 0 or start + facts["size"] > len(buffer):
+            raise ValueError("a row is outside the buffer, or a field outside the arena")
+        part = Columns(columns.table[at:end], columns.arena, [], 0)
+        batch = _kept_batch(
+            buffer[start : start + int(facts["size"])],
+            facts,
+            part,
+            kept[at:end].astype(bool),
+            delete_horizon,
+            upper_bound,
+        )
+        if batch is None:
+            return bytes(made), np.array(rows, KEPT_DTYPE), row
+        made += batch[0]
+        rows.append(batch[1])
+        at = end
+    return bytes(made), np.array(rows, KEPT_DTYPE), last_row
+
+
+def _kept_batch(
+    batch: Buffer,
+    facts: np.void,
+    columns: Columns,
+    kept: Column,
+    delete_horizon: Timestamp,
+    upper_bound: Offset,
+) -> tuple[Buffer, tuple[Timestamp, Offset, int, int]] | None:
+    """Return what is left of a batch and its row, None if the caller must do it."""
+    header = HEADER.unpack(batch)
+    last_offset, count = int(facts["last_offset"]), int(np.count_nonzero(kept))
+    if count == 0:
+        may_stay = header.producer_id != NO_PRODUCER_ID or last_offset + 1 == upper_bound
+        return None if may_stay else (b"", (0, 0, 0, 0))
+    has_horizon = bool(header.attributes & DELETE_HORIZON_MASK)
+    needs_horizon = not has_horizon and bool((columns.value_size[kept] < 0).any())
+    if count == len(columns) and not needs_horizon:
+        return batch, (header.max_timestamp, last_offset, len(batch), count)
+    if header.attributes & COMPRESSION_MASK:
+        return None
+    timestamps = columns.timestamp[kept]
+    base = delete_horizon if needs_horizon else int(timestamps[0])
+    if has_horizon:
+        base = header.base_timestamp
+    newest = max(NO_TIMESTAMP, int(timestamps.max()))
+    if header.attributes & TIMESTAMP_TYPE_MASK:
+        newest = header.max_timestamp
+    records = encode_records(columns, kept, header.base_offset, base)
+    size = HEADER.size + len(records)
+    if size > MAX_INT32:
+        return None
+    horizon_bit = DELETE_HORIZON_MASK if has_horizon or needs_horizon else 0
+    made = bytearray(
+        HEADER.pack(
+            header._replace(
+                length=size - LOG_OVERHEAD,
+                attributes=header.attributes & _KNOWN_ATTRIBUTES | horizon_bit,
+                base_timestamp=base,
+                max_timestamp=newest,
+                record_count=count,
+            )
+        )
+    )
+    made += records
+    place = CRC_POSITION[CURRENT_MAGIC]
+    crc = crc32c(memoryview(made)[CRC_COVERS_FROM[CURRENT_MAGIC] :])
+    made[place : place + 4] = crc.to_bytes(4, "big")
+    return made, (newest, int(columns.offset[kept][-1]), size, count)

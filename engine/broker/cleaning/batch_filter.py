@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.broker.cleaning.chunks import PlainRun
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.offset_map import OffsetMap
+from engine.coding.varint import to_int64
 from engine.columns.columns import Column, Columns
+from engine.record.attributes import DELETE_HORIZON_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
@@ -91,12 +94,36 @@ class BatchFilter:
             return np.zeros(len(columns), bool)
         if batch.is_control:
             return np.ones(len(columns), bool)
+        return self._kept(columns, not self._retains_deletes(batch))
+
+    def kept_of_plain(self, run: PlainRun) -> Column:
+        """Return the records to keep of batches of magic 2 without control records and transactions."""
+        self.transactions.begin_aborted_up_to(int(run.rows["last_offset"].max()))
+        self._discards_records = False
+        is_over = run.rows["base_timestamp"] <= self.current_time
+        is_over &= run.rows["attributes"] & DELETE_HORIZON_MASK != 0
+        drops_deletes = is_over[run.columns.row - run.first] if is_over.any() else False
+        return self._kept(run.columns, drops_deletes)
+
+    @property
+    def new_horizon(self) -> Timestamp:
+        """Delete horizon of a batch that gets one now; wraps as in Java."""
+        return to_int64(self.current_time + self.delete_retention_ms)
+
+    def stays_empty(self, producer_id: int, last_offset: Offset) -> bool:
+        """Return whether a batch of plain records stays when it has lost them all."""
+        if last_offset + 1 == self.upper_bound_offset:
+            return True
+        last = self.last_records.get(producer_id) if producer_id != NO_PRODUCER_ID else None
+        return last is not None and last.last_data_offset == last_offset
+
+    def _kept(self, columns: Columns, drops_deletes: Column | bool) -> Column:
         is_new = columns.offset > self.offset_map.latest_offset
         has_key = columns.key_size >= 0
         self.stats.invalid_messages_read += int(np.count_nonzero(~has_key & ~is_new))
         stays = has_key & (columns.offset >= self.offset_map.offsets_of(columns))
-        if not self._retains_deletes(batch):
-            stays &= columns.value_size >= 0
+        if drops_deletes is not False:
+            stays &= (columns.value_size >= 0) | ~np.asarray(drops_deletes)
         kept: Column = stays | is_new
         return kept
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.columns.batch_table import BATCH_DTYPE
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError, InvalidRecordError
+from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch, make_batch
@@ -21,6 +24,36 @@ from engine.units import MAX_INT32, Position
 Table: TypeAlias = npt.NDArray[Any]
 
 _ROWS = 1024
+_ENOUGH = 4 << 20
+"""Bytes of decoded batches after which a run ends."""
+
+
+class PlainRun(NamedTuple):
+    """Plain batches from a row on, with all their records.
+
+    Attributes:
+        buffer, position: bytes of a file, and the position of the first one.
+        table: one row of BATCH_DTYPE per batch.
+        first: first row of the run.
+        columns: the records; `next_row` is one past the run's last row.
+    """
+
+    buffer: memoryview
+    position: Position
+    table: Table
+    first: int
+    columns: Columns
+
+    @property
+    def last(self) -> int:
+        """One past the last row."""
+        return self.columns.next_row
+
+    @property
+    def rows(self) -> Table:
+        """Rows of the run."""
+        rows: Table = self.table[self.first : self.last]
+        return rows
 
 
 class CleanedChunk:
@@ -49,21 +82,52 @@ class CleanedChunk:
         self._budgets = budgets
         self.size = len(buffer)
 
-    def batches(self) -> Iterator[tuple[int, RecordBatch]]:
-        """Yield the batches, each with its row.
+    def runs(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield the rows in runs: the first, one past the last, and whether all are plain.
+
+        A plain batch has magic 2, a right checksum, no control record and no transaction.
+        """
+        table = self._table
+        plain = (table["magic"] == CURRENT_MAGIC) & (table["crc_ok"] != 0)
+        plain &= table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
+        bounds = [0, *(np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist(), len(table)]
+        for first, last in pairwise(bounds):
+            yield first, last, bool(plain[first])
+
+    def plain_columns(self, first: int, last: int) -> PlainRun | None:
+        """Return the records of plain rows from `first` on, None if one of these batches does not decode."""
+        columns = kernel.decode(
+            self._buffer,
+            self._table,
+            first,
+            last,
+            start_position=self._position,
+            budgets=self._budgets,
+            enough=_ENOUGH,
+        )
+        if columns.problems:
+            return None
+        return PlainRun(self._buffer, self._position, self._table, first, columns)
+
+    def batches(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, RecordBatch]]:
+        """Yield the batches of rows, by default of all, each with its row.
 
         Raises:
             CorruptRecordError: a checksum is wrong. Iteration ends there, so that damaged bytes
                 never get a valid checksum.
         """
-        fields = (self._table[name].tolist() for name in ("position", "size", "crc_ok"))
-        for row, (position, size, is_good) in enumerate(zip(*fields, strict=True)):
-            start = position - self._position
-            head = self._buffer[start : start + size]
-            batch = make_batch(head, file_position=position, path=self._path)
-            if not is_good:
+        for row in range(first, len(self._table) if last is None else last):
+            batch = self.batch(row)
+            if not self._table["crc_ok"][row]:
                 batch.ensure_valid()
             yield row, batch
+
+    def batch(self, row: int) -> RecordBatch:
+        """Return the batch of a row."""
+        position, size = self._table["position"][row].item(), self._table["size"][row].item()
+        start = position - self._position
+        head = self._buffer[start : start + size]
+        return make_batch(head, file_position=position, path=self._path)
 
     def columns(self, row: int, batch: RecordBatch) -> Columns:
         """Return the records of a batch.

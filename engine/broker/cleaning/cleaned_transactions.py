@@ -42,7 +42,7 @@ class CleanedTransactionMetadata:
         Raises:
             InvalidRecordError: the record is damaged.
         """
-        self._begin_aborted_up_to(batch.last_offset)
+        self.begin_aborted_up_to(batch.last_offset)
         record = next(batch.records(), None)
         if record is None:
             return True
@@ -57,7 +57,7 @@ class CleanedTransactionMetadata:
 
     def on_batch_read(self, batch: RecordBatch) -> bool:
         """Process a batch of records; return whether it belongs to an aborted transaction."""
-        self._begin_aborted_up_to(batch.last_offset)
+        self.begin_aborted_up_to(batch.last_offset)
         if not batch.is_transactional:
             return False
         if batch.producer_id in self._ongoing_aborted:
@@ -75,7 +75,8 @@ class CleanedTransactionMetadata:
             self.cleaned_index.append(txn)
         return False
 
-    def _begin_aborted_up_to(self, offset: Offset) -> None:
+    def begin_aborted_up_to(self, offset: Offset) -> None:
+        """Process batches without a transaction, up to an offset."""
         while self._aborted and self._aborted[0][0] <= offset:
             txn = heapq.heappop(self._aborted)[2]
             self._ongoing_aborted.setdefault(txn.producer_id, txn)

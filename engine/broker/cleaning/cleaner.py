@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from engine.broker.cleaning.batch_filter import BatchFilter, LastRecord
-from engine.broker.cleaning.chunks import CleanedChunk, chunks_of
+from engine.broker.cleaning.chunks import CleanedChunk, PlainRun, chunks_of
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.filtered_chunk import filter_chunk
@@ -258,21 +258,45 @@ def _map_chunk(
     stats: CleanerStats,
 ) -> bool:
     """Put the keys of a chunk; return whether the map was full before its end."""
-    for row, batch in chunk.batches():
-        if batch.is_control:
-            transactions.on_control_batch_read(batch)
-            stats.map_messages_read += 1
-        elif transactions.on_batch_read(batch):
-            stats.map_messages_read += batch.record_count or 0
-        else:
-            columns = chunk.columns(row, batch)
-            seen = offset_map.put_keys(columns, start, limit)
-            stats.map_messages_read += seen
-            if seen < len(columns):
+    for first, last, is_plain in chunk.runs():
+        row = first
+        while is_plain and row < last:
+            run = chunk.plain_columns(row, last)
+            if run is None:
+                break  # the batch that does not decode has its error below
+            if _map_run(run, start, limit, offset_map, stats):
                 return True
-        if batch.last_offset >= start:
-            offset_map.update_latest_offset(batch.last_offset)
+            transactions.begin_aborted_up_to(int(run.rows["last_offset"].max()))
+            row = run.last
+        for at, batch in chunk.batches(row, last):
+            if batch.is_control:
+                transactions.on_control_batch_read(batch)
+                stats.map_messages_read += 1
+            elif transactions.on_batch_read(batch):
+                stats.map_messages_read += batch.record_count or 0
+            else:
+                columns = chunk.columns(at, batch)
+                seen = offset_map.put_keys(columns, start, limit)
+                stats.map_messages_read += seen
+                if seen < len(columns):
+                    return True
+            if batch.last_offset >= start:
+                offset_map.update_latest_offset(batch.last_offset)
     return False
+
+
+def _map_run(
+    run: PlainRun, start: Offset, limit: int, offset_map: OffsetMap, stats: CleanerStats
+) -> bool:
+    """Put the keys of plain batches; return whether the map was full before their end."""
+    seen = offset_map.put_keys(run.columns, start, limit)
+    stats.map_messages_read += seen
+    is_full = seen < len(run.columns)
+    whole = run.table[run.first : run.columns.row[seen]] if is_full else run.rows
+    ends = whole["last_offset"][whole["last_offset"] >= start]
+    if len(ends) and not (is_full and ends[-1] < offset_map.latest_offset):
+        offset_map.update_latest_offset(int(ends[-1]))
+    return is_full
 
 
 def _legacy_delete_horizon(log: UnifiedLog, first_dirty_offset: Offset) -> Timestamp:

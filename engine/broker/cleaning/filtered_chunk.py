@@ -1,6 +1,7 @@
 """Filter a chunk of a log.
 
-A batch that keeps all records is copied, a removed one is skipped, and one that loses records is rewritten.
+A batch that keeps all records is copied, a removed one is skipped, and one that loses records is rewritten:
+by the kernel, many batches at a time, where they are plain.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine import kernel
 from engine.broker.cleaning.batch_filter import BatchFilter
-from engine.broker.cleaning.chunks import CleanedChunk
+from engine.broker.cleaning.chunks import CleanedChunk, PlainRun
 from engine.broker.cleaning.rewritten_batch import rewrite
 from engine.columns.columns import Column, Columns
 from engine.record.batch_frame import CURRENT_MAGIC
@@ -48,22 +50,92 @@ def filter_chunk(chunk: CleanedChunk, by: BatchFilter) -> FilterResult:
         The errors of `CleanedChunk.batches`, `CleanedChunk.columns` and `record_filter.filter_to`.
     """
     result = FilterResult()
-    for row, batch in chunk.batches():
-        result.bytes_read += batch.size
-        retention = by.check_batch_retention(batch)
-        if retention.batch_retention is BatchRetention.DELETE:
-            continue
-        columns = chunk.columns(row, batch)
-        result.messages_read += len(columns)
-        kept = by.kept_of(batch, columns)
-        if not kept.any():
-            if retention.batch_retention is BatchRetention.RETAIN_EMPTY:
-                _put_by_records(batch, kept, retention, by, result)
-        elif batch.magic == CURRENT_MAGIC and not batch.is_control:
-            _put_by_columns(batch, columns, kept, by, result)
-        else:
-            _put_by_records(batch, kept, retention, by, result)
+    for first, last, is_plain in chunk.runs():
+        row = first
+        while is_plain and row < last:
+            run = chunk.plain_columns(row, last)
+            if run is None:
+                break  # the batch that does not decode has its error below
+            _filter_run(chunk, run, by, result)
+            row = run.last
+        for at, batch in chunk.batches(row, last):
+            _filter_batch(chunk, at, batch, by, result)
     return result
+
+
+def _filter_batch(
+    chunk: CleanedChunk, row: int, batch: RecordBatch, by: BatchFilter, result: FilterResult
+) -> None:
+    result.bytes_read += batch.size
+    retention = by.check_batch_retention(batch)
+    if retention.batch_retention is BatchRetention.DELETE:
+        return
+    columns = chunk.columns(row, batch)
+    result.messages_read += len(columns)
+    kept = by.kept_of(batch, columns)
+    if not kept.any():
+        if retention.batch_retention is BatchRetention.RETAIN_EMPTY:
+            _put_by_records(batch, kept, retention, by, result)
+    elif batch.magic == CURRENT_MAGIC and not batch.is_control:
+        _put_by_columns(batch, columns, kept, by, result)
+    else:
+        _put_by_records(batch, kept, retention, by, result)
+
+
+def _filter_run(chunk: CleanedChunk, run: PlainRun, by: BatchFilter, result: FilterResult) -> None:
+    """Filter plain batches by the kernel, but for those that must be compressed or may stay without records."""
+    rows, columns = run.rows, run.columns
+    result.bytes_read += int(rows["size"].sum())
+    result.messages_read += len(columns)
+    kept = by.kept_of_plain(run)
+    ends = np.cumsum(rows["record_count"]).tolist()
+    row, at = run.first, 0
+    while row < run.last:
+        data, made, stopped = kernel.keep_records(
+            run.buffer,
+            run.table,
+            row,
+            run.last,
+            _part(columns, at, len(columns)),
+            kept[at:],
+            start_position=run.position,
+            delete_horizon=by.new_horizon,
+            upper_bound=by.upper_bound_offset,
+        )
+        _add(data, made, run.table["last_offset"][row:stopped], result)
+        if stopped == run.last:
+            return
+        place = stopped - run.first
+        at, end = ends[place - 1] if place else 0, ends[place]
+        batch = chunk.batch(stopped)
+        if kept[at:end].any():
+            _put_by_columns(batch, _part(columns, at, end), kept[at:end], by, result)
+        elif by.stays_empty(batch.producer_id, batch.last_offset):
+            empty = BatchRetentionResult(BatchRetention.RETAIN_EMPTY, False)
+            _put_by_records(batch, kept[at:end], empty, by, result)
+        row, at = stopped + 1, end
+
+
+def _part(columns: Columns, start: int, end: int) -> Columns:
+    return Columns(columns.table[start:end], columns.arena, [], columns.next_row)
+
+
+def _add(data: bytes, made: Column, last_offsets: Column, result: FilterResult) -> None:
+    """Add batches that the kernel wrote."""
+    stays = made["size"] > 0
+    if not stays.any():
+        return
+    made, last_offsets = made[stays], last_offsets[stays]
+    newest = int(made["max_timestamp"].argmax())
+    lowest, highest = int(made["max_offset"].min()), int(made["max_offset"].max())
+    result.output += data
+    result.add(
+        int(made["max_timestamp"][newest]),
+        int(last_offsets[newest]),
+        lowest if lowest < 0 else highest,
+        int(made["count"].sum()),
+        len(data),
+    )
 
 
 def _put_by_columns(
@@ -77,7 +149,7 @@ def _put_by_columns(
         result.add(batch.max_timestamp, last, last, len(columns), batch.size)
         return
     if needs_horizon:
-        horizon = by.current_time + by.delete_retention_ms
+        horizon = by.new_horizon
     made = rewrite(batch, columns, kept, horizon)
     result.output += made.data
     count = int(np.count_nonzero(kept))

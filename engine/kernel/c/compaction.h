@@ -274,4 +274,107 @@ static int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t
     return KFS_OK;
 }
 
+/* ---- batches of magic 2 ---- */
+
+/* Layout of engine.columns.batch_table.KEPT_DTYPE. */
+typedef struct {
+    int64_t max_timestamp, max_offset;
+    int32_t size, count;
+} kfs_kept;
+
+_Static_assert(sizeof(kfs_kept) == 24, "a kept batch has 24 bytes");
+
+typedef struct {
+    const kfs_record *records;
+    size_t count;
+    const uint8_t *kept, *arena;
+    size_t arena_size;
+    int64_t delete_horizon, upper_bound;
+} kfs_keeping;
+
+static inline void kfs_put_be32(uint8_t *p, uint32_t v) {
+    v = __builtin_bswap32(v);
+    memcpy(p, &v, 4);
+}
+
+static inline void kfs_put_be64(uint8_t *p, uint64_t v) {
+    v = __builtin_bswap64(v);
+    memcpy(p, &v, 8);
+}
+
+/* Writes an uncompressed batch anew with those of its `count` records that are kept; *out must have room for its
+ * header. Returns KFS_OK, KFS_NO_MEMORY, KFS_BAD_TABLE, or KFS_NEEDS_PYTHON if it becomes too long. */
+static int kfs_rewrite_batch(const kfs_row *row, const uint8_t *head, const kfs_keeping *of, size_t first, size_t count,
+                             int64_t base_timestamp, int has_horizon, kfs_kept *made, kfs_bytes *out) {
+    size_t start = out->size;
+    if (!kfs_reserve(out, KFS_V2_OVERHEAD)) return KFS_NO_MEMORY;
+    memcpy(out->data + start, head, KFS_V2_OVERHEAD);
+    out->size += KFS_V2_OVERHEAD;
+    int reason = kfs_encode_records(of->records + first, count, of->kept + first, of->arena, of->arena_size,
+                                    row->base_offset, base_timestamp, out);
+    if (reason) return reason;
+    size_t size = out->size - start;
+    if (size > INT32_MAX) return KFS_NEEDS_PYTHON;
+    uint8_t *p = out->data + start;
+    int known = KFS_COMPRESSION_MASK | KFS_TIMESTAMP_TYPE_MASK | KFS_TRANSACTIONAL_MASK | KFS_CONTROL_MASK;
+    kfs_put_be32(p + KFS_AT_LENGTH, (uint32_t)(size - KFS_LOG_OVERHEAD));
+    p[KFS_AT_ATTRIBUTES] = 0;
+    p[KFS_AT_ATTRIBUTES + 1] = (uint8_t)((row->attributes & known) | (has_horizon ? KFS_DELETE_HORIZON_MASK : 0));
+    kfs_put_be64(p + KFS_AT_BASE_TIMESTAMP, (uint64_t)base_timestamp);
+    kfs_put_be64(p + KFS_AT_MAX_TIMESTAMP, (uint64_t)made->max_timestamp);
+    kfs_put_be32(p + KFS_AT_RECORD_COUNT, (uint32_t)made->count);
+    kfs_put_be32(p + KFS_AT_CRC, kfs_crc32c(p + KFS_CRC_START_V2, size - KFS_CRC_START_V2));
+    made->size = (int32_t)size;
+    return KFS_OK;
+}
+
+/* Appends rows [first, last) to *out with the records that are kept: a batch that loses none as it is. Stops at a
+ * batch that the caller must do, and sets *stopped to it: one to compress again, and one without kept records that
+ * may have to stay. The records are those of the rows, all of them. */
+static int kfs_keep_rows(const kfs_run *run, int32_t first, int32_t last, const kfs_keeping *of, kfs_kept *made,
+                         int32_t *stopped, kfs_bytes *out) {
+    size_t at = 0;
+    for (int32_t place = first; place < last; place++, made++) {
+        const kfs_row *row = run->rows + place;
+        if (!kfs_row_lies_in(run, row) || row->magic != 2 || row->record_count < 0 ||
+            (size_t)row->record_count > of->count - at)
+            return KFS_BAD_TABLE;
+        size_t count = (size_t)row->record_count, start = out->size;
+        int64_t newest = -1, oldest = 0;
+        int deletes = 0;
+        *stopped = place;
+        memset(made, 0, sizeof *made);
+        for (size_t i = at; i < at + count; i++) {
+            if (!of->kept[i]) continue;
+            if (!made->count++) oldest = of->records[i].timestamp;
+            if (of->records[i].timestamp > newest) newest = of->records[i].timestamp;
+            deletes |= of->records[i].value_size < 0;
+            made->max_offset = of->records[i].offset;
+        }
+        int has_horizon = (row->attributes & KFS_DELETE_HORIZON_MASK) != 0, needs_horizon = deletes && !has_horizon;
+        const uint8_t *head = kfs_row_bytes(run, row);
+        if (made->count == 0) {
+            if (row->producer_id != -1 || kfs_add64(row->last_offset, 1) == of->upper_bound) return KFS_OK;
+        } else if ((size_t)made->count == count && !needs_horizon) {
+            if (!kfs_reserve(out, (size_t)row->size)) return KFS_NO_MEMORY;
+            memcpy(out->data + start, head, (size_t)row->size);
+            out->size += (size_t)row->size;
+            made->size = row->size;
+            made->max_offset = row->last_offset;
+            made->max_timestamp = row->max_timestamp;
+        } else {
+            if (kfs_codec_of(row) != KFS_CODEC_NONE) return KFS_OK;
+            made->max_timestamp = row->attributes & KFS_TIMESTAMP_TYPE_MASK ? row->max_timestamp : newest;
+            int64_t base = has_horizon ? row->base_timestamp : needs_horizon ? of->delete_horizon : oldest;
+            int reason = kfs_rewrite_batch(row, head, of, at, count, base, has_horizon || needs_horizon, made, out);
+            if (reason) out->size = start;
+            if (reason == KFS_NEEDS_PYTHON) return KFS_OK;
+            if (reason) return reason;
+        }
+        at += count;
+    }
+    *stopped = last;
+    return KFS_OK;
+}
+
 #endif

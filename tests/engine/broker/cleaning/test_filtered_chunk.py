@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 from hypothesis import given, strategies as st
 
 from engine import kernel
+from engine.broker.cleaning import filtered_chunk
 from engine.broker.cleaning.batch_filter import BatchFilter, LastRecord
 from engine.broker.cleaning.chunks import chunks_of
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.filtered_chunk import filter_chunk
-from engine.broker.cleaning.offset_map import HashedOffsetMap
+from engine.broker.cleaning.offset_map import HashedOffsetMap, OffsetMap
 from engine.coding.compression import CompressionType
 from engine.errors import CorruptRecordError, InvalidRecordError
 from engine.record.attributes import TimestampType
@@ -215,3 +218,63 @@ def test_chunks_of_any_size_hold_all_batches(size: int) -> None:
     assert sum(sizes) == len(data)
     assert found == list(range(20))
     assert max(sizes) <= max(size, 300)
+
+
+def plain_log(*, batches: int, codec: CompressionType = CompressionType.NONE) -> bytes:
+    """Batches of ten records, each with its own key."""
+    made = bytearray()
+    for base in range(0, 10 * batches, 10):
+        inside = (SimpleRecord(b"key-%d" % at, b"value", NOW) for at in range(base, base + 10))
+        made += records_of(*inside, base_offset=base, compression=codec).buffer
+    return bytes(made)
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+def test_no_batch_is_written_anew_where_nothing_goes(
+    codec: CompressionType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = plain_log(batches=50, codec=codec)
+    by = filter_of(data, upper_bound=500, latest=499)
+    monkeypatch.setattr(filtered_chunk, "rewrite", None)
+    monkeypatch.setattr(filtered_chunk, "filter_to", None)
+    assert by_columns(data, by, 10**6).output == data
+
+
+def test_a_plain_batch_costs_no_call_of_its_own() -> None:
+    counts = []
+    for batches in (50, 500):
+        data = plain_log(batches=batches)
+        by = filter_of(data, upper_bound=10 * batches, latest=10 * batches - 1)
+        for key in range(0, 10 * batches, 3):
+            by.offset_map.put(b"key-%d" % key, 10 * batches)  # so that each batch loses records
+        by.offset_map = hashed(by.offset_map, data)
+        chunk = next(chunks_of(file_of(data), 0, 10**6))
+        counts.append(calls_of(lambda chunk=chunk, by=by: filter_chunk(chunk, by)))
+    assert counts[0] == counts[1]
+    assert 40 <= counts[0] <= 160
+
+
+def hashed(known: OffsetMap, data: bytes) -> HashedOffsetMap:
+    """A map of the same offsets that asks the kernel."""
+    made = HashedOffsetMap(1 << 20)
+    for record in MemoryRecords(data).records():
+        assert record.key is not None
+        made.put(record.key, known.get(record.key))
+    made.update_latest_offset(known.latest_offset)
+    return made
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """Calls of Python functions and of others that an action makes."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
