@@ -89,18 +89,18 @@ class _Directory:
         self.entries: Sequence[SourceEntry] = ()
 
     def look(self, now: float) -> bool:
-        """List the log dir if it may have changed; return whether it was listed.
+        """List the log dir if it may have changed; return whether its entries have changed.
 
         Raises SourceGoneError, and keeps the last entries.
         """
         if self.fixed is not None or not self._watch.must_list(now):
             return False
-        entries = sorted(self.root.list())
+        before, entries = self.entries, sorted(self.root.list())
         # A broker deletes partitions one by one, and never meta.properties.
         self._is_emptied = not entries and len(self.entries) > 1
         self.entries = self.entries if self._is_emptied else entries
         self.check_there()
-        return True
+        return self.entries != before
 
     def check_there(self) -> None:
         """Raise SourceGoneError when the folder or all its entries were deleted."""
@@ -303,7 +303,7 @@ class LogSource:
             self._checked = now
 
     def _look_at(self, directory: _Directory, now: float) -> bool:
-        """Return whether a folder was listed; the partitions of a deleted folder stay, and raise errors."""
+        """Return whether a folder's entries have changed; the partitions of a deleted folder stay, and raise errors."""
         try:
             return directory.look(now)
         except OSError as error:

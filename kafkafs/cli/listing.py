@@ -16,6 +16,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.partition_choice import node_at
+from kafkafs.cli.printing.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
@@ -63,7 +64,7 @@ def show_entry(folder: Directory, entry: Entry, long: bool, as_json: bool) -> bo
 def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool) -> None:
     """Print one node."""
     if as_json and node is not None:
-        click.echo(json_text(facts(name, node)))
+        write_line(json_text(facts(name, node)))
         return
     text = printable(name) + ("/" if kind is Kind.DIRECTORY and name != "/" else "")
     if isinstance(node, Link):
@@ -75,15 +76,15 @@ def show(name: str, node: Node | None, kind: Kind, *, long: bool, as_json: bool)
             f"{stat.filemode(FILE_TYPES[attrs.kind] | attrs.mode)} {size:>14} "
             f"{moment(attrs.mtime_ns)} {text}"
         )
-    click.echo(text)
+    write_line(text)
 
 
 def show_unknown(name: str, kind: Kind, *, as_json: bool) -> None:
     """Print the name of an entry with unknown attributes."""
     if as_json:
-        click.echo(json_text({"name": name, "type": kind.name.lower(), "size": None}))
+        write_line(json_text({"name": name, "type": kind.name.lower(), "size": None}))
     else:
-        click.echo(f"{'?' * 10} {'?':>14} {'?':<20} {printable(name)}")
+        write_line(f"{'?' * 10} {'?':>14} {'?':<20} {printable(name)}")
 
 
 def facts(name: str, node: Node) -> dict[str, Any]:
@@ -106,4 +107,4 @@ def facts(name: str, node: Node) -> dict[str, Any]:
 def moment(nanoseconds: int) -> str:
     """Format a time in nanoseconds as RFC 3339; later times than year 9999 become its last second."""
     seconds = min(nanoseconds // 10**9, 253_402_300_799)
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat().removesuffix("+00:00") + "Z"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
@@ -12,6 +11,7 @@ from engine.log.log_directory import LogSource
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
 from kafkafs.tree.listing import FolderSlots
+from kafkafs.tree.made_once import made_once
 from kafkafs.tree.owner import Owner
 from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
@@ -72,7 +72,7 @@ class Context:
         self.slots = FolderSlots()
         self._root_owner: Owner | None = None
 
-    @cached_property
+    @made_once
     def state(self) -> SourceState:
         """What Kafka's own topics of the source add up to."""
         # Imported here because only `groups/`, `transactions/` and `cluster/` need it, and it is large.

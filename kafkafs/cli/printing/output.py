@@ -34,6 +34,14 @@ def write_output(data: bytes, *, flush: bool = False) -> None:
         raise OutputFailed(error) from None
 
 
+def write_line(text: str) -> None:
+    """Write a line of text to standard output; it may stay in a buffer. Raises OutputFailed as `write_output` does."""
+    try:
+        sys.stdout.write(f"{text}\n")
+    except OSError as error:
+        raise OutputFailed(error) from None
+
+
 def sentence_of(error: Exception) -> str:
     """Return one sentence about an error: cause, place and a way out."""
     from engine.files.read_failures import failure_text

@@ -15,6 +15,7 @@ from kafkafs.decode.record_batches import RecordBatches
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import NameSlots, NameStream
+from kafkafs.tree.made_once import made_once
 from kafkafs.tree.node import Attrs, Directory
 from kafkafs.tree.owner import Owner
 
@@ -36,12 +37,30 @@ class Partition:
         self.context = context
         self.log = log
         self.name = name
-        topic, partition = log.topic_partition
-        self.options = LineOptions(topic, partition, values=context.options.values)
-        self.records = RecordBatches(context.batches, self.options, context.budgets)
-        self.slots = NameSlots()
-        self.frozen_attrs: dict[str, Attrs] = {}
         self._owner: tuple[LogView, Owner] | None = None
+
+    # A list of 100,000 partitions with their attributes makes 100,000 of these, and uses nothing below.
+
+    @made_once
+    def options(self) -> LineOptions:
+        """How the records of the partition look."""
+        topic, partition = self.log.topic_partition
+        return LineOptions(topic, partition, values=self.context.options.values)
+
+    @made_once
+    def records(self) -> RecordBatches:
+        """Records by offset."""
+        return RecordBatches(self.context.batches, self.options, self.context.budgets)
+
+    @made_once
+    def slots(self) -> NameSlots:
+        """Cookies of the names in the partition's folder."""
+        return NameSlots()
+
+    @made_once
+    def frozen_attrs(self) -> dict[str, Attrs]:
+        """Attributes in a snapshot, by path."""
+        return {}
 
     def view(self) -> LogView:
         """Return the current view of the log. Raises NotFound if the folder is gone."""
