@@ -173,6 +173,16 @@ class PartitionLog:
         except OSError:
             return None
 
+    def forget(self) -> None:
+        """Drop what was read of the log, for a caller that asks one partition after another; a frozen one keeps it.
+
+        The problems stay. The next view reads the folder again.
+        """
+        if self.frozen:
+            return
+        with self._lock:
+            self._context = self._follower = self._view = None
+
     @property
     def context(self) -> LogContext:
         """The partition, for its views."""

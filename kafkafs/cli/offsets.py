@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 import click
@@ -18,7 +19,7 @@ from kafkafs.cli.arguments import (
     time_of,
 )
 from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
-from kafkafs.cli.printing.output import fail
+from kafkafs.cli.printing.output import fail, write_line
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import printable
@@ -64,6 +65,15 @@ def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None
     if lost is not None:  # or a broker is running: its checkpoints may be newer than the view
         lost = lost_end(log.view(max_age=0))
     return lost
+
+
+def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogView]]:
+    """Yield the logs that can be read, with their views; keep nothing of a log that the caller is done with."""
+    for log in logs:
+        view = log.view_or_none()
+        if view is not None:
+            yield log, view
+        log.forget()
 
 
 @click.command()
@@ -112,16 +122,13 @@ def offsets(
     with open_log_source(sources) as source, Progress("looked up") as progress:
         logs = require_partitions(source)
         choice.require(source)
-        for log in sorted(
-            (logs[name] for name in proper_logs(logs)), key=attrgetter("topic_partition")
-        ):
-            if exclude_internal_topics and log.topic_partition.topic in _INTERNAL:
-                continue
-            if not choice.takes(log):
-                continue
-            view = log.view_or_none()
-            if view is None:
-                continue
+        chosen = [
+            log
+            for log in map(logs.__getitem__, proper_logs(logs))
+            if not (exclude_internal_topics and log.topic_partition.topic in _INTERNAL)
+            and choice.takes(log)
+        ]
+        for log, view in views_of(sorted(chosen, key=attrgetter("topic_partition"))):
             if time == SPECS["latest"] and view.unread_end is not None:
                 progress.clear()
                 fail(
@@ -155,4 +162,4 @@ def print_offset(
         fact = {"topic": topic, "partition": partition, "offset": offset, "folder": log.name}
         print_json(fact if lost is None else fact | {"provenLogEndOffset": lost.end.offset})
     else:
-        click.echo(printable(f"{topic}:{partition}:{offset}"))
+        write_line(printable(f"{topic}:{partition}:{offset}"))

@@ -496,3 +496,17 @@ def test_readers_beside_a_writer_find_every_record_that_is_there(tmp_path: Path)
     assert view.log_end_offset == writer.next_offset
     assert view.problems == []
     assert all(isinstance(item, BatchRun) for _, item in view.runs())
+
+
+# Forgetting
+
+
+def test_a_forgotten_log_is_read_again_and_a_frozen_one_is_kept(writer: LogWriter) -> None:
+    writer.append_records(b"a")
+    for frozen in (False, True):
+        log = live_log(writer, frozen=frozen)
+        before = log.view()
+        log.forget()
+        assert log.is_loaded == frozen
+        assert (log.view() is before) == frozen
+        assert offsets_of(log.view()) == [0]
