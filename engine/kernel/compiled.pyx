@@ -194,6 +194,7 @@ cdef extern from "c/kernel.h" nogil:
         int fields
         kfs_needle needle
         const kfs_automaton *automaton
+        const uint8_t *end
 
     int kfs_automaton_open(kfs_automaton *automaton)
     int kfs_match_records(const kfs_query *query, const uint8_t *arena, size_t size, const kfs_record *records,
@@ -923,7 +924,7 @@ def matching(columns, int fields, needle=b"", *, bint fold=False, automaton=None
     cdef kfs_query query
     cdef kfs_automaton machine
     cdef int fine
-    query.fields, query.automaton = fields, NULL
+    query.fields, query.automaton, query.end = fields, NULL, arena.data + arena.size
     sought = _hold_needle(needle, fold, &query.needle)
     if automaton is not None:
         following, ends = _hold(automaton.following), _hold(automaton.accepts_end)

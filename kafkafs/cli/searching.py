@@ -95,8 +95,8 @@ def grep(
     PATH is a partition, or within it records, committed, one of their files, offset/RANGE or
     time/PERIOD; or time/PERIOD for all partitions. PATTERN is a Python regular expression on the
     stored bytes; in Kafka's internal topics, such as __consumer_offsets, on the JSON that keys and
-    values decode to (on the bytes with --values base64). Damaged places are reported on standard
-    error and skipped.
+    values decode to (on the bytes with --values base64). Patterns with look-around or references
+    to groups are slower. Damaged places are reported on standard error and skipped.
 
     Exit status: 0 records matched, 1 none did, 3 a part could not be searched, whatever matched elsewhere
     (with -q, 0 as soon as a record matches).

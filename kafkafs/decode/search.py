@@ -1,8 +1,8 @@
 """Search: finds the records of a log that match a pattern in their key, value or headers.
 
-The kernel does most of it: it decodes only batches that hold a literal of the pattern, and marks the records with the
-literal in one of the fields. `re` is run on the marked records of a pattern that is more than a literal. In an
-internal topic with decoded keys and values, the pattern is tried on their text as in the record line.
+The kernel does it: it decodes only batches that hold a literal of the pattern, and marks the records with a field that
+has the literal and that the pattern's automaton accepts. For a pattern without an automaton, `re` is run on the records
+that have the literal. In an internal topic with decoded keys and values, the pattern is tried on their text as in the record line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.columns.columns import RECORD_DTYPE
-from engine.columns.matching import Fields
+from engine.columns.matching import Automaton, Fields
 from engine.lines.internal_fields import internal_texts
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
@@ -29,6 +29,7 @@ from engine.record.fate import Fate
 from engine.topics.decoded_record import TopicDecoder
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
+from kafkafs.decode.regex_automaton import automaton_of
 from kafkafs.decode.required_literal import RequiredLiteral, required_literal
 
 DamageFacts: TypeAlias = dict[str, Any]
@@ -43,11 +44,17 @@ _OPAQUE = np.dtype((np.void, RECORD_DTYPE.itemsize))
 
 
 class Query(NamedTuple):
-    """A compiled bytes pattern, the fields to search, and a literal that each matching field contains."""
+    """A compiled bytes pattern, the fields to search, and how the kernel searches for it.
+
+    Attributes:
+        literal: a literal that each matching field contains.
+        automaton: finds what the pattern finds; None if the pattern is the literal, or if `re` has to be used.
+    """
 
     pattern: re.Pattern[bytes]
     fields: frozenset[str]
     literal: RequiredLiteral
+    automaton: Automaton | None
 
     @classmethod
     def compile(
@@ -67,7 +74,8 @@ class Query(NamedTuple):
         compiled = re.compile(
             re.escape(raw) if fixed else raw, re.IGNORECASE if ignore_case else re.NOFLAG
         )
-        return cls(compiled, fields, required_literal(compiled))
+        literal = required_literal(compiled)
+        return cls(compiled, fields, literal, None if literal.is_all else automaton_of(compiled))
 
     @property
     def bits(self) -> Fields:
@@ -230,9 +238,11 @@ def chosen(columns: kernel.Columns, indices: Indices) -> kernel.Columns:
 def matching_records(columns: kernel.Columns, query: Query) -> Indices:
     """Return the indexes of the records that match in one of the query's fields."""
     literal = query.literal
-    marks = kernel.matching(columns, query.bits, literal.content, fold=literal.fold)
+    marks = kernel.matching(
+        columns, query.bits, literal.content, fold=literal.fold, automaton=query.automaton
+    )
     marked = np.flatnonzero(marks)
-    if literal.is_all:
+    if literal.is_all or query.automaton is not None:
         return marked
     return np.array(list(_tried(columns, query, marked)), np.intp)
 

@@ -45,10 +45,12 @@ typedef struct {
     const uint8_t *accepts_end; /* whether a state accepts the end of the field */
     size_t states;
     uint8_t leaves_start[256];  /* bytes that lead from state 1 to another one */
+    uint8_t low[16], high[16];  /* the same: by a byte's low half, a bit for each high half, below 0x80 and above */
 } kfs_automaton;
 
-/* Returns whether all next states exist, and fills `leaves_start`. */
+/* Returns whether all next states exist, and fills the fields about state 1. */
 static int kfs_automaton_open(kfs_automaton *automaton) {
+    enum { START = 256 };
     uint32_t bits = 0, most = 0;
     if (automaton->states < 2) return 0;
     for (size_t i = 0; i < automaton->states * 256; i++) {
@@ -56,22 +58,59 @@ static int kfs_automaton_open(kfs_automaton *automaton) {
         bits |= next;
         most = next > most ? next : most;
     }
-    for (int byte = 0; byte < 256; byte++) automaton->leaves_start[byte] = automaton->next[256 + byte] != 256;
+    memset(automaton->low, 0, sizeof automaton->low);
+    memset(automaton->high, 0, sizeof automaton->high);
+    for (int byte = 0; byte < 256; byte++) {
+        int leaves = automaton->next[START + byte] != START;
+        automaton->leaves_start[byte] = (uint8_t)leaves;
+        (byte < 128 ? automaton->low : automaton->high)[byte & 15] |= (uint8_t)(leaves << (byte >> 4 & 7));
+    }
     return (bits & 255) == 0 && most < automaton->states * 256;
 }
 
-static int kfs_accepts(const kfs_automaton *automaton, const uint8_t *p, size_t n) {
+static const uint8_t *kfs_skip_plain(const kfs_automaton *automaton, const uint8_t *p, const uint8_t *end) {
+    while (p < end && !automaton->leaves_start[*p]) p++;
+    return p;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static const uint8_t *kfs_skip_avx2(const kfs_automaton *automaton, const uint8_t *p,
+                                                                     const uint8_t *end, const uint8_t *readable) {
+    const __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)automaton->low));
+    const __m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)automaton->high));
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
+    for (; p < end && readable - p >= 32; p += 32) {
+        __m256i bytes = _mm256_loadu_si256((const __m256i *)p);
+        __m256i marks = _mm256_or_si256(_mm256_shuffle_epi8(low, bytes),
+                                        _mm256_shuffle_epi8(high, _mm256_xor_si256(bytes, _mm256_set1_epi8(-128))));
+        __m256i halves = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(7));
+        __m256i stays = _mm256_cmpeq_epi8(_mm256_and_si256(marks, _mm256_shuffle_epi8(bit, halves)), _mm256_setzero_si256());
+        uint32_t leaves = ~(uint32_t)_mm256_movemask_epi8(stays);
+        if (leaves) {
+            p += __builtin_ctz(leaves);
+            return p < end ? p : end;
+        }
+    }
+    return p < end ? kfs_skip_plain(automaton, p, end) : end;
+}
+#endif
+
+/* Returns the first byte of a field that leads from state 1 to another one; bytes up to `readable` may be read. */
+static inline const uint8_t *kfs_skip(const kfs_automaton *automaton, const uint8_t *p, const uint8_t *end,
+                                      const uint8_t *readable) {
+#if defined(__x86_64__)
+    if (KFS_LIKELY(kfs_has_avx2)) return kfs_skip_avx2(automaton, p, end, readable);
+#endif
+    (void)readable;
+    return kfs_skip_plain(automaton, p, end);
+}
+
+static int kfs_accepts(const kfs_automaton *automaton, const uint8_t *p, size_t n, const uint8_t *readable) {
     enum { START = 256 };
     const uint8_t *end = p + n;
     uint32_t state = START;
     while (p < end) {
-        if (state == START) {
-            while (end - p >= 4 && !(automaton->leaves_start[p[0]] | automaton->leaves_start[p[1]] |
-                                     automaton->leaves_start[p[2]] | automaton->leaves_start[p[3]]))
-                p += 4;
-            while (p < end && !automaton->leaves_start[*p]) p++;
-            if (p == end) break;
-        }
+        if (state == START && (p = kfs_skip(automaton, p, end, readable)) == end) break;
         state = automaton->next[state | *p++];
         if (!state) return 1;
     }
@@ -86,11 +125,12 @@ typedef struct {
     int fields;
     kfs_needle needle;
     const kfs_automaton *automaton;
+    const uint8_t *end; /* of the arena */
 } kfs_query;
 
 static inline int kfs_field_matches(const kfs_query *query, const uint8_t *p, int32_t size) {
     if (size < 0 || !kfs_find(p, (size_t)size, &query->needle)) return 0;
-    return !query->automaton || kfs_accepts(query->automaton, p, (size_t)size);
+    return !query->automaton || kfs_accepts(query->automaton, p, (size_t)size, query->end);
 }
 
 static int kfs_headers_match(const kfs_query *query, const uint8_t *p, const uint8_t *end, int32_t count) {

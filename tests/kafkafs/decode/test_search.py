@@ -182,3 +182,57 @@ def test_a_record_is_found_if_re_finds_the_pattern_in_a_field(
 def offsets_in(results: Iterator[Any]) -> list[int]:
     lines = [line for match in results for line in match.text.splitlines()]
     return [json.loads(line)["offset"] for line in lines]
+
+
+class CountedPattern:
+    """A pattern that counts its searches."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self.pattern = pattern
+        self.searches = 0
+
+    def search(self, field: bytes) -> object:
+        self.searches += 1
+        return self.pattern.search(field)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "searches"),
+    [("needle 7", 0), ("(?i)NEEDLE [7]", 0), ("needle [7]", 0), (r"(needle)( )7(?!\2)", 40)],
+)
+@pytest.mark.parametrize("only_count", [False, True])
+def test_lines_are_made_of_matching_records_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pattern: str,
+    searches: int,
+    only_count: bool,
+) -> None:
+    log = BuiltLog(tmp_path, "orders-0")
+    records = [Rec(b"needle %d" % (at % 8), b"key") for at in range(80)]
+    log.segment([builders.batch(records, 80 * at) for at in range(4)], 0)
+    made, calls = 0, 0
+    column_lines = kernel.column_lines
+
+    def counted(*given: Any, **how: Any) -> kernel.LinesResult:
+        nonlocal made, calls
+        result = column_lines(*given, **how)
+        made, calls = made + result.records, calls + 1
+        return result
+
+    def never(*_: Any, **__: Any) -> None:
+        pytest.fail("the lines of whole batches were made")
+
+    monkeypatch.setattr(kernel, "column_lines", counted)
+    monkeypatch.setattr(kernel, "lines", never)
+    query = Query.compile(pattern)
+    own = CountedPattern(query.pattern)
+    query = query._replace(pattern=own)  # type: ignore[arg-type]
+    with closing(open_source([str(tmp_path)])) as source:
+        view = source.partitions()["orders-0"].view()
+        options = LineOptions("orders", 0, from_offset=0, to_offset=320)
+        whole = Search(view, query, options, only_count=only_count)
+        matches = [each for part in whole.parts() for each in whole.results(*part)]
+    assert sum(each.records for each in matches if isinstance(each, Match)) == 40
+    assert (made, calls) == ((0, 0) if only_count else (40, 1))
+    assert own.searches == searches
