@@ -222,7 +222,7 @@ class Operations(pyfuse3.Operations):
         self.statistics.reads_in_threads += 1
         return self._sendable(data, size)
 
-    def _sendable(self, data: bytes, size: int) -> memoryview:
+    def _sendable(self, data: bytes | memoryview, size: int) -> memoryview:
         """Return at most `size` bytes in a type that pyfuse3 can send; a wrong type raises here."""
         view = memoryview(data)
         if len(view) > size:

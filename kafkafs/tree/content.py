@@ -83,7 +83,7 @@ class FileContent(Content):
     def size(self) -> int:
         return self._end - self._start
 
-    def read_now(self, position: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> bytes | memoryview | None:
         start = self._start + position
         size = min(size, self._end - start)
         if size <= 0:
@@ -93,7 +93,7 @@ class FileContent(Content):
             got = os.preadv(self._file.fd, [view], start, os.RWF_NOWAIT)
         except OSError:  # not in the page cache, or the file system does not support RWF_NOWAIT
             return None
-        return bytes(view) if got == size else None
+        return view if got == size else None
 
     def read(self, position: int, size: int) -> bytes:
         start = self._start + position

@@ -152,8 +152,8 @@ class Content:
         """Current length in bytes, exact."""
 
     @abstractmethod
-    def read_now(self, position: int, size: int) -> bytes | None:
-        """Like `read`, but return None if it would block or decode."""
+    def read_now(self, position: int, size: int) -> bytes | memoryview | None:
+        """Like `read`, but return None if it would block or decode. A memoryview is valid until the thread's next call."""
 
     @abstractmethod
     def read(self, position: int, size: int) -> bytes:

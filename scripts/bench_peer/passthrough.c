@@ -134,12 +134,14 @@ static void open_file(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info 
 
 static void read_file(fuse_req_t request, fuse_ino_t ino, size_t size, off_t position, struct fuse_file_info *file)
 {
-    struct fuse_bufvec data = FUSE_BUFVEC_INIT(size);
+    static _Thread_local char buffer[1 << 20]; /* faster than splice(2) here */
     (void)ino;
-    data.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-    data.buf[0].fd = (int)file->fh;
-    data.buf[0].pos = position;
-    fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+    if (size > sizeof buffer) size = sizeof buffer;
+    ssize_t got = pread((int)file->fh, buffer, size, position);
+    if (got < 0)
+        fuse_reply_err(request, errno);
+    else
+        fuse_reply_buf(request, buffer, (size_t)got);
 }
 
 static void release(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *file)
