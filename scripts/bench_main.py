@@ -1,4 +1,4 @@
-"""The benchmarks: us beside Kafka's own classes, libfuse's own file system and DumpLogSegments.
+"""The benchmarks: us beside Kafka's own classes, a file system in C and DumpLogSegments.
 
     scripts/bench [--size MB] [--rounds N] [--json FILE] [--report FILE] [--only GROUP,...]
 

@@ -1,9 +1,10 @@
-"""Through the mount: small files, large files, listings and memory, beside libfuse's own passthrough in C."""
+"""Through the mount: small files, large files, listings and memory, beside a passthrough in C over the same bytes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -19,11 +20,20 @@ from bench_jvm import SOURCES, compile_c, process_cpu
 from bench_report import Report, Row, Sample, timed
 
 from engine import kernel
+from engine.log.log_directory import open_source
+from kafkafs.mount.mount_table import mount_at
+from kafkafs.mount.mounting import MountOptions
+from kafkafs.mount.session import tune_kernel
+from kafkafs.tree.node import File
+from kafkafs.tree.partition.by_offset import OffsetFolder
+from kafkafs.tree.tree import Tree
 from tests.kafka.mounted import Mounted
 
-EXAMPLE = Path("/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c")
+_IN_MEMORY = "/dev/shm"
+
 READ_SIZE = 128 << 10  # what cat, cp and grep ask for
-OPENS = 3_000
+OPENS = 2_000
+CACHE_SECONDS = 1.0  # what a mount of a log at rest tells the kernel
 READERS = 8
 MEMORY_SECONDS = 20.0
 MIB = 1 << 20
@@ -36,19 +46,25 @@ def run(report: Report, megabytes: int) -> None:
     peer = compile_peer()
     folder = bench_data.partition("plain-100b", megabytes)
     with working_folder() as work, Mounted(folder.parent, work / "ours") as ours:
-        run_opens(report, ours, folder.name, peer, work)
+        run_opens(report, ours, folder, peer)
         run_sequential(report, ours, folder, peer, work)
 
 
 def compile_peer() -> Path | None:
-    """libfuse's example file system as Debian ships it (libfuse3-dev), compiled; None where it is not there."""
-    if not EXAMPLE.exists():
-        print("no C peer: apt-get install libfuse3-dev")
+    """Compile the peer; None where libfuse's headers are missing."""
+    found = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=False
+    )
+    if found.returncode:
+        print("no C peer: apt-get install libfuse3-dev pkg-config")
         return None
-    program = bench_data.cache() / "passthrough_ll"
-    if not program.exists():
-        flags = subprocess.check_output(["pkg-config", "--cflags", "--libs", "fuse3"], text=True)
-        compile_c(EXAMPLE, program, flags.split())
+    return compiled("passthrough", [*found.stdout.split(), "-pthread"])
+
+
+def compiled(name: str, flags: list[str]) -> Path:
+    """Return a program of bench_peer, compiled."""
+    program = bench_data.cache() / name
+    compile_c(SOURCES / f"{name}.c", program, flags)
     return program
 
 
@@ -60,13 +76,13 @@ def working_folder() -> Iterator[Path]:
 
 
 class Passthrough:
-    """libfuse's C file system over a folder; a context manager. One thread: the faster way on few cores."""
+    """The C file system over a folder; a context manager. One thread: the faster way on few cores."""
 
     def __init__(self, program: Path, source: Path, mountpoint: Path) -> None:
         mountpoint.mkdir(parents=True)
         self.path = mountpoint
-        options = f"source={source},cache=always,timeout=300"
-        self._process = subprocess.Popen([program, "-f", "-s", "-o", options, mountpoint])
+        command = [program, source, mountpoint, str(CACHE_SECONDS), "1"]
+        self._process = subprocess.Popen(command)
         self.pid = self._process.pid
 
     def __enter__(self) -> Self:
@@ -76,6 +92,9 @@ class Passthrough:
                 self._process.kill()
                 raise RuntimeError("the C peer did not mount")
             time.sleep(0.02)
+        mount = mount_at(str(self.path))
+        assert mount is not None
+        tune_kernel(mount.device, MountOptions().read_ahead_kb)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,61 +107,62 @@ class Passthrough:
 
 
 class OpenLoop:
-    """The C client that opens, reads and closes one new name after another; CPU is the daemon's."""
+    """The C client that opens, reads and closes names that are new to the kernel; CPU is the daemon's."""
 
-    def __init__(self, prefix: Path, pid: int, step: int = 1) -> None:
-        self._step = step
-        self._program = bench_data.cache() / "open_loop"
-        compile_c(SOURCES / "open_loop.c", self._program)
-        self._prefix = prefix
+    def __init__(self, folder: Path, pid: int, offsets: list[list[int]], threads: int) -> None:
+        self._command = [compiled("open_loop", ["-pthread"]), f"{folder}/", str(threads)]
         self._pid = pid
-        self._next = 0
-
-    def skip(self, names: int) -> None:
-        """Goes on so many names later."""
-        self._next += names
+        self._rounds = iter(offsets)
 
     def __call__(self) -> Sample:
+        names = "\n".join(map(str, next(self._rounds))).encode()
         cpu, wall = process_cpu(self._pid), time.perf_counter()
-        command = [self._program, f"{self._prefix}/", str(self._next), str(OPENS), str(self._step)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        self._next += OPENS if self._step == 1 else 1
+        subprocess.run(self._command, input=names, check=True, stdout=subprocess.DEVNULL)
         return Sample(time.perf_counter() - wall, process_cpu(self._pid) - cpu)
 
 
-def run_opens(report: Report, ours: Mounted, name: str, peer: Path | None, work: Path) -> None:
-    """Cold open, read and close of offset/N from one process: far apart, then one after another."""
-    last = int(os.path.basename(os.readlink(ours.path / name / "offset/latest")))
-    report.alone(
-        "mount",
-        "open+read+close offset/N, far apart",
-        OPENS / 1e3,
-        "k/s",
-        OpenLoop(ours.path / name / "offset", ours.pid, step=last // (OPENS + 1)),
-        note="each in another batch",
-    )
-    mine = OpenLoop(ours.path / name / "offset", ours.pid)
-    mine.skip(last // 2)
-    target = "10 k/s"
-    if peer is None:
-        report.alone("mount", "open+read+close offset/N", OPENS / 1e3, "k/s", mine, target=target)
-        return
-    files = work / "small"
-    files.mkdir()
-    for number in range(OPENS * (report.rounds + 1)):
-        (files / str(number)).write_bytes(b"x" * 240)
-    with Passthrough(peer, files, work / "peer-small") as mounted:
-        theirs = OpenLoop(mounted.path, mounted.pid)
-        report.compare(
-            "mount",
-            "open+read+close offset/N",
-            OPENS / 1e3,
-            "k/s",
-            mine,
-            theirs,
-            target=target,
-            note="peer: C, 240-byte files; cpu: the daemons'",
-        )
+def run_opens(report: Report, ours: Mounted, folder: Path, peer: Path | None) -> None:
+    """Cold open, read and close of offset/N: far apart with one client thread and with four, then one after another."""
+    choice = random.Random(0)
+    for name, threads, target in (
+        ("far apart", 1, "wall 0.6"),
+        ("far apart, 4 threads", 4, "wall 0.6"),
+        ("neighbours", 1, "wall 0.8"),
+    ):
+        with tempfile.TemporaryDirectory(prefix="kafkafs-bench-", dir=_IN_MEMORY) as files:
+            source = open_source(str(folder.parent))
+            try:
+                shown = Tree(source).resolve(f"{folder.name}/offset")
+                assert isinstance(shown, OffsetFolder)
+                view = shown.partition.view()
+                low, high = view.log_start_offset, view.log_end_offset
+                count = OPENS * (report.rounds + 1)
+                first = choice.randrange(low, high - count)
+                offsets = list(range(first, first + count))
+                if threads > 1 or name == "far apart":
+                    offsets = choice.sample(range(low, high), count)
+                if peer is not None:
+                    write_records(shown, offsets, Path(files))
+            finally:
+                source.close()
+            rounds = [offsets[start : start + OPENS] for start in range(0, count, OPENS)]
+            row = ("mount", f"open+read+close offset/N, {name}", OPENS / 1e3, "k/s")
+            mine = OpenLoop(ours.path / folder.name / "offset", ours.pid, rounds, threads)
+            if peer is None:
+                report.alone(*row, mine)
+                continue
+            with working_folder() as work, Passthrough(peer, Path(files), work / "peer") as mounted:
+                theirs = OpenLoop(mounted.path, mounted.pid, rounds, threads)
+                note = "peer: C, the same files in memory; cpu: the daemons'"
+                report.compare(*row, mine, theirs, target=target, note=note)
+
+
+def write_records(folder: OffsetFolder, offsets: list[int], target: Path) -> None:
+    """Write each record's line to a file of its own."""
+    for offset in offsets:
+        node = folder.lookup(str(offset))
+        assert isinstance(node, File)
+        (target / str(offset)).write_bytes(b"".join(node.chunks()))
 
 
 def run_sequential(
@@ -163,8 +183,10 @@ def run_sequential(
     report.add(
         Row("mount", "records/ first time", "MB/s", size / 1e6 / first.wall, note="measured too")
     )
-    pairs = [("segments/", shown / "segments" / base.name, base), ("records/", records, decoded)]
-    for name, own, same in pairs:
+    for name, own, same, target in (
+        ("segments/", shown / "segments" / base.name, base, "wall 0.9"),
+        ("records/", records, decoded, "wall 0.7"),
+    ):
         work_done = same.stat().st_size / 1e6
         mine = lambda own=own: read_through(own, ours.pid)  # noqa: E731
         if peer is None:
@@ -178,8 +200,8 @@ def run_sequential(
                 "MB/s",
                 mine,
                 lambda path=mounted.path / same.name, pid=mounted.pid: read_through(path, pid),
-                target="wall 0.7",
-                note="cpu: the daemons'",
+                target=target,
+                note="peer: C over the same bytes; cpu: the daemons'",
             )
     run_against_decoder(report, records, ours.pid, reading, options, size)
     decoded.unlink()

@@ -1,0 +1,125 @@
+"""What a random and a sequential read cost, in counts that do not depend on the clock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+pyfuse3 = pytest.importorskip("pyfuse3")
+
+from engine import kernel  # noqa: E402  after the skip
+from engine.log.log_directory import open_source  # noqa: E402
+from kafkafs.fuse.operations import Operations  # noqa: E402
+from kafkafs.fuse.slow_work import SlowWork  # noqa: E402
+from kafkafs.tree.node import File  # noqa: E402
+from kafkafs.tree.tree import Tree  # noqa: E402
+from tests.kafkafs.built_logs import BuiltLog, text_batch  # noqa: E402
+from tests.kafkafs.fuse.test_operations import CONTEXT, answer, look_up  # noqa: E402
+
+BATCH = 100
+BATCHES = 100
+
+
+class Counted:
+    """The handlers over a log, with the calls of the kernel's `lines` counted: the number of lines of each."""
+
+    def __init__(self, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tree = tree
+        self.operations = Operations(
+            tree.root(), SlowWork(workers=1, read_timeout=5), invalidate=lambda inode: None
+        )
+        tree.resolve("orders-0/offset/0")  # loads the log, so that no handler waits
+        self._folder = look_up(self.operations, "orders-0/offset")
+        self.rendered: list[int] = []
+        lines = kernel.lines
+
+        def counted(*args: object, **options: object) -> kernel.LinesResult:
+            result = lines(*args, **options)  # type: ignore[arg-type]
+            self.rendered.append(result.records)
+            return result
+
+        monkeypatch.setattr(kernel, "lines", counted)
+
+    def read(self, offset: int) -> None:
+        """Look up, open, read and release a record's file."""
+        operations = self.operations
+        entry = answer(operations.lookup(self._folder, b"%d" % offset, CONTEXT))
+        size = entry.st_size
+        handle = answer(operations.open(entry.st_ino, 0, CONTEXT)).fh
+        assert len(answer(operations.read(handle, 0, 4096))) == size
+        answer(operations.release(handle))
+
+    def calls(self, offset: int) -> int:
+        """Return the number of calls of Python functions that a read takes."""
+        return calls_of(lambda: self.read(offset))
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    count = 0
+
+    def note(_frame: FrameType, event: str, _value: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    log = BuiltLog(tmp_path / "data")
+    log.segment([text_batch(BATCH * number, BATCH) for number in range(BATCHES)], 0)
+    source = open_source(str(log.log_dir))
+    yield Counted(Tree(source), monkeypatch)
+    source.close()
+
+
+def test_reads_far_apart_make_one_line_each(counted: Counted) -> None:
+    for offset in (9_050, 150, 5_550, 2_250):
+        counted.read(offset)
+    assert counted.rendered == [1, 1, 1, 1]
+
+
+def test_reads_in_order_make_each_line_about_once(counted: Counted) -> None:
+    for offset in range(1_000, 3_000):
+        counted.read(offset)
+    assert sum(counted.rendered) <= 2_100
+    assert len(counted.rendered) <= 80
+
+
+def test_a_read_far_from_the_last_one_takes_few_calls(counted: Counted) -> None:
+    counted.read(5_000)
+    calls = sorted(counted.calls(offset) for offset in (9_050, 150, 5_550, 2_250, 7_777))
+    assert 60 <= calls[2] <= 115
+
+
+def test_a_read_next_to_the_last_one_takes_few_calls(counted: Counted) -> None:
+    for offset in range(5_000, 5_005):
+        counted.read(offset)
+    calls = sorted(counted.calls(offset) for offset in range(5_005, 5_010))
+    assert 40 <= calls[2] <= 75
+
+
+def test_lines_in_order_are_made_once_by_one_call_for_each_chunk(counted: Counted) -> None:
+    records = counted.tree.resolve("orders-0/records/00000000000000000000.jsonl")
+    assert isinstance(records, File)
+    content = records.open()
+    chunks = len(list(content._stream.chunks()))  # type: ignore[attr-defined]
+    counted.tree.context.chunks.max_bytes = 0  # nothing stays that was made when it was measured
+    for chunk in list(counted.tree.context.chunks._chunks):
+        counted.tree.context.chunks.drop(chunk)
+    counted.rendered.clear()
+    content._stream.read(0, content.size)  # type: ignore[attr-defined]
+    content.close()
+    assert chunks >= 2
+    assert counted.rendered == [n for n in counted.rendered if n]
+    assert (len(counted.rendered), sum(counted.rendered)) == (chunks, BATCH * BATCHES)
