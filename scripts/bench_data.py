@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,17 +161,24 @@ def _write_named(folder: Path, number: int, step: int, batch: bytes) -> None:
             os.link(f"{first}.{suffix}", f"{stem}.{suffix}")
 
 
-def many_partitions(count: int) -> Path:
-    """A log dir of that many small partitions; their files are links to one partition's."""
-    folder = cache() / f"partitions-{count}"
+def many_partitions(count: int, segments: int = 10) -> Path:
+    """A log dir of that many small partitions; their files are links to those of a few."""
+    folder = cache() / (
+        f"partitions-{count}" if segments == 10 else f"partitions-{count}-{segments}"
+    )
     if not folder.is_dir():
         print(f"generating {count:,} partitions ...", flush=True)
-        template, _ = many_segments("none", 10)
+        template, _ = many_segments("none", segments)
         made = folder.with_name(f"making-{os.getpid()}")
         for number in range(count):
             own = made / f"topic-{number // 100}-{number % 100}"
             own.mkdir(parents=True)
+            first = number // LINKS * LINKS
+            linked = made / f"topic-{first // 100}-{first % 100}"
             for file in template.iterdir():
-                os.link(file, own / file.name)
+                if number == first:
+                    shutil.copyfile(file, own / file.name)
+                else:
+                    os.link(linked / file.name, own / file.name)
         made.rename(folder)
     return folder

@@ -25,6 +25,8 @@ import bench_jvm
 import bench_lookup
 import bench_mount
 import bench_rebuild
+import bench_scale
+import bench_start
 import bench_write
 from bench_report import Report
 
@@ -45,6 +47,8 @@ GROUPS = (
     "mount",
     "listing",
     "memory",
+    "start",
+    "scale",
     "append",
     "recover",
     "compact",
@@ -97,6 +101,8 @@ def plan(
         "lookup": lambda: bench_lookup.run(report, peer, segments),
         "mount": lambda: bench_mount.run(report, options.size),
         "listing": lambda: bench_mount.run_listing(report, options.names),
+        "start": lambda: bench_start.run(report, options.size),
+        "scale": lambda: bench_scale.run(report, options.partitions),
         "memory": lambda: bench_mount.run_memory(report, options.partitions),
         "append": lambda: bench_write.run_append(report, options.size),
         "recover": lambda: bench_write.run_recover(report, options.size),
