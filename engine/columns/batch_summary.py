@@ -46,6 +46,19 @@ class SummaryResult(NamedTuple):
     problems: list[BatchProblem]
 
 
+class AppendFacts(NamedTuple):
+    """Facts about the records of a batch, as in SUMMARY_DTYPE; `size`: their bytes, inflated."""
+
+    records: int
+    first_offset: int
+    last_offset: int
+    smallest_timestamp: int
+    largest_timestamp: int
+    without_key: int
+    descents: int
+    size: int
+
+
 def summary_of(records: Sequence[Row]) -> tuple[int, ...]:
     """Return the summary row of one batch's records, as far as they were read."""
     if not records:

@@ -18,6 +18,7 @@ from engine.kernel.python import (
     put_keys as put_keys,
     read_batch as read_batch,
     read_record as read_record,
+    record_facts as record_facts,
     summarize as summarize,
     text_piece as text_piece,
     walk as walk,

@@ -18,12 +18,13 @@ import os
 import numpy as np
 
 from engine.budgets import DEFAULT_BUDGETS
-from engine.columns.batch_summary import SUMMARY_DTYPE, SummaryResult
+from engine.columns.batch_summary import SUMMARY_DTYPE, AppendFacts, SummaryResult
 from engine.columns.batch_table import BATCH_DTYPE, KEPT_DTYPE, BatchProblem
 from engine.columns.columns import RECORD_DTYPE, Columns, describe
 from engine.kernel.python import (
     column_lines as column_lines_in_python, lines as lines_in_python, read_record as read_record_in_python,
 )
+from engine.columns.record_facts import record_facts as record_facts_in_python
 from engine.record.attributes import CONTROL_MASK
 from engine.lines.decoded_lines import decoded_lines
 from engine.columns.framing import frame_error
@@ -257,7 +258,15 @@ cdef extern from "c/kernel.h" nogil:
                       int32_t *stopped, kfs_bytes *out)
 
     ctypedef struct kfs_summary:
+        int64_t first_offset
+        int64_t last_offset
+        int64_t smallest_timestamp
+        int64_t largest_timestamp
         int32_t count
+        int32_t without_key
+        int32_t descents
+
+    int kfs_record_facts(kfs_run *run, int64_t largest, kfs_summary *out, int64_t *bytes)
 
     void kfs_summarize(const kfs_bytes *records, kfs_summary *out)
     int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_summary *summaries, int32_t *row_index,
@@ -602,6 +611,30 @@ def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS)
             kfs_summarize(state.run.records, summaries + row)
             row += 1
     return SummaryResult(found, state.problems)
+
+
+def record_facts(batch, *, budgets=DEFAULT_BUDGETS):
+    """Return facts about the records of a batch of magic 2, None if anything about it is unusual."""
+    cdef _Bytes data = _hold(batch)
+    cdef _Worker worker
+    cdef kfs_run run
+    cdef kfs_summary found
+    cdef int64_t size, largest = budgets.batch_bytes
+    cdef int fine
+    memset(&run, 0, sizeof(run))
+    _set_limits(&run.limits, budgets)
+    worker = _take_worker()
+    run.buf, run.size = data.data, data.size
+    run.contexts, run.arena, run.records = &worker.contexts, &worker.arena, &worker.records
+    try:
+        with nogil:
+            fine = kfs_record_facts(&run, largest, &found, &size)
+    finally:
+        _give_worker(worker)
+    if not fine:
+        return record_facts_in_python(batch, budgets=budgets)
+    return AppendFacts(found.count, found.first_offset, found.last_offset, found.smallest_timestamp,
+                       found.largest_timestamp, found.without_key, found.descents, size)
 
 
 def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):

@@ -29,6 +29,7 @@ from engine.columns.decoding import (
 )
 from engine.columns.framing import frame_error
 from engine.columns.matching import matching as matching
+from engine.columns.record_facts import record_facts as record_facts
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.kernel.python_compaction import (
     encode_records as encode_records,

@@ -45,4 +45,21 @@ static int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_sum
     return reason;
 }
 
+/* Summarizes the records of the batch of magic 2 that is all of run->buf, and counts their bytes, inflated; returns 0 if
+ * anything about it is unusual. */
+static int kfs_record_facts(kfs_run *run, int64_t largest, kfs_summary *out, int64_t *bytes) {
+    int32_t size;
+    kfs_row row;
+    kfs_payload payload;
+    kfs_problem problem;
+    if (run->size < KFS_V2_OVERHEAD || kfs_frame(run->buf, run->size, largest, &size) != KFS_WHOLE) return 0;
+    if ((size_t)size != run->size || run->buf[KFS_AT_MAGIC] != 2) return 0;
+    kfs_fill_row(run->buf, size, 0, &row);
+    run->rows = &row;
+    if (row.record_count <= 0 || kfs_decode_row(run, 0, &payload, &problem)) return 0;
+    kfs_summarize(run->records, out);
+    *bytes = kfs_codec_of(&row) == KFS_CODEC_NONE ? size - KFS_V2_OVERHEAD : (int64_t)run->arena->size;
+    return 1;
+}
+
 #endif

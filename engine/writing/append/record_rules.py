@@ -1,14 +1,15 @@
 """Check each record of a batch by a leader's rules, and collect facts about the records.
 
-A batch of magic 2 is decoded into columns by the kernel; most often the columns' extremes show that
-all records are valid. If not, and for magic 0 and 1, the records are checked one by one, which
-names the invalid ones.
+Of a batch of magic 2 the kernel returns a few facts about all records; most often these show that all
+are valid. If not, and for magic 0 and 1, the records are checked one by one, which names the invalid
+ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.varint import size_of_varint, to_int64
 from engine.columns.batch_table import BATCH_DTYPE
-from engine.columns.columns import Column, Columns
+from engine.columns.columns import Columns
 from engine.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -25,7 +26,7 @@ from engine.errors import (
     RecordValidationError,
 )
 from engine.record.attributes import TimestampType
-from engine.record.batch_frame import CURRENT_MAGIC, HEADER, LOG_OVERHEAD
+from engine.record.batch_frame import CURRENT_MAGIC, LOG_OVERHEAD
 from engine.record.legacy_records import LegacyRecordBatch
 from engine.record.record import Header, Record
 from engine.record.record_batch import RecordBatch
@@ -33,8 +34,6 @@ from engine.units import NO_TIMESTAMP, Timestamp, TopicPartition
 from engine.writing.append.validation_result import ValidationMetrics
 
 _ROW = np.zeros(1, BATCH_DTYPE)
-_LEAST, _MOST = np.minimum.reduce, np.maximum.reduce
-"""`min` and `max` of an array without numpy's Python wrappers."""
 _SHOWN = 3
 """Most record errors in the message of the error for all."""
 
@@ -64,31 +63,26 @@ class CheckedBatch:
         count: number of records.
         max_timestamp: largest timestamp of the records, at least -1.
         bytes: uncompressed bytes of the records.
-        source: the records themselves.
+        counts_from_zero: whether the record offsets in the batch are 0, 1, 2 and so on.
+        source: the records themselves, or what decodes them.
     """
 
     count: int
     max_timestamp: Timestamp
     bytes: int
-    source: Columns | list[Record]
-
-    @property
-    def counts_from_zero(self) -> bool:
-        """Whether the record offsets in the batch are 0, 1, 2 and so on."""
-        if isinstance(self.source, Columns):
-            return bool(np.array_equal(self.source.offset, np.arange(self.count)))
-        return all(record.offset == index for index, record in enumerate(self.source))
+    counts_from_zero: bool
+    source: Callable[[], Columns] | list[Record]
 
     def entries(self) -> Iterator[CheckedRecord]:
         """Yield the records, in order."""
-        if isinstance(self.source, Columns):
-            stamps = self.source.timestamp.tolist()
-            key, value, headers = self.source.key, self.source.value, self.source.headers
-            for index, timestamp in enumerate(stamps):
-                yield CheckedRecord(timestamp, key(index), value(index), headers(index))
-        else:
+        if isinstance(self.source, list):
             for record in self.source:
                 yield CheckedRecord(record.timestamp, record.key, record.value, record.headers)
+        else:
+            columns = self.source()
+            key, value, headers = columns.key, columns.value, columns.headers
+            for index, timestamp in enumerate(columns.timestamp.tolist()):
+                yield CheckedRecord(timestamp, key(index), value(index), headers(index))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,53 +119,48 @@ class RecordRules:
             LimitExceededError: the batch or its content is too large.
         """
         if batch.magic == CURRENT_MAGIC:
-            checked = self.check_columns(batch)
+            checked = self.check_at_once(batch)
             if checked is not None:
                 return checked
         return self.check_one_by_one(batch)
 
     # All at once
 
-    def check_columns(self, batch: RecordBatch) -> CheckedBatch | None:
-        """Return the result for a batch of magic 2 if its columns show that all records are valid, else None."""
-        columns = self._columns_of(batch)
-        if columns is None or columns.problems:
+    def check_at_once(self, batch: RecordBatch) -> CheckedBatch | None:
+        """Return the result for a batch of magic 2 if facts about its records show that all are valid, else None."""
+        facts = kernel.record_facts(batch.raw, budgets=self.budgets)
+        if facts is None or (self.compact and facts.without_key):
             return None
-        count = len(columns.table)
-        if not count:
-            return CheckedBatch(0, NO_TIMESTAMP, 0, columns)
-        if self.compact and _LEAST(columns.key_size) < 0:
+        low, high = facts.smallest_timestamp, facts.largest_timestamp
+        if not self._are_fine(batch, low, high):
             return None
-        stamps = columns.timestamp
-        low, high = int(_LEAST(stamps)), int(_MOST(stamps))
-        if not self._are_fine(stamps, low, high, batch.timestamp_type):
-            return None
-        size = len(columns.arena) if batch.is_compressed else batch.size - _HEADER
-        return CheckedBatch(count, max(NO_TIMESTAMP, high), size, columns)
+        ends = facts.first_offset == 0 and facts.last_offset == facts.records - 1
+        return CheckedBatch(
+            facts.records,
+            max(NO_TIMESTAMP, high),
+            facts.size,
+            ends and not facts.descents,
+            partial(self._columns_of, batch),
+        )
 
-    def _columns_of(self, batch: RecordBatch) -> Columns | None:
-        if not batch.record_count:
-            return None
-        table = _ROW.copy()
-        data = batch.raw
-        if kernel.walk(data, table, 0, 0, False, largest=self.budgets.batch_bytes)[0] != 1:
-            return None
+    def _columns_of(self, batch: RecordBatch) -> Columns:
+        table, data = _ROW.copy(), batch.raw
+        kernel.walk(data, table, 0, 0, False, largest=self.budgets.batch_bytes)
         return kernel.decode(data, table, 0, 1, start_position=0, budgets=self.budgets)
 
-    def _are_fine(
-        self, stamps: Column, low: Timestamp, high: Timestamp, kind: TimestampType
-    ) -> bool:
+    def _are_fine(self, batch: RecordBatch, low: Timestamp, high: Timestamp) -> bool:
+        """Return whether a batch's timestamps, from `low` to `high`, are all allowed."""
+        is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
         if self.timestamp_type is not TimestampType.CREATE_TIME:
-            return kind is not TimestampType.LOG_APPEND_TIME
-        if (
-            low <= NO_TIMESTAMP <= high
-        ):  # a record without a timestamp is not checked against the window
-            if kind is TimestampType.LOG_APPEND_TIME:
+            return not is_append_time
+        if low <= NO_TIMESTAMP <= high:  # a record without one is not checked against the window
+            if is_append_time:
                 return False
+            stamps = self._columns_of(batch).timestamp
             stamps = stamps[stamps != NO_TIMESTAMP]
             if not len(stamps):
                 return True
-            low, high = int(_LEAST(stamps)), int(_MOST(stamps))
+            low, high = int(stamps.min()), int(stamps.max())
         return self.now - self.before_max_ms <= low and high <= self.now + self.after_max_ms
 
     # One by one
@@ -191,7 +180,8 @@ class RecordRules:
             records.append(record)
         if failures:
             raise self._refusal(failures)
-        return CheckedBatch(len(records), newest, size, records)
+        from_zero = all(record.offset == index for index, record in enumerate(records))
+        return CheckedBatch(len(records), newest, size, from_zero, records)
 
     def _messages(self, batch: RecordBatch) -> Iterator[tuple[LegacyRecordBatch | None, Record]]:
         if isinstance(batch, LegacyRecordBatch):
@@ -259,9 +249,6 @@ class RecordRules:
         refusal = RecordValidationError(f"{reason}: {shown}", errors)
         refusal.__cause__ = cause
         return refusal
-
-
-_HEADER = HEADER.size
 
 
 def _size_of(record: Record, magic: int) -> int:

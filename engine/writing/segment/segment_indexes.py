@@ -6,6 +6,8 @@ import logging
 import threading
 from collections.abc import Iterable
 
+import numpy as np
+
 from engine.units import Offset, Position, TimestampOffset
 from engine.writing.segment.batch_heads import BatchHead
 from engine.writing.segment.segment_files import FAILURES, WritableSegmentFiles
@@ -50,15 +52,34 @@ class SegmentIndexes:
     def add(self, heads: Iterable[BatchHead], position: Position) -> None:
         """Add an entry after each interval of some batches, which were appended at a position."""
         largest = self.known_largest or self.largest
+        entries: list[tuple[Offset, Position, TimestampOffset]] = []
         for last_offset, max_timestamp, size in heads:
             if max_timestamp > largest.timestamp:
                 largest = self.known_largest = TimestampOffset(max_timestamp, last_offset)
             if self._bytes_since_last_entry > self.interval_bytes:
-                self._files.offset_index.get().append(last_offset, position)
-                self._files.time_index.get().maybe_append(*largest)
+                entries.append((last_offset, position, largest))
                 self._bytes_since_last_entry = 0
             position += size
             self._bytes_since_last_entry += size
+        if entries:
+            self._write(entries)
+
+    def _write(self, entries: list[tuple[Offset, Position, TimestampOffset]]) -> None:
+        """Add entries to both indexes: many by one write each, where none of them can fail."""
+        offsets, times = self._files.offset_index.get(), self._files.time_index.get()
+        room = min(offsets.max_entries - offsets.entries, times.max_entries - 1 - times.entries)
+        if 1 < len(entries) <= room:
+            columns = np.array(
+                [(offset, at, *largest) for offset, at, largest in entries], np.int64
+            )
+            is_new = np.ones(len(columns), bool)
+            is_new[1:] = columns[1:, 2] > columns[:-1, 2]
+            offsets.extend(columns[:, 0], columns[:, 1])
+            times.extend(columns[is_new, 2], columns[is_new, 3])
+            return
+        for offset, at, largest in entries:
+            offsets.append(offset, at)
+            times.maybe_append(*largest)
 
     def finish(self) -> None:
         """Add the largest timestamp to the time index, and cut off preallocated bytes."""

@@ -89,3 +89,32 @@ def test_rows_that_do_not_lie_in_the_bytes_are_refused(kernel: ModuleType) -> No
     data = builders.batch(RECORDS, 50)
     with pytest.raises(ValueError, match="is outside the buffer"):
         kernel.summarize(data[:-1], table_of(data), start_position=0)
+
+
+@each_kernel
+@pytest.mark.parametrize("codec", CompressionType)
+def test_the_facts_of_one_batch_are_those_of_its_row_and_its_size(
+    kernel: ModuleType, codec: CompressionType
+) -> None:
+    data = builders.batch(RECORDS, 50, codec)
+    (row,) = summaries(kernel, data)
+    found = kernel.record_facts(data)
+    names = ("count", "first_offset", "last_offset", "smallest_timestamp", "largest_timestamp")
+    assert found[:5] == tuple(row[name] for name in names)
+    assert (found.without_key, found.descents) == (2, 0)
+    assert found.size == len(builders.batch(RECORDS, 50)) - 61
+
+
+@each_kernel
+def test_a_batch_with_something_unusual_has_no_facts(kernel: ModuleType) -> None:
+    data = builders.batch(RECORDS, 50)
+    tight = dataclasses.replace(DEFAULT_BUDGETS, records_per_batch=3)
+    packed = builders.batch([Rec(bytes(100_000))], 50, CompressionType.ZSTD)
+    small = dataclasses.replace(DEFAULT_BUDGETS, inflated_bytes=99_999)
+    assert kernel.record_facts(data, budgets=tight) is None
+    assert kernel.record_facts(packed, budgets=small) is None
+    assert kernel.record_facts(data[:-1]) is None
+    assert kernel.record_facts(data + bytes(1)) is None
+    assert kernel.record_facts(data[:60]) is None
+    assert kernel.record_facts(builders.empty_batch(50, 55)) is None
+    assert kernel.record_facts(builders.message_set(RECORDS[:1], 40, magic=1)) is None

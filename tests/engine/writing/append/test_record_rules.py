@@ -89,14 +89,14 @@ def test_columns_and_records_give_the_same_answer(
 @pytest.mark.parametrize("codec", CompressionType)
 def test_good_batches_of_magic_2_are_not_looked_at_record_by_record(codec):
     found = only_batch(batch([Rec(b"v", b"k", NOW), Rec(b"w", b"l", NOW + 1)], 0, codec))
-    checked = rules(compact=True).check_columns(found)
+    checked = rules(compact=True).check_at_once(found)
     assert checked is not None
     assert (checked.count, checked.max_timestamp, checked.counts_from_zero) == (2, NOW + 1, True)
 
 
 def test_records_without_a_timestamp_do_not_spoil_the_quick_look():
     found = only_batch(batch([Rec(timestamp=-1), Rec(timestamp=NOW), Rec(timestamp=-1)]))
-    checked = rules().check_columns(found)
+    checked = rules().check_at_once(found)
     assert checked is not None
     assert (checked.count, checked.max_timestamp) == (3, NOW)
 
