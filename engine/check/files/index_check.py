@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.files.index_entries import (
+    EntryFindings,
     IndexEntries,
     Table,
     damaged_spans,
     looked_at,
-    not_above,
     read_entries,
     severity_of,
     size_findings,
@@ -83,9 +83,9 @@ class _Entries:
 
     def __init__(self, segment: SegmentUnderCheck, name: str, table: Table) -> None:
         self.segment = segment
-        self.name = name
         self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
         self.positions = table["position"].astype("i8")
+        self.findings = EntryFindings(segment, name, ENTRY.size, self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -105,18 +105,13 @@ class _Entries:
         **facts: object,
     ) -> Finding:
         """Return a finding about an entry."""
-        offset = int(self.offsets[slot])
-        is_offset = 0 <= offset < MAX_INT64
-        return self.segment.partition.found(
+        return self.findings.found(
             rule,
-            self.name,
+            slot,
             sentence,
-            position=slot * ENTRY.size,
-            length=ENTRY.size,
-            first_offset=self._served_from(slot) if is_offset else None,
-            next_offset=(next_offset or offset + 1) if is_offset else None,
-            severity=severity_of(self.segment, rule),
-            facts=facts,
+            first_offset=self._served_from(slot),
+            next_offset=next_offset,
+            **facts,
         )
 
 
@@ -295,9 +290,7 @@ class _OffsetIndexCheck:
             f"the entry (offset {self.offsets[slot + 1]} at {self.positions[slot + 1]}) is not above the one"
             f" before it (offset {self.offsets[slot]} at {self.positions[slot]})"
         )
-        return not_above(
-            self.segment, "index-order", self.entries.name, slot, self.offsets, ENTRY.size, sentence
-        )
+        return self.entries.findings.not_above("index-order", slot, sentence)
 
     def _ends(self) -> Iterator[Finding]:
         """Report entries beyond the segment's end; a live log may have grown since it was read."""

@@ -14,7 +14,7 @@ from engine.check.rules.finding import Finding, failed_read
 from engine.check.rules.rules import RULES, Severity
 from engine.errors import InvalidNameError, SourceRefusedError
 from engine.files.file_names import CLEAN_SHUTDOWN, FolderState, parse_folder_name
-from engine.units import Position
+from engine.units import MAX_INT64, Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -88,27 +88,60 @@ def size_findings(
         )
 
 
-def not_above(
-    segment: SegmentUnderCheck,
-    rule: str,
-    name: str,
-    slot: int,
-    offsets: Table,
-    entry_size: int,
-    sentence: str,
-) -> Finding:
-    """Return the finding for an entry that is not above the entry before it, in `slot`."""
-    pair = offsets[slot : slot + 2]
-    return segment.partition.found(
-        rule,
-        name,
-        sentence,
-        position=slot * entry_size,
-        length=2 * entry_size,
-        first_offset=int(min(pair)),
-        next_offset=int(max(pair)) + 1,
-        severity=severity_of(segment, rule),
-    )
+class EntryFindings(NamedTuple):
+    """Makes the findings about entries of an index.
+
+    Attributes:
+        segment: segment of the index.
+        name: name of the index file.
+        entry_size: bytes of an entry.
+        offsets: offset of each entry.
+    """
+
+    segment: SegmentUnderCheck
+    name: str
+    entry_size: int
+    offsets: Table
+
+    def found(
+        self,
+        rule: str,
+        slot: int,
+        sentence: str,
+        *,
+        first_offset: Offset | None = None,
+        next_offset: Offset | None = None,
+        **facts: object,
+    ) -> Finding:
+        """Return a finding about the entry in `slot`; by default it concerns the entry's offset."""
+        offset = int(self.offsets[slot])
+        is_offset = 0 <= offset < MAX_INT64
+        first = offset if first_offset is None else first_offset
+        return self.segment.partition.found(
+            rule,
+            self.name,
+            sentence,
+            position=slot * self.entry_size,
+            length=self.entry_size,
+            first_offset=first if is_offset else None,
+            next_offset=(next_offset or offset + 1) if is_offset else None,
+            severity=severity_of(self.segment, rule),
+            facts=facts,
+        )
+
+    def not_above(self, rule: str, slot: int, sentence: str) -> Finding:
+        """Return the finding for an entry that is not above the entry before it, in `slot`."""
+        pair = self.offsets[slot : slot + 2]
+        return self.segment.partition.found(
+            rule,
+            self.name,
+            sentence,
+            position=slot * self.entry_size,
+            length=2 * self.entry_size,
+            first_offset=int(min(pair)),
+            next_offset=int(max(pair)) + 1,
+            severity=severity_of(self.segment, rule),
+        )
 
 
 def unreadable(segment: SegmentUnderCheck, name: str, error: OSError) -> Iterator[Finding]:

@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.files.index_entries import (
+    EntryFindings,
     IndexEntries,
     Table,
     has_clean_shutdown,
     is_served,
-    not_above,
     read_entries,
-    severity_of,
     size_findings,
     unreadable,
 )
@@ -27,7 +26,6 @@ from engine.check.rules.finding import Finding
 from engine.check.rules.finding_limit import at_slots
 from engine.files.file_names import time_index_name
 from engine.index.time_index import ENTRY
-from engine.units import MAX_INT64
 
 
 def check_time_index(segment: SegmentUnderCheck) -> Iterator[Finding]:
@@ -74,6 +72,7 @@ class _TimeIndexCheck:
         self.name = name
         self.times = table["timestamp"].astype("i8")
         self.offsets = table["relative_offset"].astype("i8") + segment.base_offset
+        self.entries = EntryFindings(segment, name, ENTRY.size, self.offsets)
         self.bad = np.zeros(len(table), np.bool_)
 
     def run(self) -> Iterator[Finding]:
@@ -98,7 +97,7 @@ class _TimeIndexCheck:
         negative = self.offsets < self.segment.base_offset
         yield from at_slots(
             np.flatnonzero(negative),
-            lambda slot: self._found(
+            lambda slot: self.entries.found(
                 "time-index-order", slot, "an entry with a negative relative offset"
             ),
         )
@@ -112,9 +111,7 @@ class _TimeIndexCheck:
             f"the entry ({self.times[slot + 1]}, offset {self.offsets[slot + 1]}) is not above the one"
             f" before it ({self.times[slot]}, offset {self.offsets[slot]})"
         )
-        return not_above(
-            self.segment, "time-index-order", self.name, slot, self.offsets, ENTRY.size, sentence
-        )
+        return self.entries.not_above("time-index-order", slot, sentence)
 
     def _against(self, rows: Table, slots: Table, before: Table) -> Iterator[Finding]:
         """Compare entries with the batches of their offsets; `before` is the largest timestamp before each row."""
@@ -135,7 +132,7 @@ class _TimeIndexCheck:
         if not self.segment.had_damage:
             yield from at_slots(
                 slots[~known & ~misses],
-                lambda slot: self._found(
+                lambda slot: self.entries.found(
                     "time-index-entry", slot, f"no batch has offset {self.offsets[slot]}"
                 ),
             )
@@ -148,7 +145,7 @@ class _TimeIndexCheck:
             return
         yield from at_slots(
             slots,
-            lambda slot: self._found(
+            lambda slot: self.entries.found(
                 "index-past-end",
                 slot,
                 f"the entry has offset {self.offsets[slot]}, but the segment ends at {segment.next_offset}",
@@ -176,7 +173,7 @@ class _TimeIndexCheck:
         )
 
     def _missing(self, slot: int, before: int) -> Finding:
-        return self._found(
+        return self.entries.found(
             "time-index-misses-records",
             slot,
             f"look-ups of times from {self.times[slot]} to {before} begin at offset {self.offsets[slot]},"
@@ -186,25 +183,10 @@ class _TimeIndexCheck:
         )
 
     def _mismatch(self, slot: int, actual: int) -> Finding:
-        return self._found(
+        return self.entries.found(
             "time-index-entry",
             slot,
             f"the entry has timestamp {self.times[slot]}, but the batch with offset {self.offsets[slot]} has {actual}",
             expected=actual,
             found=int(self.times[slot]),
-        )
-
-    def _found(self, rule: str, slot: int, sentence: str, **facts: object) -> Finding:
-        offset = int(self.offsets[slot])
-        is_offset = 0 <= offset < MAX_INT64
-        return self.segment.partition.found(
-            rule,
-            self.name,
-            sentence,
-            position=slot * ENTRY.size,
-            length=ENTRY.size,
-            first_offset=offset if is_offset else None,
-            next_offset=offset + 1 if is_offset else None,
-            severity=severity_of(self.segment, rule),
-            facts=facts,
         )
