@@ -21,6 +21,7 @@ import bench_check
 import bench_compact
 import bench_decode
 import bench_dump
+import bench_grep
 import bench_jvm
 import bench_lookup
 import bench_mount
@@ -42,6 +43,7 @@ GROUPS = (
     "dump-log",
     "check",
     "search",
+    "grep",
     "threads",
     "lookup",
     "mount",
@@ -97,6 +99,7 @@ def plan(
         "check": lambda: bench_check.run(report, options.size),
         "dump-log": lambda: bench_dump.run(report, options.size),
         "search": lambda: bench_decode.run_search(report, options.size),
+        "grep": lambda: bench_grep.run(report, options.size),
         "threads": lambda: bench_decode.run_threads(report, options.size),
         "lookup": lambda: bench_lookup.run(report, peer, segments),
         "mount": lambda: bench_mount.run(report, options.size),
