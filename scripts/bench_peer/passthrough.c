@@ -1,5 +1,6 @@
 /* A read-only file system over a folder, on libfuse's low-level interface: the peer of the mount. Inodes are in a hash
-   table by (device, inode), so that a look-up costs the same with any number of files known.
+   table by (device, inode), so that a look-up costs the same with any number of files known. An inode keeps its path, not
+   a descriptor: the limit of open files bounds nothing.
 
        passthrough SOURCE MOUNTPOINT SECONDS THREADS
 
@@ -27,10 +28,10 @@ struct inode {
     ino_t number;
     dev_t device;
     uint64_t lookups;
-    int fd; /* O_PATH */
+    char path[]; /* relative to the source */
 };
 
-static struct inode root;
+static int source;
 static struct inode *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static double seconds;
@@ -41,9 +42,9 @@ static struct inode **bucket_of(dev_t device, ino_t number)
     return &buckets[hash >> 47 & (BUCKETS - 1)];
 }
 
-static struct inode *inode_of(fuse_ino_t ino)
+static const char *path_of(fuse_ino_t ino)
 {
-    return ino == FUSE_ROOT_ID ? &root : (struct inode *)(uintptr_t)ino;
+    return ino == FUSE_ROOT_ID ? "." : ((struct inode *)(uintptr_t)ino)->path;
 }
 
 static struct inode *find(const struct stat *facts)
@@ -56,22 +57,24 @@ static struct inode *find(const struct stat *facts)
 static void look_up(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry = {.attr_timeout = seconds, .entry_timeout = seconds};
-    int fd = openat(inode_of(parent)->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstatat(fd, "", &entry.attr, AT_EMPTY_PATH)) {
-        int error = errno;
-        if (fd >= 0) close(fd);
-        fuse_reply_err(request, error);
+    char path[4096];
+    int size = snprintf(path, sizeof path, "%s/%s", path_of(parent), name);
+    if (size >= (int)sizeof path) {
+        fuse_reply_err(request, ENAMETOOLONG);
+        return;
+    }
+    if (fstatat(source, path, &entry.attr, AT_SYMLINK_NOFOLLOW)) {
+        fuse_reply_err(request, errno);
         return;
     }
     pthread_mutex_lock(&lock);
     struct inode *inode = find(&entry.attr);
-    if (inode) {
-        close(fd);
-    } else {
+    if (!inode) {
         struct inode **bucket = bucket_of(entry.attr.st_dev, entry.attr.st_ino);
-        inode = malloc(sizeof *inode);
+        inode = malloc(sizeof *inode + (size_t)size + 1);
         if (!inode) abort();
-        *inode = (struct inode){*bucket, entry.attr.st_ino, entry.attr.st_dev, 0, fd};
+        *inode = (struct inode){*bucket, entry.attr.st_ino, entry.attr.st_dev, 0};
+        memcpy(inode->path, path, (size_t)size + 1);
         *bucket = inode;
     }
     inode->lookups++;
@@ -82,15 +85,14 @@ static void look_up(fuse_req_t request, fuse_ino_t parent, const char *name)
 
 static void forget_one(fuse_ino_t ino, uint64_t count)
 {
-    struct inode *inode = inode_of(ino);
-    if (inode == &root) return;
+    struct inode *inode = (struct inode *)(uintptr_t)ino;
+    if (ino == FUSE_ROOT_ID) return;
     pthread_mutex_lock(&lock);
     inode->lookups -= count;
     if (!inode->lookups) {
         struct inode **place = bucket_of(inode->device, inode->number);
         while (*place != inode) place = &(*place)->next;
         *place = inode->next;
-        close(inode->fd);
         free(inode);
     }
     pthread_mutex_unlock(&lock);
@@ -112,7 +114,7 @@ static void get_attributes(fuse_req_t request, fuse_ino_t ino, struct fuse_file_
 {
     struct stat facts;
     (void)file;
-    if (fstatat(inode_of(ino)->fd, "", &facts, AT_EMPTY_PATH))
+    if (fstatat(source, path_of(ino), &facts, AT_SYMLINK_NOFOLLOW))
         fuse_reply_err(request, errno);
     else
         fuse_reply_attr(request, &facts, seconds);
@@ -120,9 +122,7 @@ static void get_attributes(fuse_req_t request, fuse_ino_t ino, struct fuse_file_
 
 static void open_file(fuse_req_t request, fuse_ino_t ino, struct fuse_file_info *file)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", inode_of(ino)->fd);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = openat(source, path_of(ino), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         fuse_reply_err(request, errno);
         return;
@@ -172,11 +172,10 @@ int main(int argc, char **argv)
 {
     char *options[] = {argv[0], "-oro,default_permissions,fsname=passthrough,subtype=passthrough"};
     struct fuse_args args = FUSE_ARGS_INIT(2, options);
-    if (argc != 5 || (root.fd = open(argv[1], O_PATH | O_CLOEXEC)) < 0) {
+    if (argc != 5 || (source = open(argv[1], O_PATH | O_CLOEXEC)) < 0) {
         fprintf(stderr, "usage: passthrough SOURCE MOUNTPOINT SECONDS THREADS\n");
         return 2;
     }
-    root.lookups = 2;
     seconds = atof(argv[3]);
     struct fuse_session *session = fuse_session_new(&args, &operations, sizeof operations, NULL);
     if (!session || fuse_set_signal_handlers(session) || fuse_session_mount(session, argv[2])) return 1;
