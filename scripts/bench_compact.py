@@ -137,5 +137,6 @@ def run(report: Report, megabytes: int) -> None:
                 "MB/s",
                 lambda fresh=fresh: compact(fresh()),
                 theirs,
+                target="cpu 1.5",
                 warm=2,
             )

@@ -40,8 +40,10 @@ APPENDS = (
     ("leader", "plain-100b", ONE_BATCH),
     ("leader", "lz4-16k", ONE_BATCH),
 )
+APPEND_TARGETS = {ONE_BATCH: "wall 0.7", MEBIBYTE: "wall 1"}
+"""One write of the records, and one of each index: with small calls Kafka, which maps its indexes, makes a third of these."""
 RECOVERIES = ("plain-100b", "lz4-16k", "tiny-plain")
-TARGET = "wall 0.33"
+RECOVER_TARGET = "wall 0.33"
 """Within three times of the JVM."""
 
 
@@ -143,7 +145,14 @@ def run_append(report: Report, megabytes: int) -> None:
             size = file.stat().st_size
             label = f"{how}, {name}, {'a batch' if most == ONE_BATCH else '1 MiB'} a call"
             row = report.compare(
-                "append", label, size / 1e6, "MB/s", ours, theirs, target=TARGET, warm=3
+                "append",
+                label,
+                size / 1e6,
+                "MB/s",
+                ours,
+                theirs,
+                target=APPEND_TARGETS[most],
+                warm=3,
             )
             row.note = f"{size / 1e6 / row.ours / len(batches) * 1e6:.0f} us a call"
             print(f"  {row.note}", file=sys.stderr)
@@ -168,6 +177,6 @@ def run_recover(report: Report, megabytes: int) -> None:
                 "MB/s",
                 lambda folder=folder: recover(folder),
                 lambda folder=folder: peer.run("recover", folder).sample,
-                target=TARGET,
+                target=RECOVER_TARGET,
                 warm=3,
             )
