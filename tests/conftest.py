@@ -69,6 +69,7 @@ LAYERS = (
     "kafkafs/cli/printing",
     "kafkafs/cli",
     "kafkafs/cli/spark",
+    "kafkafs/docs",
     "kafkafs",
     "damage",
     "crash",

@@ -39,5 +39,5 @@ def spark() -> None:
     kafkafs spark search /var/lib/kafka/data --value refund
 
     Needs the extra `spark` (scripts/setup spark, or pip install 'kafkafs[spark]') and Java 17. For a
-    cluster, see «On a cluster» in README.md.
+    cluster, see `kafkafs help spark/cluster`.
     """

@@ -18,7 +18,7 @@ def pack(folder: str) -> None:
         job/kafkafs_job.py audit /mnt/broker-1 --to hdfs:///audits/broker-1
 
     The nodes need Python of the same minor version with numpy, pandas and pyarrow, and must see the log dirs
-    under the same path. See «On a cluster» in README.md.
+    under the same path. See `kafkafs help spark/cluster`.
     """
     from kafkafs.spark.code_archive import write_code
 

@@ -1,4 +1,4 @@
-"""The Python of README.md's chapters on Spark: no example uses a name that it does not have."""
+"""The Python in the pages on Spark: no example uses a name that it does not have."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from tests.fixtures_data import log_dir
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-README = Path(__file__).parents[3] / "README.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+PAGES = sorted((Path(__file__).parents[3] / "kafkafs/docs/spark").glob("*.md"))
+EXAMPLES = [
+    code
+    for page in PAGES
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+]
 
 
 def of_spark() -> list[str]:

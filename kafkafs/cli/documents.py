@@ -1,0 +1,52 @@
+"""`kafkafs help`: the pages of the documents, in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+SUFFIX = ".md"
+
+
+def pages() -> dict[str, Path]:
+    """Return the files of the pages by topic, such as "rebuild" and "spark/jobs"."""
+    folder = Path(str(files("kafkafs") / "docs"))
+    return {
+        path.relative_to(folder).as_posix().removesuffix(SUFFIX): path
+        for path in sorted(folder.rglob("*" + SUFFIX))
+    }
+
+
+@click.command()
+@click.argument("topic", required=False)
+def help(topic: str | None) -> None:  # noqa: A001 - name of the command
+    """Print a page of the documents, or the list of pages.
+
+    \b
+    kafkafs help                the list
+    kafkafs help rebuild        a page, in a pager on a terminal
+    kafkafs rebuild --help      the options of a command
+    """
+    found = pages()
+    if topic is None:
+        width = max(map(len, found))
+        for name, path in found.items():
+            click.echo(f"{name:{width}}  {_title(path)}")
+        return
+    if topic not in found:
+        raise click.BadParameter(
+            f"there is no page {topic!r}; `kafkafs help` lists the pages", param_hint="TOPIC"
+        )
+    text = found[topic].read_text(encoding="utf-8")
+    if sys.stdout.isatty():
+        click.echo_via_pager(text)
+    else:
+        click.echo(text, nl=False)
+
+
+def _title(page: Path) -> str:
+    with page.open(encoding="utf-8") as file:
+        return file.readline().strip("# \n")

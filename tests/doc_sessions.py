@@ -1,0 +1,258 @@
+"""Sessions in the documents: read them, run them in a prepared folder, compare and rewrite their output.
+
+A block ```console has a line `<!-- session: NAME -->` above it; NAME is a function of `PREPARATIONS`, which
+makes the files of the session. In the text the folders /var/lib/kafka, /backup, /srv and /mnt stand for
+folders of the prepared one. `…` in an output stands for any text, on a line of its own for any lines.
+
+    python -m tests.doc_sessions [FILE]...     writes the real output into the documents
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.fixtures_data import log_dir
+from tests.tiered_folders import TieredWriter
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "kafkafs" / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"^(?:<!-- session: ([\w-]+) -->\n)?```console\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+FOLDERS = re.compile(r"(?<![\w.…/])/(?=(?:var/lib/kafka|backup|srv|mnt)\b)")
+LIMIT_SECONDS = 200
+NOISE = "WARNING: Using incubator modules: jdk.incubator.vector"
+"""Line of the JVM that Spark starts; no option turns it off."""
+
+
+class Step(NamedTuple):
+    """A command, and its output in the document."""
+
+    command: str
+    output: list[str]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A block of a document.
+
+    Attributes:
+        document: the file.
+        line: number of the first command's line.
+        preparation: name of the function that makes its files; empty if the document has none.
+        steps: the commands in order.
+    """
+
+    document: Path
+    line: int
+    preparation: str
+    steps: tuple[Step, ...]
+
+    @property
+    def name(self) -> str:
+        """Place in the documents, for test names."""
+        return f"{self.document.name}:{self.line}"
+
+    @property
+    def mounts(self) -> bool:
+        """Whether the session mounts a file system."""
+        return any(step.command.startswith("kafkafs mount") for step in self.steps)
+
+
+def sessions_of(document: Path) -> list[Session]:
+    """Return the sessions of a document."""
+    text = document.read_text(encoding="utf-8")
+    return [
+        Session(
+            document,
+            text.count("\n", 0, found.start(2)) + 1,
+            found[1] or "",
+            tuple(_steps(found[2])),
+        )
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def run(session: Session, folder: Path) -> Iterator[list[str]]:
+    """Run a session in an empty folder; yield the output of each command, with the document's paths."""
+    PREPARATIONS[session.preparation](folder)
+    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    environment.update(LC_ALL="C.UTF-8", TZ="UTC", HOME=str(folder), COLUMNS="120")
+    try:
+        for step in session.steps:
+            command = FOLDERS.sub(f"{folder}/", step.command)
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=folder / "srv",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=LIMIT_SECONDS,
+                check=False,
+            )
+            lines = done.stdout.decode().replace(str(folder), "").splitlines()
+            yield [line for line in lines if line != NOISE]
+    finally:
+        if session.mounts:
+            subprocess.run(["fusermount3", "-uz", folder / "mnt"], check=False, capture_output=True)
+
+
+def matches(expected: list[str], found: list[str]) -> bool:
+    """Return whether an output is the document's one."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "…" else re.escape(line).replace("…", ".*") + r"\n"
+        for line in expected
+    )
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in found)) is not None
+
+
+def rewrite(document: Path) -> int:
+    """Write the real output of each session into a document; return the number of changed sessions."""
+    text = document.read_text(encoding="utf-8")
+    changed = 0
+    for session in sessions_of(document):
+        with tempfile.TemporaryDirectory() as folder:
+            outputs = list(run(session, Path(folder)))
+        wrong = [
+            (step, found)
+            for step, found in zip(session.steps, outputs, strict=True)
+            if not matches(step.output, found)
+        ]
+        for step, found in wrong:
+            old, new = (
+                "\n".join([f"$ {step.command}", *lines, ""]) for lines in (step.output, found)
+            )
+            text = text.replace(old, new, 1)
+        changed += bool(wrong)
+    document.write_text(text, encoding="utf-8")
+    return changed
+
+
+def _steps(block: str) -> Iterator[Step]:
+    step: Step | None = None
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            if step is not None:
+                yield step
+            step = Step(line[2:], [])
+        elif step is not None:
+            step.output.append(line)
+    if step is not None:
+        yield step
+
+
+# Preparations
+
+
+def sample(folder: Path) -> None:
+    """Make the log dir of the bundled sample, and empty folders."""
+    for name in ("backup", "srv", "mnt"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    shutil.copytree(log_dir("sample"), folder / "var/lib/kafka/data")
+
+
+def current(folder: Path) -> None:
+    """Make the log dir of a 4.3.1 broker with all kinds of topics."""
+    sample(folder)
+    shutil.rmtree(folder / "var/lib/kafka/data")
+    shutil.copytree(log_dir("current"), folder / "var/lib/kafka/data")
+
+
+def _flip(file: Path, position: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[position] ^= 1
+    file.write_bytes(data)
+
+
+def _keep_present(checkpoint: Path) -> None:
+    """Remove the entries of partitions without a folder from an offset checkpoint."""
+    version, _, *entries = checkpoint.read_text().splitlines()
+    kept = [each for each in entries if (checkpoint.parent / "-".join(each.split()[:2])).is_dir()]
+    checkpoint.write_text("\n".join([version, str(len(kept)), *kept, ""]))
+
+
+def damaged(folder: Path) -> None:
+    """Damage a copy of orders-0: flip a bit, change a length, remove a segment."""
+    sample(folder)
+    partition = folder / "backup/orders-0"
+    shutil.copytree(log_dir("sample") / "orders-0", partition)
+    first = partition / f"{0:020}.log"
+    _flip(first, 4500)
+    _flip(first, 20287 + 11)
+    (partition / f"{395:020}.log").unlink()
+
+
+def replicas(folder: Path) -> None:
+    """Make two copies of orders-0: one with a damaged batch, and with another last record."""
+    sample(folder)
+    for name in ("broker-1", "broker-2"):
+        shutil.copytree(log_dir("sample") / "orders-0", folder / "srv" / name / "orders-0")
+    _flip(folder / f"srv/broker-2/orders-0/{0:020}.log", 6000)
+
+
+def broken(folder: Path) -> None:
+    """Make a log dir with one bit flipped, beside another broker's replica of it, whole."""
+    sample(folder)
+    for name in ("data", "replica"):
+        shutil.copytree(log_dir("sample"), folder / "srv" / name)
+    _flip(folder / f"srv/data/orders-0/{395:020}.log", 28800)
+    _lower_recovery_point(folder / "srv/data")
+
+
+def _lower_recovery_point(data: Path) -> None:
+    """Set the recovery point of orders-0 as it was before the last minutes."""
+    recovery_points = data / "recovery-point-offset-checkpoint"
+    text = recovery_points.read_text()
+    recovery_points.write_text(text.replace("orders 0 1000", "orders 0 395"))
+
+
+def died(folder: Path) -> None:
+    """Make the log dir of a broker that crashed, with one bit flipped, beside another broker's log dir."""
+    sample(folder)
+    data = folder / "var/lib/kafka/data"
+    (data / ".kafka_cleanshutdown").unlink()
+    _flip(data / f"orders-0/{395:020}.log", 28800)
+    _lower_recovery_point(data)
+    shutil.copytree(log_dir("sample"), folder / "backup/broker-2")
+    for checkpoint in data.glob("*-checkpoint"):
+        _keep_present(checkpoint)
+
+
+def sparked(folder: Path) -> None:
+    """Make a whole log dir, and one with a bit flipped."""
+    sample(folder)
+    for name in ("data", "hurt"):
+        shutil.copytree(log_dir("sample"), folder / "srv" / name)
+    for checkpoint in folder.glob("srv/*/*-checkpoint"):
+        _keep_present(checkpoint)
+    _flip(folder / f"srv/hurt/orders-0/{395:020}.log", 28800)
+
+
+def tiered(folder: Path) -> None:
+    """Make a tiered copy of orders-0, with one segment copied twice."""
+    sample(folder)
+    partition = log_dir("sample") / "orders-0"
+    writer = TieredWriter(folder / "backup/kafka-tiered-storage")
+    for base_offset in (0, 395, 395, 790):
+        writer.copy(partition, base_offset)
+
+
+PREPARATIONS: dict[str, Callable[[Path], None]] = {
+    each.__name__: each
+    for each in (sample, current, damaged, replicas, broken, died, sparked, tiered)
+}
+
+
+if __name__ == "__main__":
+    for path in [Path(word).resolve() for word in sys.argv[1:]] or DOCUMENTS:
+        print(f"{path.relative_to(ROOT)}: {rewrite(path)} sessions changed")

@@ -1,0 +1,33 @@
+"""Every session in README.md and the pages of kafkafs/docs is run, and prints what the document shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doc_sessions import DOCUMENTS, PREPARATIONS, Session, matches, run, sessions_of
+
+SESSIONS = [
+    pytest.param(each, id=each.name, marks=[pytest.mark.mount] if each.mounts else [])
+    for document in DOCUMENTS
+    for each in sessions_of(document)
+]
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_session_prints_what_the_document_shows(session: Session, tmp_path: Path) -> None:
+    assert session.preparation in PREPARATIONS, "the block has no <!-- session: NAME --> above it"
+    for step, found in zip(session.steps, run(session, tmp_path), strict=True):
+        shown = "\n".join(step.output)
+        assert matches(step.output, found), f"$ {step.command}\n{shown}\n-- but:\n" + "\n".join(
+            found
+        )
+
+
+def test_an_ellipsis_stands_for_text_or_lines() -> None:
+    assert matches(["a … c", "…", "z"], ["a b c", "x", "y", "z"])
+    assert matches(["…"], [])
+    assert not matches(["a … c"], ["a b d"])
+    assert not matches(["a"], ["a", "b"])
+    assert not matches(["a", "b"], ["a"])
