@@ -15,6 +15,7 @@ SESSIONS = [
 ]
 
 
+@pytest.mark.timeout(900)  # some start Spark several times
 @pytest.mark.parametrize("session", SESSIONS)
 def test_a_session_prints_what_the_document_shows(session: Session, tmp_path: Path) -> None:
     assert session.preparation in PREPARATIONS, "the block has no <!-- session: NAME --> above it"
