@@ -210,13 +210,14 @@ class Folder(Directory):
 
 
 class Numbers(Directory):
-    """A folder of the numbers below `count`, made up as they are asked for."""
+    """A folder of the numbers below `count`, made up as they are asked for; `made` counts them."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "made")
 
     def __init__(self, path: str, count: int) -> None:
         super().__init__(path)
         self.count = count
+        self.made = 0
 
     def attrs(self) -> Attrs:
         return attrs_of(self, Kind.DIRECTORY, 0)
@@ -229,6 +230,7 @@ class Numbers(Directory):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         kind = Kind.FILE
         for number in range(max(after - 2, 0), self.count):
+            self.made += 1
             yield Entry(str(number), kind, number + 1000, number + 3)
 
 
@@ -328,6 +330,7 @@ def failing(place: str, name: str) -> Node:
 def example() -> Folder:
     """The tree of the mount tests."""
     guessed = [Guessed(f"guessed/{n:02}.jsonl", LINES) for n in range(48)]
+    numbers = Numbers("numbers", 1_000_000)
     return Folder(
         "",
         [
@@ -339,7 +342,8 @@ def example() -> Folder:
             Folder("guessed", list(guessed)),
             Guessed("slow", b"late\n", wait=20.0),
             SlowRead("sleepy", b"yawn\n", wait=1.5),
-            Numbers("numbers", 1_000_000),
+            numbers,
+            StatusFile("numbers-made", lambda: b"%d" % numbers.made),
             Numbers("few", 300),
             Grower("grower", [Growing("grower/log", b"first line\n")]),
             counting("absent"),
