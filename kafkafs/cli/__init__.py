@@ -114,9 +114,7 @@ def cli(ctx: click.Context) -> None:
     kafkafs cat   /var/lib/kafka/data orders-0/offset/35
     kafkafs grep  refund /var/lib/kafka/data orders-0/time/2024-01-01
     """
-    # All that exists now is kept to the end: the collector need not look at it.
-    gc.freeze()
-    gc.enable()
+    _start_collector()
     if ctx.invoked_subcommand in LASTING:
         return
     from kafkafs.process_memory import keep_freed_memory
@@ -127,6 +125,16 @@ def cli(ctx: click.Context) -> None:
 
         # Covers work that the command does not count; on a terminal the output itself shows the progress.
         ctx.with_resource(Progress(f"{ctx.invoked_subcommand}: working"))
+
+
+def _start_collector() -> None:
+    """Turn the garbage collector on, if `kafkafs.__main__` has turned it off for the imports.
+
+    The imported objects are kept to the end: the collector need not look at them.
+    """
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
@@ -161,6 +169,7 @@ def _run(arguments: list[str]) -> int:
         if is_helper_call(sys.argv[0], arguments):
             from kafkafs.cli.mounting import mount_as_helper
 
+            _start_collector()
             mount_as_helper(arguments)
         status = cli.main(args=arguments, prog_name="kafkafs", standalone_mode=False)
     except SystemExit as left:

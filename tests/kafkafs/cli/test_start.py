@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from kafkafs.cli import cli
 from tests.fixtures_data import log_dir
 
 LIST = """
@@ -47,6 +50,27 @@ def test_cat_of_one_record_imports_no_replay_and_no_mount() -> None:
         name.startswith(("engine.check.", "engine.writing.", "kafkafs.dump")) for name in found
     )
     assert 150 <= len(ours(found)) <= 190
+
+
+HELPER = """
+import gc, sys
+sys.argv = ["mount.kafkafs", "/data", "/mnt", "-o", "ro"]
+from kafkafs.cli import mounting
+mounting.mount_as_helper = lambda words: sys.exit(0 if gc.isenabled() else 9)
+from kafkafs.__main__ import main
+main()
+"""
+
+
+def test_a_daemon_of_mount_collects_garbage() -> None:
+    assert subprocess.run([sys.executable, "-c", HELPER], check=False).returncode == 0
+
+
+def test_a_command_within_another_program_leaves_its_objects_to_the_collector() -> None:
+    before = gc.get_freeze_count()
+    assert CliRunner().invoke(cli, ["ls", str(log_dir("sample"))]).exit_code == 0
+    assert gc.get_freeze_count() == before
+    assert gc.isenabled()
 
 
 def test_the_checks_before_a_mount_need_no_fuse_library() -> None:
