@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -17,6 +15,7 @@ from kafkafs.fuse.operations import Operations  # noqa: E402
 from kafkafs.fuse.slow_work import SlowWork  # noqa: E402
 from kafkafs.tree.node import File  # noqa: E402
 from kafkafs.tree.tree import Tree  # noqa: E402
+from tests.counted_calls import calls_of  # noqa: E402
 from tests.kafkafs.built_logs import BuiltLog, text_batch  # noqa: E402
 from tests.kafkafs.fuse.test_operations import CONTEXT, answer, look_up  # noqa: E402
 
@@ -56,22 +55,6 @@ class Counted:
     def calls(self, offset: int) -> int:
         """Return the number of calls of Python functions that a read takes."""
         return calls_of(lambda: self.read(offset))
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    count = 0
-
-    def note(_frame: FrameType, event: str, _value: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -29,6 +27,7 @@ from engine.writing.records.simple_record import SimpleRecord
 from tests import builders
 from tests.builders import Rec
 from tests.conformance.log_cleaning import FakeOffsetMap
+from tests.counted_calls import calls_of
 
 NOW = 1_700_000_000_000
 KEYS = [None, b"", b"a", b"b", b"c"]
@@ -249,7 +248,7 @@ def test_a_plain_batch_costs_no_call_of_its_own() -> None:
             by.offset_map.put(b"key-%d" % key, 10 * batches)  # so that each batch loses records
         by.offset_map = hashed(by.offset_map, data)
         chunk = next(chunks_of(file_of(data), 0, 10**6))
-        counts.append(calls_of(lambda chunk=chunk, by=by: filter_chunk(chunk, by)))
+        counts.append(calls_of(lambda chunk=chunk, by=by: filter_chunk(chunk, by), with_c=True))
     assert counts[0] == counts[1]
     assert 40 <= counts[0] <= 160
 
@@ -262,19 +261,3 @@ def hashed(known: OffsetMap, data: bytes) -> HashedOffsetMap:
         made.put(record.key, known.get(record.key))
     made.update_latest_offset(known.latest_offset)
     return made
-
-
-def calls_of(action: Callable[[], object]) -> int:
-    """Calls of Python functions and of others that an action makes."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return calls

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -16,6 +13,7 @@ from engine.writing.log_config import LogConfig
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.scheduler import ThreadScheduler
+from tests.counted_calls import calls_of
 
 
 def batch(base: int) -> MemoryRecords:
@@ -23,22 +21,6 @@ def batch(base: int) -> MemoryRecords:
     now = SYSTEM_CLOCK.now_ms()
     inside = (SimpleRecord(b"k", bytes(500), now + place) for place in range(10))
     return records_of(*inside, base_offset=base, partition_leader_epoch=0)
-
-
-def calls_of(action: Callable[[], object]) -> int:
-    """Calls of Python functions and of others that an action makes."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 @pytest.fixture
@@ -52,9 +34,9 @@ def log(tmp_path: Path):
 
 def test_an_append_of_one_batch_costs_few_calls(log: UnifiedLog) -> None:
     one = batch(0)
-    assert 100 <= calls_of(lambda: log.append_as_leader(one, 0)) <= 240
+    assert 100 <= calls_of(lambda: log.append_as_leader(one, 0), with_c=True) <= 240
     following = batch(log.log_end_offset)
-    assert 60 <= calls_of(lambda: log.append_as_follower(following, 0)) <= 130
+    assert 60 <= calls_of(lambda: log.append_as_follower(following, 0), with_c=True) <= 130
 
 
 def test_each_further_batch_of_an_append_costs_few_calls(log: UnifiedLog) -> None:
@@ -63,7 +45,9 @@ def test_each_further_batch_of_an_append_costs_few_calls(log: UnifiedLog) -> Non
         end = log.log_end_offset
         parts = [bytes(batch(end + 10 * place).buffer) for place in range(batches)]
         records = MemoryRecords(b"".join(parts))
-        counts.append(calls_of(lambda records=records: log.append_as_follower(records, 0)))
+        counts.append(
+            calls_of(lambda records=records: log.append_as_follower(records, 0), with_c=True)
+        )
     assert (counts[1] - counts[0]) / 50 <= 15
 
 
