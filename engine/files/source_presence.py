@@ -14,6 +14,8 @@ _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errnos for a path that leads to no folder."""
 _LOST = (errno.ESTALE, errno.EIO, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.ECONNABORTED)
 """Errnos of a file system that lost the storage below it."""
+NO_ANSWER = frozenset(_LOST) - {errno.EIO}
+"""Those that a bad block of a folder never gives."""
 _OF_A_PROCESS = ("/proc/", "/dev/fd/")
 """Paths with another meaning in another process."""
 _HINT = "it is served again when the same folder is back; to serve another folder, mount again"
@@ -40,14 +42,18 @@ def check_there(fd: int, path: str) -> None:
         raise
     except OSError as error:
         if error.errno in _LOST:
-            reason = f"the file system of the source does not answer: {os.strerror(error.errno)}"
-            number = errno.ESTALE if error.errno == errno.ESTALE else errno.EIO
-            raise gone(reason, path, number) from None
+            raise no_answer(error.errno, path) from None
         if error.errno in _NO_FOLDER:
             raise gone("the source folder no longer exists", path) from None
         return  # the path may be closed to this user, but the folder is open
     if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
         raise gone("another folder has replaced the source folder", path)
+
+
+def no_answer(number: int, path: str) -> SourceGoneError:
+    """Return the error for a file system that lost the storage below it and fails with errno `number`."""
+    reason = f"the file system of the source does not answer: {os.strerror(number)}"
+    return gone(reason, path, errno.ESTALE if number == errno.ESTALE else errno.EIO)
 
 
 def gone(reason: str, path: str, number: int = errno.ESTALE) -> SourceGoneError:

@@ -20,7 +20,7 @@ from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.folder_watch import FolderWatch
 from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
-from engine.files.source_presence import gone
+from engine.files.source_presence import NO_ANSWER, gone, no_answer
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
@@ -312,6 +312,11 @@ class LogSource:
             except SourceGoneError as gone_error:
                 self._problems.add_error("source_gone", directory.root.path, gone_error)
                 return False
+            if error.errno in NO_ANSWER:
+                # The check above passed by attributes that the system had cached.
+                lost = no_answer(error.errno, directory.root.path)
+                self._problems.add_error("source_gone", directory.root.path, lost)
+                raise lost from None
             raise error from None
 
     def _sort(self) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import socket
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import SourceError
+from engine.errors import SourceError, SourceGoneError
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
@@ -371,3 +373,20 @@ def test_a_high_watermark_lies_between_log_start_and_log_end(
     writer.append_records(b"a", b"b", b"c")
     writer.high_watermark(stated)
     assert writer.view().high_watermark == expected
+
+
+def test_a_list_without_an_answer_is_a_problem_although_attributes_are_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(log_dir("sample"), tmp_path / "data")
+    with contextlib.closing(open_source(str(tmp_path / "data"))) as source:
+
+        def unanswered(_root: SourceRoot, _folder: str = "") -> list[object]:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+        monkeypatch.setattr(SourceRoot, "list", unanswered)
+        monkeypatch.setattr(source, "_checked", 0.0)
+        os.utime(tmp_path / "data", (1, 1))
+        with pytest.raises(SourceGoneError, match="does not answer: Transport endpoint is not"):
+            source.check_there()
+        assert [problem["kind"] for problem in source.problems] == ["source_gone"]
