@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 TTL_FROZEN = 3600.0
 TTL_LIVE = 0.5
-TTL_AT_REST = 1.0
+TTL_AT_REST = 0.75
+"""With the 0.2 s that a list may be old, a change shows within a second, also if no broker is seen at work."""
 
 _BATCHES_SHARE = 16 * MiB
 """Part of the cached bytes for single records."""

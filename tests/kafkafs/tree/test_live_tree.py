@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkafs.tree.context import TTL_AT_REST, TTL_LIVE
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.node import File
 from kafkafs.tree.partition import partition
@@ -247,10 +248,10 @@ def test_answers_may_be_kept_for_less_time_while_the_log_is_written(
     tree: Tree, log: BuiltLog
 ) -> None:
     look_again(tree)
-    assert tree.resolve("orders-0/offset/3").attrs().ttl == 1.0
+    assert tree.resolve("orders-0/offset/3").attrs().ttl == TTL_AT_REST
     log.append(text_batch(30, 1))
     look_again(tree)
-    assert tree.resolve("orders-0/offset/3").attrs().ttl == 0.5
+    assert tree.resolve("orders-0/offset/3").attrs().ttl == TTL_LIVE < TTL_AT_REST
 
 
 # -- snapshot --------------------------------------------------------------------------------------
