@@ -22,6 +22,7 @@ from engine.check.batches.placeholders import Placeholders, is_placeholder
 from engine.check.batches.producer_check import Producers
 from engine.check.batches.producer_findings import producer_findings
 from engine.check.batches.record_check import RecordFacts
+from engine.check.log_statistics import LogStatistics
 from engine.check.partition_under_check import (
     PartitionCheck,
     PartitionUnderCheck,
@@ -68,6 +69,7 @@ class PartitionSummary:
         is_live: whether a broker has it open.
         holes: the first MOST_HOLES holes.
         found: number of findings by severity.
+        statistics: counts of the good batches; None unless they were asked for.
     """
 
     partition: str
@@ -80,6 +82,7 @@ class PartitionSummary:
     records: int = 0
     holes: list[Hole] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
+    statistics: LogStatistics | None = None
 
 
 class LogCheck:
@@ -95,6 +98,7 @@ class LogCheck:
         partition_checks: checks of the side files.
         items_of: source of a segment's batches; a scan by default.
         row_file_bytes: bytes of batch headers that may go to a temporary file if they do not fit in memory.
+        counts: whether to fill `summary.statistics`.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class LogCheck:
         partition_checks: Sequence[PartitionCheck] = (),
         items_of: ItemsOf | None = None,
         row_file_bytes: int = 0,
+        counts: bool = False,
     ) -> None:
         view = under.view
         self.under = under
@@ -122,7 +127,10 @@ class LogCheck:
         self.order = BatchOrder(view.base_offsets[0] if view.base_offsets else 0)
         self.producers = Producers()
         self.evidence = Evidence(view.partition.topic, view.log_start_offset, policy, cleaned_to)
-        self._items_of: ItemsOf = items_of or partial(segment_look.items_of, workers=workers)
+        self._items_of: ItemsOf = items_of or partial(
+            segment_look.items_of, workers=workers, keeps_summaries=counts
+        )
+        self._statistics = self.summary.statistics = LogStatistics() if counts else None
         self._copies = CopyFinder(view)
         self._kept = KeptRows(row_file_bytes)
         self._next_offset: Offset = 0
@@ -164,6 +172,8 @@ class LogCheck:
         rows = self._kept.segment()
         future, placeholders = _Future(self.now_ms + DAY_MS), Placeholders()
         damaged = _Damaged(segment)
+        if self._statistics is not None:
+            self._statistics.begin(source.path, source.base_offset)
         for item, facts in self._items_of(source):
             if isinstance(item, Disorder):
                 continue  # `order` finds which batch is out of place
@@ -184,6 +194,8 @@ class LogCheck:
             yield item.end_position - item.position
         yield from self._found(segment, damaged.end(source.tail_end))
         self._note_holes(holes.end())
+        if self._statistics is not None:
+            self._statistics.end(source.tail_end)
         self._next_offset = max(self._next_offset, holes.next_offset)
         if rows.is_whole:
             segment.keep(rows)
@@ -208,6 +220,8 @@ class LogCheck:
         self.summary.batches += len(table)
         self.summary.records += facts.count
         self.summary.size += run.end_position - run.position
+        if self._statistics is not None and facts.summaries is not None:
+            self._statistics.add(run.table, facts.summaries, run.next_offset)
 
     def _note_compaction(self, table: Table) -> None:
         """Note signs of compaction: batches with fewer records than offsets. Producers do not write these."""

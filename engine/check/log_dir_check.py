@@ -63,6 +63,7 @@ class CheckOptions:
         policy_of: the topics' cleanup.policy; by default from the source's own metadata.
         row_file_bytes: maximum size of a temporary file for the batch headers of a very large partition; without one
             the headers are read again for each check.
+        counts: whether the summaries have statistics.
     """
 
     jobs: int = 1
@@ -71,6 +72,7 @@ class CheckOptions:
     second_look_after: float = _SECOND_LOOK_AFTER
     policy_of: PolicyOf | None = None
     row_file_bytes: int = 0
+    counts: bool = False
 
 
 class SourceCheck:
@@ -219,6 +221,7 @@ class SourceCheck:
             partition_checks=(check_folder, *beside),
             items_of=None if earlier is None else earlier.items,
             row_file_bytes=self.options.row_file_bytes,
+            counts=self.options.counts,
         )
 
     def _under(self, log: PartitionLog, view: LogView, is_live: bool) -> PartitionUnderCheck:

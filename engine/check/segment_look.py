@@ -7,9 +7,10 @@ other machines, and `EarlierLooks` joins the results. Segments that have changed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from engine.budgets import Budgets, MiB
+from engine.budgets import MiB
 from engine.check.batches.kept_rows import KeptRows
 from engine.check.batches.record_check import RecordFacts, check_records
 from engine.check.partition_under_check import (
@@ -60,6 +61,7 @@ def items_of(
     *,
     start: Position = 0,
     next_offset: Offset | None = None,
+    keeps_summaries: bool = False,
 ) -> Iterator[tuple[ScanItem, RecordFacts | None]]:
     """Scan a segment from a batch on, and check the records.
 
@@ -72,26 +74,29 @@ def items_of(
         chunk=CHUNK,
     )
 
-    checked = _large_checked(items, segment.budgets)
+    check_run = partial(check_records, budgets=segment.budgets, keeps_summaries=keeps_summaries)
+    checked = _large_checked(items, check_run)
 
     def check(each: Checked) -> RecordFacts | None:
         if each.facts is not None or not isinstance(each.item, BatchRun):
             return each.facts
-        return check_records(each.item, segment.budgets)
+        return check_run(each.item)
 
     if segment.tail_end - start <= CHUNK:
         return ((each.item, check(each)) for each in checked)
     return ((each.item, facts) for each, facts in workers.map(check, checked))
 
 
-def _large_checked(items: Iterable[ScanItem], budgets: Budgets) -> Iterator[Checked]:
+def _large_checked(
+    items: Iterable[ScanItem], check_run: Callable[[BatchRun], RecordFacts]
+) -> Iterator[Checked]:
     """Yield the items of a scan; large runs are checked here, and yielded without their bytes.
 
     The scan continues only when the bytes of a large run are freed, so that no two of them are in memory.
     """
     for item in items:
         if isinstance(item, BatchRun) and len(item.buffer) > LARGE:
-            facts = check_records(item, budgets)
+            facts = check_run(item)
             item = item._replace(buffer=b"")
             yield Checked(item, facts)
         else:

@@ -25,13 +25,17 @@ SUMMARY_DTYPE = np.dtype(
         ("count", "i4"),
         ("without_key", "i4"),
         ("descents", "i4"),  # records with an offset at or below the previous record's
-        ("padding", "i4"),
+        (
+            "inflated",
+            "i4",
+        ),  # bytes of the decompressed records; 0 for a batch that is not compressed
     ],
     align=True,
 )
 """56 bytes a batch; all zeros for one without records. The kernel maps a C struct with the fields in this order."""
 
 _FIELDS = 9
+_INT32_MAX = (1 << 31) - 1
 
 Summaries: TypeAlias = npt.NDArray[Any]
 
@@ -59,7 +63,7 @@ class AppendFacts(NamedTuple):
     size: int
 
 
-def summary_of(records: Sequence[Row]) -> tuple[int, ...]:
+def summary_of(records: Sequence[Row], inflated: int) -> tuple[int, ...]:
     """Return the summary row of one batch's records, as far as they were read."""
     if not records:
         return (0,) * _FIELDS
@@ -69,4 +73,4 @@ def summary_of(records: Sequence[Row]) -> tuple[int, ...]:
     descents = sum(offset <= before for before, offset in pairwise(offsets))
     first_keyless = keyless[0] if keyless else 0
     extremes = (offsets[0], offsets[-1], min(times), max(times), first_keyless)
-    return (*extremes, len(records), len(keyless), descents, 0)
+    return (*extremes, len(records), len(keyless), descents, min(inflated, _INT32_MAX))

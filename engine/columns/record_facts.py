@@ -36,7 +36,9 @@ def record_facts(batch: Buffer, *, budgets: Budgets = DEFAULT_BUDGETS) -> Append
     decoder.decode(0)
     if decoder.problems:
         return None
-    first, last, low, high, _, count, without_key, descents, _ = summary_of(decoder.records)
+    first, last, low, high, _, count, without_key, descents, _ = summary_of(
+        decoder.records, len(decoder.arena)
+    )
     is_packed = header.attributes & COMPRESSION_MASK
     size = len(decoder.arena) if is_packed else len(batch) - HEADER.size
     return AppendFacts(count, first, last, low, high, without_key, descents, size)

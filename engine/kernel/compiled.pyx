@@ -268,7 +268,7 @@ cdef extern from "c/kernel.h" nogil:
 
     int kfs_record_facts(kfs_run *run, int64_t largest, kfs_summary *out, int64_t *bytes)
 
-    void kfs_summarize(const kfs_bytes *records, kfs_summary *out)
+    void kfs_summarize(const kfs_bytes *records, size_t inflated, kfs_summary *out)
     int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_summary *summaries, int32_t *row_index,
                            kfs_payload *payload, kfs_problem *problem)
 
@@ -608,7 +608,7 @@ def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS)
             reason = kfs_summarize_rows(&state.run, row, last, summaries, &row, &payload, &problem)
         if reason:
             state.attend(reason, row, &payload, &problem)
-            kfs_summarize(state.run.records, summaries + row)
+            kfs_summarize(state.run.records, state.run.arena.size, summaries + row)
             row += 1
     return SummaryResult(found, state.problems)
 

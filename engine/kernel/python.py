@@ -350,7 +350,7 @@ def summarize(
         decoder.arena.clear()
         decoder.records.clear()
         decoder.decode(row)
-        rows[row] = summary_of(decoder.records)
+        rows[row] = summary_of(decoder.records, len(decoder.arena))
     return SummaryResult(rows, decoder.problems)
 
 

@@ -45,6 +45,7 @@ class RecordFacts:
         keyless: offset of the first data record without a key, None if all have one.
         starts: rows and first offsets of legacy wrappers, which do not state their first offset.
         thinned_to: one past the last legacy wrapper that compaction removed records from; -1 without one.
+        summaries: of each batch of the run; None if nobody counts them.
     """
 
     breaches: list[Breach] = field(default_factory=list)
@@ -52,6 +53,7 @@ class RecordFacts:
     keyless: Offset | None = None
     starts: tuple[Table, Table] | None = None
     thinned_to: Offset = -1
+    summaries: Table | None = None
 
     def note_thinned(self, summaries: Table) -> None:
         """Note legacy wrappers with fewer records than offsets; their headers do not show it."""
@@ -74,7 +76,7 @@ class RecordFacts:
         return known
 
 
-def check_records(run: BatchRun, budgets: Budgets) -> RecordFacts:
+def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = False) -> RecordFacts:
     """Decode all records of a run and check them."""
     table = run.table
     summaries, problems = kernel.summarize(
@@ -82,6 +84,7 @@ def check_records(run: BatchRun, budgets: Budgets) -> RecordFacts:
     )
     facts = RecordFacts([_of_problem(run, problem) for problem in problems])
     facts.count = int(summaries["count"].sum())
+    facts.summaries = summaries if keeps_summaries else None
     has_records = summaries["count"] > 0
     rows = np.flatnonzero(has_records)
     if not len(rows):

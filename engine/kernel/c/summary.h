@@ -7,18 +7,19 @@
 /* Layout of engine.columns.batch_summary.SUMMARY_DTYPE. */
 typedef struct {
     int64_t first_offset, last_offset, smallest_timestamp, largest_timestamp, first_without_key;
-    int32_t count, without_key, descents, padding;
+    int32_t count, without_key, descents, inflated;
 } kfs_summary;
 
 _Static_assert(sizeof(kfs_summary) == 56, "a summary has 56 bytes");
 
-/* Summarizes the records of one batch, as far as they were read. */
-static void kfs_summarize(const kfs_bytes *records, kfs_summary *out) {
+/* Summarizes the records of one batch, as far as they were read; `inflated`: their bytes in the arena. */
+static void kfs_summarize(const kfs_bytes *records, size_t inflated, kfs_summary *out) {
     const kfs_record *record = (const kfs_record *)records->data;
     size_t count = records->size / sizeof *record;
     memset(out, 0, sizeof *out);
     if (!count) return;
     out->count = (int32_t)count;
+    out->inflated = inflated < INT32_MAX ? (int32_t)inflated : INT32_MAX;
     out->first_offset = record->offset;
     out->smallest_timestamp = out->largest_timestamp = record->timestamp;
     for (size_t i = 0; i < count; i++, record++) {
@@ -39,7 +40,7 @@ static int kfs_summarize_rows(kfs_run *run, int32_t first, int32_t last, kfs_sum
         run->arena->size = run->records->size = 0;
         reason = kfs_decode_row(run, at, payload, problem);
         if (reason) break;
-        kfs_summarize(run->records, summaries + at);
+        kfs_summarize(run->records, run->arena->size, summaries + at);
     }
     *row_index = at;
     return reason;
@@ -57,7 +58,7 @@ static int kfs_record_facts(kfs_run *run, int64_t largest, kfs_summary *out, int
     kfs_fill_row(run->buf, size, 0, &row);
     run->rows = &row;
     if (row.record_count <= 0 || kfs_decode_row(run, 0, &payload, &problem)) return 0;
-    kfs_summarize(run->records, out);
+    kfs_summarize(run->records, run->arena->size, out);
     *bytes = kfs_codec_of(&row) == KFS_CODEC_NONE ? size - KFS_V2_OVERHEAD : (int64_t)run->arena->size;
     return 1;
 }

@@ -118,3 +118,13 @@ def test_a_batch_with_something_unusual_has_no_facts(kernel: ModuleType) -> None
     assert kernel.record_facts(data[:60]) is None
     assert kernel.record_facts(builders.empty_batch(50, 55)) is None
     assert kernel.record_facts(builders.message_set(RECORDS[:1], 40, magic=1)) is None
+
+
+@each_kernel
+@pytest.mark.parametrize("codec", CompressionType)
+def test_a_row_tells_the_bytes_of_decompressed_records(
+    kernel: ModuleType, codec: CompressionType
+) -> None:
+    (row,) = summaries(kernel, builders.batch(RECORDS, 50, codec))
+    plain = len(builders.batch(RECORDS, 50)) - 61
+    assert row["inflated"] == (0 if codec is CompressionType.NONE else plain)
