@@ -82,20 +82,35 @@ class CleanedChunk:
         self._budgets = budgets
         self.size = len(buffer)
 
-    def runs(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield the rows in runs: the first, one past the last, and whether all are plain.
+    def parts(self) -> Iterator[PlainRun | tuple[int, RecordBatch]]:
+        """Yield all batches in order: plain ones in runs with their records, each other one with its row.
 
-        A plain batch has magic 2, a right checksum, no control record and no transaction.
+        A plain batch has magic 2, a right checksum, no control record and no transaction, and it decodes.
+
+        Raises:
+            CorruptRecordError: a checksum is wrong. Iteration ends there, so that damaged bytes
+                never get a valid checksum.
         """
         table = self._table
         plain = (table["magic"] == CURRENT_MAGIC) & (table["crc_ok"] != 0)
         plain &= table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
         bounds = [0, *(np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist(), len(table)]
         for first, last in pairwise(bounds):
-            yield first, last, bool(plain[first])
+            row = first
+            while plain[first] and row < last:
+                run = self._plain_run(row, last)
+                if run is None:
+                    break  # of the rest one does not decode: its own look has the error
+                row = run.last
+                yield run
+            for each in range(row, last):
+                batch = self.batch(each)
+                if not table["crc_ok"][each]:
+                    batch.ensure_valid()
+                yield each, batch
 
-    def plain_columns(self, first: int, last: int) -> PlainRun | None:
-        """Return the records of plain rows from `first` on, None if one of these batches does not decode."""
+    def _plain_run(self, first: int, last: int) -> PlainRun | None:
+        """Return plain rows from `first` on with their records, None if one of these batches does not decode."""
         columns = kernel.decode(
             self._buffer,
             self._table,
@@ -108,19 +123,6 @@ class CleanedChunk:
         if columns.problems:
             return None
         return PlainRun(self._buffer, self._position, self._table, first, columns)
-
-    def batches(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, RecordBatch]]:
-        """Yield the batches of rows, by default of all, each with its row.
-
-        Raises:
-            CorruptRecordError: a checksum is wrong. Iteration ends there, so that damaged bytes
-                never get a valid checksum.
-        """
-        for row in range(first, len(self._table) if last is None else last):
-            batch = self.batch(row)
-            if not self._table["crc_ok"][row]:
-                batch.ensure_valid()
-            yield row, batch
 
     def batch(self, row: int) -> RecordBatch:
         """Return the batch of a row."""

@@ -258,30 +258,26 @@ def _map_chunk(
     stats: CleanerStats,
 ) -> bool:
     """Put the keys of a chunk; return whether the map was full before its end."""
-    for first, last, is_plain in chunk.runs():
-        row = first
-        while is_plain and row < last:
-            run = chunk.plain_columns(row, last)
-            if run is None:
-                break  # the batch that does not decode has its error below
-            if _map_run(run, start, limit, offset_map, stats):
+    for part in chunk.parts():
+        if isinstance(part, PlainRun):
+            if _map_run(part, start, limit, offset_map, stats):
                 return True
-            transactions.begin_aborted_up_to(int(run.rows["last_offset"].max()))
-            row = run.last
-        for at, batch in chunk.batches(row, last):
-            if batch.is_control:
-                transactions.on_control_batch_read(batch)
-                stats.map_messages_read += 1
-            elif transactions.on_batch_read(batch):
-                stats.map_messages_read += batch.record_count or 0
-            else:
-                columns = chunk.columns(at, batch)
-                seen = offset_map.put_keys(columns, start, limit)
-                stats.map_messages_read += seen
-                if seen < len(columns):
-                    return True
-            if batch.last_offset >= start:
-                offset_map.update_latest_offset(batch.last_offset)
+            transactions.begin_aborted_up_to(int(part.rows["last_offset"].max()))
+            continue
+        row, batch = part
+        if batch.is_control:
+            transactions.on_control_batch_read(batch)
+            stats.map_messages_read += 1
+        elif transactions.on_batch_read(batch):
+            stats.map_messages_read += batch.record_count or 0
+        else:
+            columns = chunk.columns(row, batch)
+            seen = offset_map.put_keys(columns, start, limit)
+            stats.map_messages_read += seen
+            if seen < len(columns):
+                return True
+        if batch.last_offset >= start:
+            offset_map.update_latest_offset(batch.last_offset)
     return False
 
 

@@ -47,19 +47,14 @@ def filter_chunk(chunk: CleanedChunk, by: BatchFilter) -> FilterResult:
     """Return the kept part of a chunk.
 
     Raises:
-        The errors of `CleanedChunk.batches`, `CleanedChunk.columns` and `record_filter.filter_to`.
+        The errors of `CleanedChunk.parts`, `CleanedChunk.columns` and `record_filter.filter_to`.
     """
     result = FilterResult()
-    for first, last, is_plain in chunk.runs():
-        row = first
-        while is_plain and row < last:
-            run = chunk.plain_columns(row, last)
-            if run is None:
-                break  # the batch that does not decode has its error below
-            _filter_run(chunk, run, by, result)
-            row = run.last
-        for at, batch in chunk.batches(row, last):
-            _filter_batch(chunk, at, batch, by, result)
+    for part in chunk.parts():
+        if isinstance(part, PlainRun):
+            _filter_run(chunk, part, by, result)
+        else:
+            _filter_batch(chunk, *part, by, result)
     return result
 
 
