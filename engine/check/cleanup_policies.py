@@ -9,7 +9,7 @@ from typing import TypeAlias
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.replay.cluster import ClusterImage, ClusterReplay
-from engine.replay.topic_replay import InternalLogs
+from engine.replay.internal_logs import InternalLogs
 
 PolicyOf: TypeAlias = Callable[[str], frozenset[str] | None]
 """Returns the cleanup.policy of a topic; None if unknown."""

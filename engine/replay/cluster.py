@@ -22,6 +22,7 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun, scan
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
+from engine.replay.internal_logs import InternalLogs
 from engine.replay.log_replay import MOST_INSTANTS, MOST_UNREADABLE
 from engine.replay.partition_records import (
     Progress,
@@ -33,7 +34,6 @@ from engine.replay.partition_records import (
     records_of_run,
     replayed_records,
 )
-from engine.replay.topic_replay import InternalLogs
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, Timestamp
@@ -149,7 +149,7 @@ class ClusterReplay:
 
     def __init__(self, source: LogSource | InternalLogs, progress: Progress = no_progress) -> None:
         self._progress = progress
-        self._logs = source if isinstance(source, InternalLogs) else InternalLogs(source)
+        self._logs = InternalLogs.of_source(source)
         self._lock = Lock()
         self._log: PartitionLog | None = None
         self._known: OrderedDict[Timestamp | None, tuple[int, ClusterImage]] = OrderedDict()

@@ -14,9 +14,9 @@ from engine.replay.groups.groups import replay_groups
 from engine.replay.groups.known_groups import KnownGroups
 from engine.replay.groups.share_rows import ShareRows
 from engine.replay.groups.shares import SharesImage, replay_shares
+from engine.replay.internal_logs import InternalLogs
 from engine.replay.log_ends import LogEnds, lag
 from engine.replay.partition_records import Progress, no_progress
-from engine.replay.topic_replay import InternalLogs
 from engine.replay.transactions import OpenTransaction, open_transactions, replay_transactions
 from engine.topics.topic_names import TRANSACTION_STATE
 from engine.units import Offset, Timestamp
@@ -67,6 +67,7 @@ class SourceState:
     Args:
         source: the source of their topics.
         progress: called with the number of bytes read of these topics.
+        logs: the source's internal topics, if the caller has them already.
 
     Attributes:
         logs: partitions of the internal topics.
@@ -74,12 +75,17 @@ class SourceState:
         ends: the log ends.
     """
 
-    def __init__(self, source: LogSource, progress: Progress = no_progress) -> None:
-        self.logs = InternalLogs(source)
-        self.groups = replay_groups(source, progress)
-        self.shares = replay_shares(source, progress)
-        self.transactions = replay_transactions(source, progress)
-        self.cluster = ClusterReplay(source, progress)
+    def __init__(
+        self,
+        source: LogSource,
+        progress: Progress = no_progress,
+        logs: InternalLogs | None = None,
+    ) -> None:
+        self.logs = logs = logs or InternalLogs(source)
+        self.groups = replay_groups(logs, progress)
+        self.shares = replay_shares(logs, progress)
+        self.transactions = replay_transactions(logs, progress)
+        self.cluster = ClusterReplay(logs, progress)
         self.ends = LogEnds(source)
         self._source = source
         self._lock = Lock()

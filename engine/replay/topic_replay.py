@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
-from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.replay.internal_logs import InternalLogs
 from engine.replay.log_replay import MOST_INSTANTS, Forward, LogReplay, State
 from engine.replay.partition_records import Progress, no_progress
-from engine.topics.internal_topics import decoder_for
 from engine.units import Timestamp
 
 Image = TypeVar("Image")
@@ -75,35 +74,6 @@ class TopicReplay(Generic[State, Image]):
                 for log in logs
             }
             return list(self._replays.values())
-
-
-class InternalLogs:
-    """Partitions of a source's internal topics. Thread-safe."""
-
-    def __init__(self, source: LogSource) -> None:
-        self._source = source
-        self._known: tuple[object, Mapping[str, Sequence[PartitionLog]]] = None, {}
-
-    def of(self, topic: str) -> Sequence[PartitionLog]:
-        """Return the partitions of a topic, by number, without second copies or folders that are not the log."""
-        logs = self._source.partitions()
-        seen, found = self._known
-        if seen is not logs:
-            found = sorted_out(logs)
-            self._known = logs, found
-        return found.get(topic, ())
-
-
-def sorted_out(logs: Mapping[str, PartitionLog]) -> Mapping[str, Sequence[PartitionLog]]:
-    """Group the partitions of topics with a decoder, by topic and number."""
-    found: dict[str, list[PartitionLog]] = {}
-    for name, log in logs.items():
-        topic = log.topic_partition.topic
-        if decoder_for(topic) is not None and name == str(log.topic_partition):
-            found.setdefault(topic, []).append(log)
-    for partitions in found.values():
-        partitions.sort(key=lambda log: log.topic_partition.partition)
-    return found
 
 
 def _is_same(known: Sequence[object], states: Sequence[object]) -> bool:

@@ -18,10 +18,11 @@ from engine.log.log_view import LogView
 from engine.log.transactions import OngoingTxn
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.groups import text_of
+from engine.replay.internal_logs import InternalLogs
 from engine.replay.keyed_state import KeyedEntry, KeyedState, Owned, carried_forward
 from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress
-from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.replay.topic_replay import TopicReplay
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import TRANSACTION_STATE
 from engine.units import Offset, Timestamp, TopicPartition
@@ -205,10 +206,10 @@ def _or_none(number: int) -> int | None:
 
 
 def replay_transactions(
-    source: LogSource, progress: Progress = no_progress
+    source: LogSource | InternalLogs, progress: Progress = no_progress
 ) -> TopicReplay[KeyedState, TransactionsImage]:
     """Return a replay of the transactional ids of a source."""
-    logs = InternalLogs(source)
+    logs = InternalLogs.of_source(source)
     return TopicReplay(logs, TRANSACTION_STATE, carried_forward, TransactionsImage, progress)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.log_directory import LogSource
+from engine.replay.internal_logs import InternalLogs
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
 from kafkafs.tree.listing import FolderSlots
@@ -71,6 +72,7 @@ class Context:
         self.streams = Streams(self.chunks, budgets)
         self.memo = Memo(_MADE_SHARE)
         self.slots = FolderSlots()
+        self.internal_logs = InternalLogs(source)
         self._root_owner: Owner | None = None
 
     @made_once
@@ -79,7 +81,7 @@ class Context:
         # Imported here because only `groups/`, `transactions/` and `cluster/` need it, and it is large.
         from engine.replay.source_state import SourceState
 
-        return SourceState(self.source)
+        return SourceState(self.source, logs=self.internal_logs)
 
     @property
     def budgets(self) -> Budgets:

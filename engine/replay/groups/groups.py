@@ -8,9 +8,10 @@ from functools import cached_property
 from engine.log.log_directory import LogSource
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.group import Group, build_group
+from engine.replay.internal_logs import InternalLogs
 from engine.replay.keyed_state import KeyedState, Owned, carried_forward, owner_of
 from engine.replay.partition_records import Progress, Unreadable, no_progress
-from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.replay.topic_replay import TopicReplay
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CONSUMER_OFFSETS
 from engine.units import Timestamp
@@ -107,10 +108,10 @@ class GroupsImage:
 
 
 def replay_groups(
-    source: LogSource, progress: Progress = no_progress
+    source: LogSource | InternalLogs, progress: Progress = no_progress
 ) -> TopicReplay[KeyedState, GroupsImage]:
     """Return a replay of the groups of a source."""
-    logs = InternalLogs(source)
+    logs = InternalLogs.of_source(source)
     return TopicReplay(logs, CONSUMER_OFFSETS, carried_forward, GroupsImage, progress)
 
 

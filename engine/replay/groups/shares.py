@@ -17,8 +17,9 @@ from engine.replay.groups.share_state import (
     share_state,
     states_of,
 )
+from engine.replay.internal_logs import InternalLogs
 from engine.replay.partition_records import Progress, Unreadable, no_progress
-from engine.replay.topic_replay import InternalLogs, TopicReplay
+from engine.replay.topic_replay import TopicReplay
 from engine.topics.topic_names import SHARE_GROUP_STATE
 from engine.units import Timestamp
 
@@ -75,8 +76,8 @@ class SharesImage:
 
 
 def replay_shares(
-    source: LogSource, progress: Progress = no_progress
+    source: LogSource | InternalLogs, progress: Progress = no_progress
 ) -> TopicReplay[ShareState, SharesImage]:
     """Return a replay of the share partitions of a source."""
-    logs = InternalLogs(source)
+    logs = InternalLogs.of_source(source)
     return TopicReplay(logs, SHARE_GROUP_STATE, share_state, SharesImage, progress)

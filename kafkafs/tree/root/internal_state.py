@@ -31,7 +31,7 @@ NAMES = tuple(_TOPICS)
 
 def has_state(context: Context, name: str) -> bool:
     """Return whether the source has a partition of a topic that the folder is replayed from."""
-    return any(context.state.logs.of(topic) for topic in _TOPICS[name])
+    return any(context.internal_logs.of(topic) for topic in _TOPICS[name])
 
 
 def state_folder(
