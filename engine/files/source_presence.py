@@ -15,7 +15,7 @@ _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _LOST = (errno.ESTALE, errno.EIO, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.ECONNABORTED)
 """Errnos of a file system that lost the storage below it."""
 NO_ANSWER = frozenset(_LOST) - {errno.EIO}
-"""Those that a bad block of a folder never gives."""
+"""Errnos of `_LOST` without EIO, which one bad block of a folder gives, too."""
 _OF_A_PROCESS = ("/proc/", "/dev/fd/")
 """Paths with another meaning in another process."""
 _HINT = "it is served again when the same folder is back; to serve another folder, mount again"

@@ -37,7 +37,7 @@ COMMANDS = {
     "dump": Named("dumping", "Print the content of files as DumpLogSegments does."),
     "grep": Named("searching", "Print the record lines that match a pattern."),
     "groups": Named("groups", "Describe consumer, share and streams groups."),
-    "help": Named("documents", "Print a page of the documents, or their list."),
+    "help": Named("documents", "List the pages of the documents, or print one."),
     "ls": Named("listing", "List a path of the tree."),
     "mount": Named("mounting", "Mount log dirs as a tree, read-only."),
     "offsets": Named("offsets", "Print the offsets of each partition, also by time."),

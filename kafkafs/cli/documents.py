@@ -23,7 +23,7 @@ def pages() -> dict[str, Path]:
 @click.command()
 @click.argument("topic", required=False)
 def help(topic: str | None) -> None:  # noqa: A001 - name of the command
-    """Print a page of the documents, or the list of pages.
+    """List the pages of the documents, or print one.
 
     \b
     kafkafs help                the list

@@ -68,7 +68,7 @@ def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None
 
 
 def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogView]]:
-    """Yield the logs that can be read, with their views; keep nothing of a log that the caller is done with."""
+    """Yield the logs that can be read, with their views; drop what was read of a log when the next one is asked for."""
     for log in logs:
         view = log.view_or_none()
         if view is not None:
