@@ -11,10 +11,13 @@ import ctypes
 import errno
 import os
 import stat as st
+import sys
+from functools import cache
 
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 
 _SYS_OPENAT2 = 437
+_ENCODING, _ON_ERROR = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _STEP = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -31,6 +34,11 @@ class _OpenHow(ctypes.Structure):
 _HOW_SIZE = ctypes.sizeof(_OpenHow)
 _syscall = ctypes.CDLL(None, use_errno=True).syscall
 _syscall.restype = ctypes.c_long
+# Without these types ctypes converts each argument at each call by trial.
+_syscall.argtypes = (
+    *(ctypes.c_long, ctypes.c_int, ctypes.c_char_p),
+    *(ctypes.POINTER(_OpenHow), ctypes.c_size_t),
+)
 
 
 class Beneath:
@@ -58,7 +66,8 @@ class Beneath:
             return self._walk(relative, flags)
         if flags & os.O_DIRECTORY:
             flags &= ~os.O_NOFOLLOW  # would report a link as ENOTDIR; links are not followed anyway
-        return _openat2(self._fd, os.fsencode(relative or "."), flags, self._resolve)
+        path = (relative or ".").encode(_ENCODING, _ON_ERROR)
+        return _openat2(self._fd, path, flags, self._resolve)
 
     def _walk(self, relative: str, flags: int) -> int:
         """Open like openat2, one component at a time."""
@@ -90,10 +99,15 @@ class Beneath:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
 
 
+@cache
+def _how(flags: int, resolve: int) -> _OpenHow:
+    return _OpenHow(flags, 0, resolve)
+
+
 def _openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
-    how = _OpenHow(flags, 0, resolve)
+    how = _how(flags, resolve)
     while True:
-        fd: int = _syscall(_SYS_OPENAT2, folder, path, ctypes.byref(how), _HOW_SIZE)
+        fd: int = _syscall(_SYS_OPENAT2, folder, path, how, _HOW_SIZE)
         if fd >= 0:
             return fd
         code = ctypes.get_errno()

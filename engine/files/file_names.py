@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError
@@ -161,6 +162,7 @@ _MARKED_FOLDER = re.compile(
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 
 
+@lru_cache(1024)  # the partitions of a log dir have many names in common
 def parse_file_name(name: str) -> FileName | None:
     """Return the parsed name; None for a name that Kafka does not write."""
     match = _SEGMENT.fullmatch(name)

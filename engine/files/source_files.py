@@ -48,6 +48,7 @@ class SourceFile(Closable):
         name: last component of the path.
         fd: the descriptor, -1 once closed.
         device, inode: the file's identity; while it is open no other file can take them.
+        opened_as: the file's status when it was opened.
         unreadable: the stretches that the device could not read; None while no read has failed.
 
     The descriptor is closed with the last reference, so a file that its source's cache has dropped
@@ -55,7 +56,7 @@ class SourceFile(Closable):
     reading.
     """
 
-    __slots__ = ("__weakref__", "device", "fd", "inode", "name", "path", "unreadable")
+    __slots__ = ("__weakref__", "device", "fd", "inode", "name", "opened_as", "path", "unreadable")
 
     def __init__(self, fd: int, path: str, status: os.stat_result) -> None:
         self.fd = fd
@@ -63,6 +64,7 @@ class SourceFile(Closable):
         self.name = path.rpartition("/")[2]
         self.device = status.st_dev
         self.inode = status.st_ino
+        self.opened_as = status
         known = UNREADABLE_FILES.known(status)
         self.unreadable: Stretches | None = None if known is None else known.stretches
 
@@ -307,12 +309,16 @@ class SourceRoot(Closable):
         del evicted
         return file
 
-    def open_fresh(self, relative: str) -> SourceFile:
-        """Return a regular file, newly opened and not cached. Raises as `open` does."""
+    def open_fresh(self, relative: str, *, is_listed: bool = False) -> SourceFile:
+        """Return a regular file, newly opened and not cached. Raises as `open` does.
+
+        `is_listed` states that a list of the folder gave the name as that of a regular file.
+        """
         path = self.display(relative)
         # Checked before opening, since opening a device can have effects; and again after, in case
         # it was swapped.
-        refuse_unless_regular(self.stat(relative), path)
+        if not is_listed:
+            refuse_unless_regular(self.stat(relative), path)
         fd = self._open_fd(relative, _READ | _NOATIME)
         try:
             status = os.fstat(fd)
@@ -322,13 +328,14 @@ class SourceRoot(Closable):
             raise
         return SourceFile(fd, path, status)
 
-    def read(self, relative: str, *, limit: int) -> bytes:
-        """Return a small file whole.
+    def read(self, relative: str, *, limit: int, is_listed: bool = False) -> bytes:
+        """Return a small file whole; `is_listed` as for `open_fresh`.
 
         Raises LimitExceededError for more than `limit` bytes, other errors as `open` does.
         """
-        with self.open_fresh(relative) as file:
-            data = file.read_at(0, limit + 1)
+        with self.open_fresh(relative, is_listed=is_listed) as file:
+            # Files of /proc state the size 0.
+            data = file.read_at(0, min(file.opened_as.st_size or limit + 1, limit + 1))
             if len(data) > limit:
                 raise LimitExceededError(
                     "the file is larger than it may be",

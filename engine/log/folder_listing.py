@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
@@ -70,6 +71,15 @@ class FolderListing(NamedTuple):
     producer_snapshots: tuple[Offset, ...]
     kraft_snapshots: tuple[KRaftSnapshot, ...]
     leftovers: tuple[Leftover, ...]
+
+    def has_file(self, name: str) -> bool:
+        """Return whether a regular file has a name."""
+        place = bisect_left(self.files, name)
+        return place < len(self.files) and self.files[place] == name
+
+    def has(self, name: str) -> bool:
+        """Return whether an entry of any kind has a name."""
+        return self.has_file(name) or any(other.name == name for other in self.others)
 
     @property
     def entries(self) -> tuple[SourceEntry, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from errno import ENOENT
 from typing import NamedTuple
 
 from engine.budgets import Budgets
@@ -58,12 +60,13 @@ class LogContext(NamedTuple):
         """Return the path in the source of a file of the folder."""
         return f"{self.folder}/{name}" if self.folder else name
 
-    def read_side_file(self, name: str) -> bytes:
+    def read_side_file(self, name: str, *, is_listed: bool = False) -> bytes:
         """Return a whole file of the partition's folder, such as a checkpoint or a snapshot.
 
-        Raises FileNotFoundError, other OSError, LimitExceededError.
+        `is_listed` as for `SourceRoot.open_fresh`. Raises FileNotFoundError, other OSError, LimitExceededError.
         """
-        return self.root.read(self.relative(name), limit=self.budgets.checkpoint_bytes)
+        limit = self.budgets.checkpoint_bytes
+        return self.root.read(self.relative(name), limit=limit, is_listed=is_listed)
 
     def files_of(self, base_offset: Offset) -> SegmentFiles:
         """Return the files of a segment; opens none."""
@@ -168,7 +171,15 @@ class LogContents:
 
         Raises FileNotFoundError, other OSError, LimitExceededError.
         """
-        return self.log.read_side_file(name)
+        log = self.log
+        if log.only is not None:  # the listing lacks the files beside the segment
+            return log.read_side_file(name)
+        is_listed = self.listing.has_file(name)
+        if not is_listed and not self.listing.has(name):
+            raise FileNotFoundError(
+                ENOENT, os.strerror(ENOENT), log.root.display(log.relative(name))
+            )
+        return log.read_side_file(name, is_listed=is_listed)
 
     # Segments
 

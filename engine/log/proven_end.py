@@ -145,13 +145,12 @@ def first_offset_without_records(view: LogView, below: Offset) -> Offset:
 
 def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
     """Return an index without a records file by base offset, ascending."""
-    bases = set(listing.base_offsets)
     found: dict[Offset, str] = {}
-    for file in listing.files:
+    for file, _ in listing.leftovers:
         name = parse_file_name(file)
         if name is None or name.kind not in _INDEXES or name.state is not FileState.LIVE:
             continue
-        if name.base_offset is not None and name.base_offset not in bases:
+        if name.base_offset is not None and listing.has_file(file):
             found.setdefault(name.base_offset, file)
     return found
 

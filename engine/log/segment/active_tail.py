@@ -11,14 +11,12 @@ import os
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-import numpy as np
-
 from engine.budgets import Budgets
 from engine.errors import UnreadableError
 from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.open_segments import INDEX_INTERVAL, SegmentFiles
-from engine.log.segment.scan import CHUNK, BatchRun, Damage, Disorder, ScanItem, scan
+from engine.log.segment.open_segments import SegmentFiles
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, Disorder, ScanItem, scan, whole_run
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT64, Offset, Position
 
@@ -67,13 +65,16 @@ class ActiveTail:
         self._highest: Offset = -1
         self._last_position: Position = -1
         self._last_header = b""
-        status = files.ensure_open().file.stat()
-        self._stamp = _stamp_of(status)
         files.remember_places()
-        self.segment = LogSegment(files, 0, budgets=budgets)
+        status = files.ensure_open().file.opened_as
+        self._stamp = _stamp_of(status)
         self._find_end(status.st_size)
 
     def _find_end(self, size: Position) -> None:
+        if size <= LOOK_UP_CHUNK and self._take_whole(size):
+            self.segment = LogSegment(self._files, size, size, budgets=self._budgets)
+            return
+        self.segment = LogSegment(self._files, 0, budgets=self._budgets)
         whole = LogSegment(self._files, size, budgets=self._budgets)
         start, first = proven_hint(whole, MAX_INT64 - 1)
         self.next_offset = self._before_last = first
@@ -81,6 +82,25 @@ class ActiveTail:
         if end < size:
             end = self._search_behind(end, size, None)
         self._set_end(end, size)
+
+    def _take_whole(self, size: Position) -> bool:
+        """Take in a file that is one run of good batches, as most small ones are; return False for any other."""
+        files = self._files
+        run = whole_run(files.ensure_open().file, size, files.base_offset, budgets=self._budgets)
+        if run is None:
+            return False
+        positions = run.table["position"].tolist()
+        lasts = run.table["last_offset"].tolist()
+        if not positions:
+            return True
+        self._before_last = lasts[-2] + 1 if len(lasts) > 1 else files.base_offset
+        self.next_offset = lasts[-1] + 1
+        self._highest = lasts[-1]
+        self._last_position = positions[-1]
+        self._last_header = run.buffer[positions[-1] : positions[-1] + HEADER.size]
+        if files.walked is not None:
+            files.walked.extend(run.table["base_offset"].tolist(), positions)
+        return True
 
     def follow(self, take: Callable[[BatchRun], object] | None) -> bool:
         """Read the batches that were appended; return False when the file was replaced or rewritten.
@@ -202,11 +222,7 @@ class ActiveTail:
         if walked is not None and len(positions) == 1:
             walked.append(run.base_offset, run.position)
         elif walked is not None:
-            marks = positions // INDEX_INTERVAL
-            rows = np.flatnonzero(np.diff(marks, prepend=marks[0] - 1))
-            bases = run.table["base_offset"]
-            for row in rows.tolist():
-                walked.append(int(bases[row]), int(positions[row]))
+            walked.extend(run.table["base_offset"].tolist(), positions.tolist())
         self._last_position = int(positions[-1])
         at = self._last_position - run.start_position
         self._last_header = bytes(run.buffer[at : at + HEADER.size])

@@ -10,7 +10,7 @@ import errno
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from time import monotonic
 from typing import Protocol
@@ -139,6 +139,14 @@ class WalkedHints(PositionHints):
         self._positions.append(position)
         self._offsets.append(base_offset)
 
+    def extend(self, base_offsets: Sequence[Offset], positions: Sequence[Position]) -> None:
+        """Keep the positions of batches in a row; the first of each 4 KiB of the file is enough."""
+        mark = -1
+        for base_offset, position in zip(base_offsets, positions, strict=True):
+            if position // INDEX_INTERVAL != mark:
+                mark = position // INDEX_INTERVAL
+                self.append(base_offset, position)
+
     def floor(self, offset: Offset) -> OffsetPosition:
         place = bisect_right(self._offsets, offset) - 1
         if place < 0:
@@ -148,6 +156,27 @@ class WalkedHints(PositionHints):
     def position(self, offset: Offset) -> Position:
         place = bisect_right(self._offsets, offset) - 1
         return self._behind.position(offset) if place < 0 else self._positions[place]
+
+
+class UnreadHints(PositionHints):
+    """Hints of an index that is read when one is asked for: a small segment is read without."""
+
+    __slots__ = ("_hints", "_read")
+
+    def __init__(self, read: Callable[[], PositionHints]) -> None:
+        self._read = read
+        self._hints: PositionHints | None = None
+
+    def floor(self, offset: Offset) -> OffsetPosition:
+        return self._known().floor(offset)
+
+    def position(self, offset: Offset) -> Position:
+        return self._known().position(offset)
+
+    def _known(self) -> PositionHints:
+        if self._hints is None:
+            self._hints = self._read()
+        return self._hints
 
 
 class OpenSegment:
@@ -166,7 +195,7 @@ class OpenSegment:
         self.file = file
         self.fd = file.fd
         self.hints = hints
-        self.size = file.size()
+        self.size = file.opened_as.st_size
         self.was_used = False
 
     def can_be_read(self, start: Position, end: Position) -> bool:
@@ -269,7 +298,7 @@ class SegmentFiles:
 
     def _open_records(self) -> SourceFile:
         try:
-            return self.root.open_fresh(self.path)
+            return self.root.open_fresh(self.path, is_listed=self.name is None)
         except OSError as error:
             if error.errno not in _NOT_OPENED:
                 raise
@@ -282,19 +311,18 @@ class SegmentFiles:
         """Close the files once no thread reads them; the next use opens them again."""
         self.opened = None
 
-    def remember_places(self) -> WalkedHints:
-        """Return hints that keep positions of batches from now on; for the active segment."""
-        if self.walked is None:
-            opened = self.ensure_open()
-            self.walked = opened.hints = WalkedHints(opened.hints)
-        return self.walked
+    def remember_places(self) -> None:
+        """Keep positions of batches from now on; for the active segment, before it is opened."""
+        self.walked = WalkedHints(
+            self._index_hints() if self.keep else UnreadHints(self._index_hints)
+        )
 
     def _index_hints(self) -> PositionHints:
         path = self.index_path
         try:
-            file = self.root.open_fresh(path) if self.keep else self.root.open(path)
-            size = file.size()
-            data = file.read_at(0, SMALL_INDEX) if size <= SMALL_INDEX else None
+            file = self.root.open_fresh(path)
+            size = file.opened_as.st_size
+            data = file.read_at(0, size) if size <= SMALL_INDEX else None
         except FileNotFoundError:
             return NoHints(self.base_offset)  # a broker creates an index at the first append to it
         except OSError as error:

@@ -31,6 +31,7 @@ Table: TypeAlias = npt.NDArray[Any]
 CHUNK = 1 * MiB
 _ROWS = 4096
 _BYTES_A_ROW = 256
+_LEAST_BATCH = HEADER.size
 _AFTER_DAMAGE = 16 * 1024
 """Bytes of the first read after damage; later reads are larger."""
 _OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
@@ -194,6 +195,39 @@ def _up_to_damage(items: Iterable[ScanItem]) -> Iterator[ScanItem]:
         if isinstance(item, Damage):
             return
         del item  # free it before the next read
+
+
+def whole_run(
+    file: ScannedFile, size: Position, base_offset: Offset, *, budgets: Budgets = DEFAULT_BUDGETS
+) -> BatchRun | None:
+    """Return a small file as one run, with an empty table for an empty file; None unless a scan would yield just that.
+
+    Args:
+        file: the records file.
+        size: its size.
+        base_offset: the smallest offset that is in order.
+        budgets: `batch_bytes` is the largest batch.
+    """
+    try:
+        buffer = file.read_at(0, size) if size else b""
+    except UnreadableError:
+        return None
+    table = np.empty(size // _LEAST_BATCH + 1, BATCH_DTYPE)
+    rows, consumed, _ = kernel.walk(buffer, table, 0, 0, True, largest=budgets.batch_bytes)
+    if consumed != size:
+        return None
+    table = table[:rows]
+    expected = base_offset
+    for base, last, is_right in zip(
+        table["base_offset"].tolist(),
+        table["last_offset"].tolist(),
+        table["crc_ok"].tolist(),
+        strict=True,
+    ):
+        if not (is_right and expected <= base <= last < MAX_INT64):
+            return None
+        expected = last + 1
+    return BatchRun(buffer, 0, table)
 
 
 def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:

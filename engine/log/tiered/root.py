@@ -122,11 +122,11 @@ class TieredRoot(SourceRoot):
         end = self._copies.ends.get(real)
         return status if end is None else _shortened(status, end)
 
-    def open_fresh(self, relative: str) -> SourceFile:
+    def open_fresh(self, relative: str, *, is_listed: bool = False) -> SourceFile:
         if self._is_made(relative):
             return self._made(relative)
         real = self.real(relative)
-        file = super().open_fresh(real)
+        file = super().open_fresh(real, is_listed=is_listed)
         end = self._copies.ends.get(real)
         return file if end is None else _CutFile(file, end)
 
@@ -170,7 +170,7 @@ class _CutFile(SourceFile):
 
     def __init__(self, file: SourceFile, end: Position) -> None:
         fd, file.fd = file.fd, -1
-        super().__init__(fd, file.path, os.fstat(fd))
+        super().__init__(fd, file.path, _shortened(file.opened_as, end))
         self._end = end
 
     def stat(self) -> os.stat_result:

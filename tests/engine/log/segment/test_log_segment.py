@@ -479,7 +479,9 @@ def test_the_largest_timestamp_of_a_small_segment_takes_one_scan_and_no_index(
     opened, scans = [], []
     open_file, scan = SourceRoot.open_fresh, LogSegment.scan
     monkeypatch.setattr(
-        SourceRoot, "open_fresh", lambda self, name: opened.append(name) or open_file(self, name)
+        SourceRoot,
+        "open_fresh",
+        lambda self, name, **k: opened.append(name) or open_file(self, name, **k),
     )
     monkeypatch.setattr(
         LogSegment, "scan", lambda self, *a, **k: scans.append(a) or scan(self, *a, **k)
